@@ -1,0 +1,1 @@
+"""Software-defined assets that turn web crawls into long-context pre-training data."""

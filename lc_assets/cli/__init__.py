@@ -1,0 +1,1 @@
+"""The command line ``lc``, for what Dagster is not for."""

@@ -1,0 +1,47 @@
+"""The error tree. Everything this package raises on purpose is one of these.
+
+::
+
+    LcError
+    ├── BadInput        what a person gave cannot be meant: a setting, a path, a name
+    ├── CorruptFile     bytes are not what their format promises
+    ├── Mismatch        numbers that must agree do not
+    ├── NotPublished    an artefact is asked for that is not there (yet)
+    ├── AuditFailed     a stage refused to publish what it wrote
+    ├── StorageFull     the disk is full; nothing was published
+    └── WorkerDied      a worker process ended without an answer
+
+A message says where, what was found, what was expected, and what to do next.
+"""
+
+
+class LcError(Exception):
+    """Root of the tree; catch it to catch every deliberate failure."""
+
+
+class BadInput(LcError, ValueError):
+    """A setting, path or name given by a person is not acceptable."""
+
+
+class CorruptFile(LcError):
+    """A file's bytes contradict its format."""
+
+
+class Mismatch(LcError):
+    """Two numbers that must be equal are not: something was lost or counted twice."""
+
+
+class NotPublished(LcError, LookupError):
+    """The artefact asked for has not been published."""
+
+
+class AuditFailed(LcError):
+    """A stage's own audit found its output wrong, so nothing was published."""
+
+
+class StorageFull(LcError, OSError):
+    """The disk ran full while writing; what was published before is untouched."""
+
+
+class WorkerDied(LcError):
+    """A worker process ended without an answer, more than once, on the same task."""

@@ -1,0 +1,1 @@
+"""Megatron's index arrays and blending, as arithmetic on arrays. Pure: no files."""

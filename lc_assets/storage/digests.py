@@ -1,0 +1,62 @@
+"""Digests: what a file or a folder holds, in 64 hexadecimal digits.
+
+All are SHA-256. A folder's digest covers the sorted list of its files' relative paths, sizes and digests, so
+it depends on neither the order of writing nor the place on disk.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+SHORT = 12
+"""Hexadecimal digits of a digest that are shown to people and used in folder names (48 bits)."""
+
+
+class FileFact(msgspec.Struct, frozen=True, order=True):
+    """One file of a published folder: relative path with ``/``, size in bytes, SHA-256."""
+
+    path: str
+    n_bytes: int
+    sha256: str
+
+
+def sha256_of_file(path: Path) -> str:
+    """SHA-256 of a local file, read in blocks: memory does not grow with the file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def file_facts(folder: Path, *, leave_out: Iterable[str] = ()) -> list[FileFact]:
+    """Facts of every file below ``folder``, sorted by path; names in ``leave_out`` do not count."""
+    skipped = set(leave_out)
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.name not in skipped)
+    return sorted(FileFact(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of_file(path)) for path in paths)
+
+
+def digest_of_facts(facts: Iterable[FileFact]) -> str:
+    """One digest for a list of files."""
+    return digest_of([[fact.path, fact.n_bytes, fact.sha256] for fact in sorted(facts)])
+
+
+def digest_of(value: Any) -> str:
+    """Digest of a JSON-like value; dictionaries are sorted, so their order does not matter.
+
+    >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
+    True
+    """
+    text = json.dumps(msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def short(digest: str) -> str:
+    """The first digits of a digest, for people."""
+    return digest[:SHORT]
+
+
+def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Names whose values differ between two flat mappings, or that only one of them has; sorted."""
+    return sorted(name for name in {*old, *new} if old.get(name) != new.get(name))

@@ -1,0 +1,260 @@
+"""The lake: one folder per stage, one place per partition, one immutable folder per version of it.
+
+::
+
+    {root}/{stage}/{key}/current.json             which version is published: the commit point
+    {root}/{stage}/{key}/{version}/...            the files of one version
+    {root}/{stage}/{key}/{version}/receipt.json   written when everything else is: the version is whole
+
+A version's name is the digest of everything that determines its bytes: stage, key, code version, parameters
+and the digests of its inputs. So a rerun of the same work finds its own half-finished folder and goes on
+there, two runs of the same work write the same bytes to the same files, a reader that has a version open
+keeps it while a newer one is published, and a path that names a version means the same bytes for ever
+(docs/decisions/0001).
+
+A receipt's ``digest`` covers the published files only: it is the asset's Dagster data version, and a rebuild
+that gives the same bytes makes nothing downstream stale.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
+from lc_assets.storage.publishing import publish_bytes
+from lc_assets.tally import Tally
+
+T = TypeVar("T")
+
+CURRENT = "current.json"
+RECEIPT = "receipt.json"
+GLOBAL = "all"
+"""The key of stages that have no partitions."""
+
+
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that determines a version's bytes.
+
+    Attributes:
+        stage: the stage's folder in the lake, such as ``filtered``.
+        key: the partition, such as ``2023-06``, or ``all``.
+        code_version: the stage's own, raised by hand when its output changes.
+        params: the stage's settings, as JSON-like values.
+        inputs: digest of each input by name, such as ``raw/2023-06``.
+    """
+
+    stage: str
+    key: str
+    code_version: str
+    params: dict[str, Any]
+    inputs: dict[str, str]
+
+    @property
+    def version(self) -> str:
+        """Name of the version's folder."""
+        return short(digest_of(self))
+
+    def differences(self, newer: "Fingerprint") -> list[str]:
+        """Say in words what changed from this fingerprint to ``newer``; empty when nothing did."""
+        words = []
+        if self.code_version != newer.code_version:
+            words.append(f"code version {self.code_version} → {newer.code_version}")
+        old, new = _flat(self.params), _flat(newer.params)
+        words += [f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)]
+        words += [f"input {name} {_verb(self.inputs, newer.inputs, name)}" for name in changed_keys(self.inputs, newer.inputs)]
+        return words
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a published version is, and how it came to be.
+
+    Attributes:
+        fingerprint: what determined the bytes.
+        digest: of ``files``; the asset's data version.
+        files: every file of the version but this receipt.
+        tally: what was seen, kept and dropped.
+        randomness: what was drawn, by which algorithm and seed.
+        libraries: versions of the libraries that shaped the bytes.
+        measured: seconds, CPU seconds, peak memory; not part of any digest.
+    """
+
+    fingerprint: Fingerprint
+    digest: str
+    files: list[FileFact]
+    tally: Tally
+    randomness: dict[str, str] = {}
+    libraries: dict[str, str] = {}
+    measured: dict[str, float] = {}
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the version's files together."""
+        return sum(fact.n_bytes for fact in self.files)
+
+
+class Current(msgspec.Struct, frozen=True, kw_only=True):
+    """Content of ``current.json``."""
+
+    version: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One published version: its folder and its receipt."""
+
+    folder: Path
+    receipt: Receipt
+
+    @property
+    def name(self) -> str:
+        """``filtered/2023-06``: how the version is named as an input of others."""
+        return f"{self.receipt.fingerprint.stage}/{self.receipt.fingerprint.key}"
+
+    @property
+    def digest(self) -> str:
+        """The data version."""
+        return self.receipt.digest
+
+    @classmethod
+    def at(cls, folder: Path) -> Self:
+        """Open a version's folder.
+
+        Raises:
+            NotPublished: when it holds no receipt, so was never finished.
+            CorruptFile: when the receipt cannot be read.
+        """
+        path = folder / RECEIPT
+        if not path.is_file():
+            raise NotPublished(f"{folder}: no {RECEIPT}, so this is not a finished version")
+        return cls(folder, decode_json(path, Receipt))
+
+    def damage(self) -> list[str]:
+        """Re-read every file and say, one sentence each, how it differs from the receipt; empty when whole."""
+        promised = {fact.path: fact for fact in self.receipt.files}
+        found = {fact.path: fact for fact in file_facts(self.folder, leave_out=[RECEIPT])}
+        missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
+        extra = [f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())]
+        both = sorted(promised.keys() & found.keys())
+        return missing + extra + [f"{path}: {_difference(promised[path], found[path])}" for path in both if promised[path] != found[path]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the versions of one partition of one stage live."""
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """``filtered/2023-06``."""
+        return f"{self.folder.parent.name}/{self.folder.name}"
+
+    def current(self) -> Published | None:
+        """The published version, or None when nothing is published here."""
+        path = self.folder / CURRENT
+        if not path.is_file():
+            return None
+        return Published.at(self.folder / _version(decode_json(path, Current).version, path))
+
+    def require(self) -> Published:
+        """The published version.
+
+        Raises:
+            NotPublished: when there is none; says which place was looked at.
+        """
+        published = self.current()
+        if published is None:
+            raise NotPublished(f"{self.name} is not published (no {self.folder / CURRENT}): materialize it; `lc plan` says what is missing")
+        return published
+
+    def finished(self, version: str) -> Published | None:
+        """The version of this name when it was finished earlier, published now or not."""
+        with contextlib.suppress(NotPublished):
+            return Published.at(self.folder / version)
+        return None
+
+    def point_at(self, published: Published) -> None:
+        """Make ``published`` the current version: the one step that readers notice."""
+        content = Current(version=published.folder.name, digest=published.digest)
+        publish_bytes(self.folder / CURRENT, encode_json(content))
+
+
+@dataclass(frozen=True, slots=True)
+class LakeFolder:
+    """The root folder of everything that is published."""
+
+    root: Path
+
+    def place(self, stage: str, key: str = GLOBAL) -> Place:
+        """Where the versions of ``stage/key`` live; nothing is created."""
+        return Place(self.root / stage / key)
+
+    def published(self, stage: str) -> dict[str, Published]:
+        """Every published partition of a stage by key, sorted by key."""
+        folder = self.root / stage
+        keys = sorted(path.parent.name for path in folder.glob(f"*/{CURRENT}"))
+        return {key: self.place(stage, key).require() for key in keys}
+
+
+def write_receipt(folder: Path, receipt: Receipt) -> Published:
+    """Write the receipt that makes ``folder`` a finished version."""
+    publish_bytes(folder / RECEIPT, encode_json(receipt))
+    return Published(folder, receipt)
+
+
+def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, **more: Any) -> Receipt:
+    """Make the receipt of the files now in ``folder``."""
+    files = file_facts(folder, leave_out=[RECEIPT])
+    return Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more)
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON for people and machines: indented, sorted, with a last newline."""
+    return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
+
+
+def decode_json(path: Path, kind: type[T]) -> T:
+    """Read a JSON file as a value of type ``kind``.
+
+    Raises:
+        CorruptFile: when it is not JSON or does not have the promised fields; names both.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except msgspec.MsgspecError as error:
+        raise CorruptFile(f"{path}: not a readable {kind.__name__.lower()}: {error}") from error
+
+
+def _version(name: str, path: Path) -> str:
+    if not name.isalnum():
+        raise BadInput(f"{path}: {name!r} is not a version's name")
+    return name
+
+
+def _difference(promised: FileFact, found: FileFact) -> str:
+    if promised.n_bytes != found.n_bytes:
+        return f"{found.n_bytes:,} bytes, receipt says {promised.n_bytes:,}"
+    return f"digest {short(found.sha256)}, receipt says {short(promised.sha256)}"
+
+
+def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, item in value.items():
+        flat |= _flat(item, f"{stem}{name}.") if isinstance(item, Mapping) else {f"{stem}{name}": item}
+    return flat
+
+
+def _shown(flat: Mapping[str, Any], name: str) -> str:
+    return repr(flat[name]) if name in flat else "(not set)"
+
+
+def _verb(old: Mapping[str, str], new: Mapping[str, str], name: str) -> str:
+    if name not in old:
+        return "is new"
+    return "is gone" if name not in new else f"changed {short(old[name])} → {short(new[name])}"

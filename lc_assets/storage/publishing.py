@@ -1,0 +1,78 @@
+"""Publishing one file: it is absent or whole, never half.
+
+A file is written as a hidden draft beside its place, flushed to the disk, and renamed over it. `os.replace`
+within one folder is atomic on POSIX file systems; the folder is flushed too, so that the rename survives a
+power cut.
+"""
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+from lc_assets.errors import StorageFull
+
+DRAFT_PREFIX = ".draft-"
+"""Names that begin so are unfinished; no reader looks at them, and the next build of the folder removes them."""
+
+
+@contextlib.contextmanager
+def publish(path: Path) -> Iterator[Path]:
+    """Hand out a draft's path; rename the draft to ``path`` when the block ends well, remove it otherwise.
+
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "greeting.txt"
+    >>> with publish(place) as draft:
+    ...     _ = draft.write_text("hello")
+    >>> place.read_text()
+    'hello'
+
+    Raises:
+        StorageFull: when the disk is full; whatever stood at ``path`` before still stands there.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
+    try:
+        with full_disk_said_plainly(path):
+            yield draft
+            flush(draft)
+            draft.replace(path)
+            flush(path.parent)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def publish_bytes(path: Path, content: bytes) -> None:
+    """Publish ``content`` as the whole of the file at ``path``."""
+    with publish(path) as draft:
+        draft.write_bytes(content)
+
+
+def flush(path: Path) -> None:
+    """Force a file's bytes, or a folder's names, to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove_drafts(folder: Path) -> int:
+    """Remove what a killed writer left in ``folder`` and below; return how many files that were."""
+    drafts = list(folder.rglob(f"{DRAFT_PREFIX}*"))
+    for draft in drafts:
+        draft.unlink(missing_ok=True)
+    return len(drafts)
+
+
+@contextlib.contextmanager
+def full_disk_said_plainly(path: Path) -> Iterator[None]:
+    """Turn the operating system's "no space left" into a sentence that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise StorageFull(f"the disk is full while writing {path}: nothing was published; free some space and run it again") from error

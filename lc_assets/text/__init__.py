@@ -1,0 +1,1 @@
+"""Judging documents: signals, rules, duplicates. Pure: values in, values out, no files."""

@@ -1,0 +1,1 @@
+"""Arrays of token ids: tokenizers, dtypes, truncating, rolling, orders. Pure but for loading a vocabulary."""
