@@ -17,7 +17,8 @@ from lc_assets.formats.grid import GridReader, RowBlock
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.storage.lake import GLOBAL
+from lc_assets.stages.claims import evenly_spaced
+from lc_assets.storage.lake import GLOBAL, Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS
@@ -73,6 +74,12 @@ def write_band(task: FlatTask) -> Tally:
     return Tally(seen=len(rows), kept=len(rows), also={f"{task.split} rows": len(rows)})
 
 
+def raw_bytes(flat: Published) -> int:
+    """Size of the flat arrays' ids as they are, two bytes each."""
+    readers = (FlatReader(flat.folder / f"{split}.zarr") for split in SPLITS)
+    return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
+
+
 def riffled(root: Path, order: Path, split: str) -> RiffledReader:
     """Open the rows of one split in the global order."""
     opened = GlobalOrder.open(order, split)
@@ -87,7 +94,7 @@ def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
     n_checked = 0
     for split in SPLITS:
         rows, flat = riffled(evidence.lake.root, order, split), FlatReader(evidence.folder / f"{split}.zarr")
-        chosen = np.unique(np.linspace(0, rows.n_rows - 1, min(CHECKED_ROWS, rows.n_rows)).astype(int)).tolist() if rows.n_rows else []
+        chosen = evenly_spaced(rows.n_rows, CHECKED_ROWS)
         wrong += [f"{split} row {row}" for row in chosen if not _same(rows.read(slice(row, row + 1)), flat, row)]
         n_checked += len(chosen)
         if flat.n_rows != rows.n_rows:

@@ -16,16 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lc_assets.formats.grid import GridLayout, GridReader, RowBlock, create_grid, plan_bands, write_band
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.grid import GridLayout, GridReader, RowBlock, create_grid, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
 from lc_assets.stages.recipe import GriddingSettings, plain
 from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import IDENTITY, ROWS, TOKENIZED, read_table, write_table
+from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
+from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
@@ -152,6 +153,21 @@ def _n_rows(rows: pa.Table, split: str) -> int:
     return int(pc.sum(pc.equal(rows["split"], split)).as_py() or 0)
 
 
+def rows_table(grid: Published) -> pa.Table:
+    """The whole row table of a published grid."""
+    return read_table(grid.folder / ROWS_FILE)
+
+
+def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
+    """The beginnings of the first training rows as text, for people, with the document each came from."""
+    plan = rows_of(grid.folder, "train").slice(0, n_rows)
+    reader = GridReader(grid.folder / "train.zarr")
+    decode = gpt2_tokenizer(fast=False).decode
+    heads = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
+    lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
+    return [line | {"begins": decode(head)} for line, head in zip(lines, heads, strict=True)]
+
+
 def rows_of(folder: Path, split: str) -> pa.Table:
     """The row table of one split, in row order."""
     table = read_table(folder / ROWS_FILE)
@@ -187,11 +203,7 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
     n_checked, wrong = 0, []
     for split in SPLITS:
         plan = rows_of(evidence.folder, split)
-        chosen = (
-            np.unique(np.linspace(0, plan.num_rows - 1, min(CHECKED_ROWS, plan.num_rows)).astype(np.int64))
-            if plan.num_rows
-            else np.array([], np.int64)
-        )
+        chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
         wrong += [f"{split} row {row}" for row in chosen if not _row_is_right(evidence.folder, split, plan.slice(row, 1), tokens)]
         n_checked += len(chosen)
     return Finding(
@@ -228,10 +240,11 @@ def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:
     row_tokens = evidence.fingerprint.params["row_tokens"]
     p_order = uniform_on_a_line(np.asarray(table["priority"]) / 2.0**64)
     p_shift = uniform_on_a_line(np.asarray(table["shift"]) / row_tokens)
+    found = f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts"
     return Finding(
         claim="order_and_shifts_are_uniform",
         passed=min(p_order, p_shift) >= FALSE_ALARM / 2,
-        words=f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
+        words=f"{found}, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
         numbers={"p of the order": p_order, "p of the shifts": p_shift},
     )
 
@@ -250,5 +263,3 @@ STAGE = Stage(
     ),
 )
 """Rows of 65,536 tokens, shuffled, rolled and split."""
-
-__all__ = ["IDENTITY", "STAGE", "gather", "lay_grid", "plan_rows", "rows_of", "write_rows"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.formats.gpt_index import GptIndexFiles, read_gpt_index, write_gpt_index
+from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.grid import GridReader, plan_rows
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.mixing.gpt_index import build_gpt_index
@@ -115,5 +115,3 @@ STAGE = Stage(
     claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
 )
 """Rows for Megatron, with their GPT index."""
-
-__all__ = ["STAGE", "GptIndexFiles", "copy_rows", "index_train", "samples_of", "write_snapshot"]

@@ -67,6 +67,12 @@ def row_tokens_of(grids: list[Published]) -> int:
     return one_of({grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}, "row_tokens")
 
 
+def rows_by_snapshot(order: Published) -> dict[str, float]:
+    """Rows of each snapshot in the order, both splits together."""
+    sources = GlobalOrder.open(order.folder, "train").sources
+    return {source.snapshot: float(source.train_rows + source.heldout_rows) for source in sources}
+
+
 def every_row_has_one_place(evidence: Evidence) -> Finding:
     """Each row of each grid stands in the order exactly once, and each grid's rows stand in their own order."""
     wrong = []
