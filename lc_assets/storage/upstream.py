@@ -113,7 +113,7 @@ class Upstream:
 
 
 def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
-    """fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
+    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
     cause = error.__cause__
     if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
         raise BadInput(f"cannot reach {where}: {type(cause).__name__}: {cause}") from error
