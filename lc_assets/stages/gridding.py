@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.formats.chunks import RowBlock, plan_bands
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridLayout, GridReader, RowBlock, create_grid, plan_bands, write_band
+from lc_assets.formats.grid import GridLayout, GridReader, create_grid, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -27,11 +28,12 @@ from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.storage.lake import Published
+from lc_assets.storage.publishing import publish_bytes
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.tokens.rolling import roll_rows, unroll_rows
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
 CHECKED_ROWS = 256
@@ -111,7 +113,7 @@ def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
     rows = gather(plan, task.tokens, row_tokens=task.row_tokens)
-    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])))
+    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])), put=publish_bytes)
     return Tally(seen=len(rows), kept=len(rows))
 
 
@@ -142,10 +144,9 @@ def _content_keys(documents: pa.Table) -> list[str]:
 
 
 def _bands(tokens: Path, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
-    vocab_size = gpt2_tokenizer(fast=False).vocab_size
-    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=vocab_size)
-    create_grid(folder / f"{split}.zarr", layout)
-    blocks = plan_bands(layout)
+    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=GPT2_VOCAB_SIZE)
+    create_grid(folder / f"{split}.zarr", layout, {"tokenizer": "gpt2"}, put=publish_bytes)
+    blocks = plan_bands(layout.n_rows)
     return [BandTask(tokens=tokens, folder=folder, split=split, block=block, row_tokens=settings.row_tokens) for block in blocks]
 
 
