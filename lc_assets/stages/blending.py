@@ -6,6 +6,7 @@ and counts, and a GPT index per source over as many epochs as the mix needs, bui
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -166,6 +167,20 @@ def _described(
 def read_mix(folder: Path) -> Mix:
     """Read ``mix.json`` of a mix's folder."""
     return decode_json(folder / MIX_FILE, Mix)
+
+
+def table_of(mix: Mix) -> list[dict[str, Any]]:
+    """The mix as a table for people: what was asked, what was taken, how often each source is repeated."""
+    return [
+        {
+            "snapshot": source.snapshot,
+            "weight": round(source.weight, 6),
+            "samples in one epoch": source.available,
+            "samples taken": source.used,
+            "epochs": round(source.used / source.available, 4),
+        }
+        for source in mix.sources
+    ]
 
 
 def the_blend_keeps_its_shares(evidence: Evidence) -> Finding:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -26,6 +27,15 @@ def documents_files(folder: Path) -> list[Path]:
 def dropped_files(folder: Path) -> list[Path]:
     """The tables of dropped documents of a version, sorted by shard."""
     return sorted(folder.glob(f"*{DROPPED_SUFFIX}"))
+
+
+def evenly_spaced(n_items: int, most: int) -> list[int]:
+    """Indices of at most ``most`` of ``n_items`` items, first and last among them.
+
+    >>> evenly_spaced(9, 3), evenly_spaced(2, 3), evenly_spaced(0, 3)
+    ([0, 4, 8], [0, 1], [])
+    """
+    return sorted({round(step) for step in np.linspace(0, n_items - 1, min(most, n_items))}) if n_items else []
 
 
 def counts_add_up(evidence: Evidence) -> Finding:

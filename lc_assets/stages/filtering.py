@@ -23,10 +23,18 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, DROPPED_SUFFIX, counts_add_up, every_document_is_named_once, tables_fit
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+)
 from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.recipe import FilteringSettings, Recipe, plain
-from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter
+from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
+from lc_assets.storage.lake import Published
 from lc_assets.storage.publishing import publish
 from lc_assets.storage.upstream import Upstream, UpstreamFile
 from lc_assets.storage.workings import once
@@ -34,13 +42,15 @@ from lc_assets.tally import Tally
 from lc_assets.text.rules import Rule, RuleSet, judge_columns
 from lc_assets.vocabulary import Shard, SnapshotId
 
+WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
+
 UNREADABLE = "unreadable line"
 TOO_LONG = "line too long"
 NO_SIGNALS = "no signals"
 DUPLICATE = "duplicate"
 
 
-class Skip(Exception):  # noqa: N818 - not an error: a shard is left out, by policy
+class Skip(Exception):
     """A shard is left out; the message is the reason that is counted."""
 
 
@@ -276,6 +286,11 @@ def _dropped_line(shard: Shard, line: int, reasons: list[tuple[str, float]], ver
         "reasons": list(names),
         "values": list(values),
     }
+
+
+def word_counts(filtered: Published) -> NDArray[np.float64]:
+    """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
+    return np.asarray(read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:

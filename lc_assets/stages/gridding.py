@@ -16,21 +16,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lc_assets.formats.grid import GridLayout, GridReader, RowBlock, create_grid, plan_bands, write_band
+from lc_assets.formats.chunks import RowBlock, plan_bands
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.grid import GridLayout, GridReader, create_grid, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
 from lc_assets.stages.recipe import GriddingSettings, plain
 from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import IDENTITY, ROWS, TOKENIZED, read_table, write_table
+from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
+from lc_assets.storage.lake import Published
+from lc_assets.storage.publishing import publish_bytes
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.tokens.rolling import roll_rows, unroll_rows
-from lc_assets.vocabulary import SPLITS, SnapshotId
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
 CHECKED_ROWS = 256
@@ -110,7 +113,7 @@ def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
     rows = gather(plan, task.tokens, row_tokens=task.row_tokens)
-    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])))
+    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])), put=publish_bytes)
     return Tally(seen=len(rows), kept=len(rows))
 
 
@@ -141,15 +144,29 @@ def _content_keys(documents: pa.Table) -> list[str]:
 
 
 def _bands(tokens: Path, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
-    vocab_size = gpt2_tokenizer(fast=False).vocab_size
-    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=vocab_size)
-    create_grid(folder / f"{split}.zarr", layout)
-    blocks = plan_bands(layout)
+    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=GPT2_VOCAB_SIZE)
+    create_grid(folder / f"{split}.zarr", layout, {"tokenizer": "gpt2"}, put=publish_bytes)
+    blocks = plan_bands(layout.n_rows)
     return [BandTask(tokens=tokens, folder=folder, split=split, block=block, row_tokens=settings.row_tokens) for block in blocks]
 
 
 def _n_rows(rows: pa.Table, split: str) -> int:
     return int(pc.sum(pc.equal(rows["split"], split)).as_py() or 0)
+
+
+def rows_table(grid: Published) -> pa.Table:
+    """The whole row table of a published grid."""
+    return read_table(grid.folder / ROWS_FILE)
+
+
+def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
+    """The beginnings of the first training rows as text, for people, with the document each came from."""
+    plan = rows_of(grid.folder, "train").slice(0, n_rows)
+    reader = GridReader(grid.folder / "train.zarr")
+    decode = gpt2_tokenizer(fast=False).decode
+    heads = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
+    lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
+    return [line | {"begins": decode(head)} for line, head in zip(lines, heads, strict=True)]
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:
@@ -187,11 +204,7 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
     n_checked, wrong = 0, []
     for split in SPLITS:
         plan = rows_of(evidence.folder, split)
-        chosen = (
-            np.unique(np.linspace(0, plan.num_rows - 1, min(CHECKED_ROWS, plan.num_rows)).astype(np.int64))
-            if plan.num_rows
-            else np.array([], np.int64)
-        )
+        chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
         wrong += [f"{split} row {row}" for row in chosen if not _row_is_right(evidence.folder, split, plan.slice(row, 1), tokens)]
         n_checked += len(chosen)
     return Finding(
@@ -228,10 +241,11 @@ def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:
     row_tokens = evidence.fingerprint.params["row_tokens"]
     p_order = uniform_on_a_line(np.asarray(table["priority"]) / 2.0**64)
     p_shift = uniform_on_a_line(np.asarray(table["shift"]) / row_tokens)
+    found = f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts"
     return Finding(
         claim="order_and_shifts_are_uniform",
         passed=min(p_order, p_shift) >= FALSE_ALARM / 2,
-        words=f"p ≤ {p_order:.3g} for the order, ≤ {p_shift:.3g} for the shifts, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
+        words=f"{found}, over {table.num_rows:,} rows; alarm below {FALSE_ALARM / 2:g}",
         numbers={"p of the order": p_order, "p of the shifts": p_shift},
     )
 
@@ -250,5 +264,3 @@ STAGE = Stage(
     ),
 )
 """Rows of 65,536 tokens, shuffled, rolled and split."""
-
-__all__ = ["IDENTITY", "STAGE", "gather", "lay_grid", "plan_rows", "rows_of", "write_rows"]

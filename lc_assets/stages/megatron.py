@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from lc_assets.formats.gpt_index import GptIndexFiles, read_gpt_index, write_gpt_index
-from lc_assets.formats.grid import GridReader, plan_rows
+from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
@@ -46,8 +46,8 @@ def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
     reader = GridReader(grid / f"{split}.zarr")
     if reader.n_rows:
         with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
-            for block in plan_rows(reader.n_rows, COPIED_ROWS):
-                for row in reader.read(slice(block.start, block.stop), slice(0, reader.row_tokens)):
+            for start in range(0, reader.n_rows, COPIED_ROWS):
+                for row in reader.read(slice(start, min(start + COPIED_ROWS, reader.n_rows)), slice(0, reader.row_tokens)):
                     writer.add(row)
     return Tally(seen=reader.n_rows, kept=reader.n_rows, also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens})
 
@@ -115,5 +115,3 @@ STAGE = Stage(
     claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
 )
 """Rows for Megatron, with their GPT index."""
-
-__all__ = ["STAGE", "GptIndexFiles", "copy_rows", "index_train", "samples_of", "write_snapshot"]

@@ -5,6 +5,7 @@ Dagster's database loses history, not correctness. It builds nothing and writes 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -52,12 +53,11 @@ def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
             (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be true.
     """
-    plans: dict[str, Plan] = {}
+    planner = _Planner(lake, recipe, upstream_digests or {})
+    made: list[Plan] = []
     for step in CHAIN:
-        for key in keys_of(step.stage, recipe, snapshots):
-            made = _plan_one(lake, recipe, step.stage, key, plans, upstream_digests or {})
-            plans[made.name] = made
-    return list(plans.values())
+        made += [planner.plan_one(step.stage, key, made) for key in keys_of(step.stage, recipe, snapshots)]
+    return made
 
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:
@@ -67,31 +67,38 @@ def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]
     return sorted(recipe.mixes) if stage.partitioned_by == "mix" else [GLOBAL]
 
 
-def _plan_one(
-    lake: LakeFolder, recipe: Recipe, stage: Stage, key: str, plans: Mapping[str, Plan], upstream_digests: Mapping[str, str]
-) -> Plan:
-    try:
-        current = lake.place(stage.name, key).current()
-    except LcError as error:
-        return Plan(stage=stage.name, key=key, status="stale", reasons=(f"what is published cannot be read: {error}",))
-    seconds = current.receipt.measured.get("seconds") if current else None
-    waiting_for = [made.name for made in plans.values() if made.status != "current" and stage.is_fed_by(recipe, key, made.stage, made.key)]
-    if waiting_for:
-        return Plan(stage=stage.name, key=key, status="waiting", reasons=(f"after {_shortened(waiting_for)}",), seconds=seconds)
-    if current is None:
-        return Plan(stage=stage.name, key=key, status="missing", reasons=("never built",))
-    reasons = tuple(_differences(lake, recipe, stage, key, current, upstream_digests))
-    return Plan(stage=stage.name, key=key, status="stale" if reasons else "current", reasons=reasons, seconds=seconds)
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    lake: LakeFolder
+    recipe: Recipe
+    upstream_digests: Mapping[str, str]
 
+    def plan_one(self, stage: Stage, key: str, made: Sequence[Plan]) -> Plan:
+        try:
+            current = self.lake.place(stage.name, key).current()
+        except LcError as error:
+            return Plan(stage=stage.name, key=key, status="stale", reasons=(f"what is published cannot be read: {error}",))
+        seconds = current.receipt.measured.get("seconds") if current else None
+        status, reasons = self._verdict(stage, key, current, made)
+        return Plan(stage=stage.name, key=key, status=status, reasons=tuple(reasons), seconds=seconds)
 
-def _differences(
-    lake: LakeFolder, recipe: Recipe, stage: Stage, key: str, current: Published, upstream_digests: Mapping[str, str]
-) -> list[str]:
-    read = {name: published.digest for name, published in stage.inputs(lake, recipe, key).items()}
-    foreign = {name: digest for name, digest in current.receipt.fingerprint.inputs.items() if "/" not in name}
-    if key in upstream_digests and foreign:
-        foreign = {"upstream": upstream_digests[key]}
-    return current.receipt.fingerprint.differences(stage.fingerprint(recipe, key, read | foreign))
+    def _verdict(self, stage: Stage, key: str, current: Published | None, made: Sequence[Plan]) -> tuple[Status, list[str]]:
+        feeding = (other for other in made if stage.is_fed_by(self.recipe, key, other.stage, other.key))
+        waiting_for = [other.name for other in feeding if other.status != "current"]
+        if waiting_for:
+            return "waiting", [f"after {_shortened(waiting_for)}"]
+        if current is None:
+            return "missing", ["never built"]
+        reasons = self._differences(stage, key, current)
+        return ("stale", reasons) if reasons else ("current", [])
+
+    def _differences(self, stage: Stage, key: str, current: Published) -> list[str]:
+        made_of = current.receipt.fingerprint
+        read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
+        foreign = {name: digest for name, digest in made_of.inputs.items() if "/" not in name}
+        if foreign and key in self.upstream_digests:
+            foreign = {"upstream": self.upstream_digests[key]}
+        return made_of.differences(stage.fingerprint(self.recipe, key, read | foreign))
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

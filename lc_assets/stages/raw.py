@@ -8,7 +8,6 @@ upstream changed.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pyarrow as pa
@@ -200,6 +199,9 @@ STAGE = Stage(
 """One snapshot as it stands upstream."""
 
 
-def folder_of(raw: Published) -> Path:
-    """Where a published manifest lies."""
-    return raw.folder / MANIFEST_FILE
+def bytes_by_part(raw: Published) -> dict[str, float]:
+    """Size upstream of each part of a snapshot: documents, signals, duplicates."""
+    sizes: dict[str, float] = {}
+    for line in read_table(raw.folder / MANIFEST_FILE, ["part", "n_bytes"]).to_pylist():
+        sizes[line["part"]] = sizes.get(line["part"], 0.0) + max(line["n_bytes"] or 0, 0)
+    return sizes

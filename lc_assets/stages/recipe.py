@@ -139,7 +139,9 @@ class Recipe(Settings, frozen=True, kw_only=True):
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     megatron: MegatronSettings = MegatronSettings()
-    mixes: dict[str, MixSettings] = {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
+    mixes: dict[str, MixSettings] = msgspec.field(
+        default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
+    )
 
     def __post_init__(self) -> None:
         if self.tokenizing.min_tokens < self.gridding.row_tokens:

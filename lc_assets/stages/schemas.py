@@ -60,7 +60,7 @@ def _checks(pandera: Any, name: str) -> list[Any]:
 
 
 def _may_be_null(field: pa.Field) -> bool:
-    return field.name in NULLABLE or field.name not in TOKENIZED.names and field.type == pa.float64() or field.name == "n_bytes"
+    return field.name in NULLABLE or (field.name not in TOKENIZED.names and field.type == pa.float64()) or field.name == "n_bytes"
 
 
 def _failures(judge: Any, table: pa.Table) -> list[str]:

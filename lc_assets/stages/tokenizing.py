@@ -163,7 +163,7 @@ def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
             continue
         reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
         n_tokens += int(lengths.sum())
-        highest = max(highest, max(int(reader[document].max()) for document in range(len(reader))))
+        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
         if not np.array_equal(reader.lengths, lengths):
             wrong.append(f"{path.name}: the .idx has other lengths than the table")
     vocab_size = gpt2_tokenizer(fast=False).vocab_size

@@ -22,6 +22,9 @@ BLOCK_BYTES = 8 << 20
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 """Where the file systems behind fsspec say what a file holds, most telling first."""
 
+_GONE = (404, 410)
+"""HTTP's answers for a file that is not there."""
+
 
 class UpstreamFile(msgspec.Struct, frozen=True):
     """One file upstream.
@@ -64,7 +67,8 @@ class Upstream:
         full = f"{root.rstrip('/')}/{path}"
         try:
             info = files.info(full)
-        except FileNotFoundError:
+        except FileNotFoundError as error:
+            _must_have_been_reached(error, f"{self.root}/{path}")
             return None
         except _transport_errors() as error:
             raise BadInput(f"cannot reach {self.root}/{path}: {type(error).__name__}: {error}") from error
@@ -106,6 +110,13 @@ class Upstream:
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
         with self.open(path) as stream:
             return f"sha256:{_sha256(stream)}"
+
+
+def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
+    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
+    cause = error.__cause__
+    if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
+        raise BadInput(f"cannot reach {where}: {type(cause).__name__}: {cause}") from error
 
 
 def _sha256(stream: BinaryIO) -> str:
