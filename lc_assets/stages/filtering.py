@@ -18,8 +18,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile, Mismatch
-from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document, read_lines
+from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.duplicates import read_duplicates
+from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
@@ -176,7 +177,7 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
             n_kept += 1
             n_kept_bytes += len(record.raw_content)
             kept.add(_kept_line(task.files.shard, line, record, verdicts), n_bytes=len(record.raw_content))
-    also = {"shards": 1, "bytes of JSON": n_bytes, "characters kept": n_kept_bytes, "signals unreadable": verdicts.table.n_unreadable}
+    also = {"shards": 1, "bytes of JSON": n_bytes, "characters kept": n_kept_bytes, "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize}
     return Tally(seen=n_kept + first.total(), kept=n_kept, dropped=dict(first), complaints=dict(every), also=also)
 
 
