@@ -26,7 +26,7 @@ from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.blending import Mix, read_mix
 from lc_assets.stages.claims import DROPPED_SUFFIX
 from lc_assets.stages.gridding import ROWS_FILE
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, RECEIPT, LakeFolder, Published
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 STAGES_THAT_DROP = ("filtered", "tokens")
@@ -163,10 +163,33 @@ def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
         NotPublished: when there is no global order, or the grid it was made from is gone.
         BadInput: when there is no such split or position.
     """
-    order = GlobalOrder.open(lake.place("longcrawl").require().folder, _require_split(split))
+    return _row_in_order(lake, lake.place("longcrawl").require(), split, position)
+
+
+def row_of_array(array: Path, position: int) -> Row | None:
+    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy; None for an array of another origin.
+
+    Raises:
+        NotPublished: when what the array was made from is gone from its lake.
+        BadInput: when there is no such row.
+    """
+    if array.stem not in SPLITS or not (array.parent / RECEIPT).is_file():
+        return None
+    published = Published.at(array.parent)
+    if published.receipt.fingerprint.stage == "grid":
+        return row_of_grid(published, array.stem, position)
+    lake, name = LakeFolder(array.parents[3]), f"longcrawl/{GLOBAL}"
+    order = lake.place("longcrawl").with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+    if order is None:
+        raise NotPublished(f"{array}: the global order it was copied by is gone from the lake")
+    return _row_in_order(lake, order, array.stem, position)
+
+
+def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
+    order = GlobalOrder.open(published.folder, _require_split(split))
     if not 0 <= position < len(order):
         raise BadInput(f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}")
-    source = order.sources.sources[int(order.source[position])]
+    source = order.sources[int(order.source[position])]
     return row_of_grid(_version(lake, source.snapshot, source.version), split, int(order.row[position]))
 
 
@@ -226,7 +249,7 @@ def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
 
 def position_of(order: GlobalOrder, row: Row) -> int | None:
     """Position of a grid's row in the order, or None when the order is not over that grid."""
-    for number, source in enumerate(order.sources.sources):
+    for number, source in enumerate(order.sources):
         if source.snapshot == row.snapshot and source.version == row.grid.name:
             places = np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))
             return int(places[0]) if len(places) else None
