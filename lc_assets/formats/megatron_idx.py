@@ -1,0 +1,156 @@
+r"""Megatron's ``.idx``: where each sequence lies in the ``.bin``, and which sequences make a document.
+
+Little-endian, without padding; ``S`` sequences, ``D`` document boundaries:
+
+=============  ======  ==========================================================================
+offset         bytes   content
+=============  ======  ==========================================================================
+0              9       ``MMIDIDX\x00\x00``
+9              8       uint64 version: 1
+17             1       uint8 dtype code: 1 uint8, 2 int8, 3 int16, 4 int32, 5 int64, 8 uint16
+                       (6 float64 and 7 float32 exist, but are no token ids)
+18             8       uint64 ``S``
+26             8       uint64 ``D``, which is the number of documents **plus one**
+34             4 S     int32 length of each sequence, in tokens
+34 + 4 S       8 S     int64 byte offset of each sequence in the ``.bin``
+34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
+=============  ======  ==========================================================================
+
+Here: its bytes to arrays and back, with every promise checked. Not here: files (`lc_assets.formats.megatron`).
+Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``, ``_IndexReader``), unchanged in this
+from core 0.5 to 0.19.
+"""
+
+import struct
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile
+
+MAGIC: Final = b"MMIDIDX\x00\x00"
+VERSION: Final = 1
+HEADER: Final = struct.Struct("<9sQBQQ")
+DTYPES: Final = {code: np.dtype(name) for code, name in ((1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"))}
+"""Dtype of the ids by its code in the header."""
+CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
+MOST_TOKENS: Final = 2**31 - 1
+"""Longest sequence that an int32 length can state."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MegatronIndex:
+    """Content of an ``.idx``.
+
+    Attributes:
+        dtype: of the ids in the ``.bin``.
+        lengths: int32, tokens of each sequence.
+        document_boundaries: int64, first sequence of each document, then the number of sequences.
+    """
+
+    dtype: np.dtype[Any]
+    lengths: Array
+    document_boundaries: Array
+
+    @property
+    def n_tokens(self) -> int:
+        """Ids in the ``.bin``."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @property
+    def byte_offsets(self) -> Array:
+        """int64, first byte of each sequence in the ``.bin``."""
+        return _byte_offsets(self.lengths, self.dtype)
+
+
+def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) -> bytes:
+    """Return the content of an ``.idx``.
+
+    Args:
+        lengths: integers, tokens of each sequence.
+        document_boundaries: integers, first sequence of each document, then the number of sequences.
+        dtype: of the ids.
+
+    >>> len(idx_bytes(np.array([3, 5]), np.arange(3), np.dtype("u2")))
+    82
+
+    Raises:
+        BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
+    """
+    code = code_of(dtype)
+    if complaint := _complaint(lengths, document_boundaries):
+        raise BadInput(f"not a Megatron index: {complaint}")
+    header = HEADER.pack(MAGIC, VERSION, code, len(lengths), len(document_boundaries))
+    arrays = (lengths.astype("<i4"), _byte_offsets(lengths, dtype), document_boundaries.astype("<i8"))
+    return b"".join([header, *(part.tobytes() for part in arrays)])
+
+
+def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
+    """Read the content of an ``.idx``; the arrays are views of it.
+
+    Args:
+        content: all of the file.
+        where: names the file in errors.
+
+    Raises:
+        CorruptFile: when it is not a sound index; says what was found and what was expected.
+    """
+    dtype, n_sequences, n_boundaries = _parse_header(content, where)
+    start = HEADER.size
+    lengths = np.frombuffer(content, "<i4", n_sequences, start)
+    offsets = np.frombuffer(content, "<i8", n_sequences, start + 4 * n_sequences)
+    boundaries = np.frombuffer(content, "<i8", n_boundaries, start + 12 * n_sequences)
+    if complaint := _complaint(lengths, boundaries):
+        raise CorruptFile(f"{where}: {complaint}")
+    wrong = np.flatnonzero(offsets != _byte_offsets(lengths, dtype))
+    if len(wrong):
+        raise CorruptFile(f"{where}: sequence {wrong[0]:,} is said to begin at byte {offsets[wrong[0]]:,}, its predecessors end elsewhere")
+    return MegatronIndex(dtype, lengths, boundaries)
+
+
+def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
+    if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
+        raise CorruptFile(f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, expected {MAGIC!r} and a header")
+    _, version, code, n_sequences, n_boundaries = HEADER.unpack(content[: HEADER.size])
+    if version != VERSION:
+        raise CorruptFile(f"{where}: version {version:,}, expected {VERSION}")
+    if code not in DTYPES:
+        raise CorruptFile(f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token ids")
+    n_bytes = HEADER.size + 12 * n_sequences + 8 * n_boundaries
+    if len(content) != n_bytes:
+        hint = "; this is a multimodal index, which is not read here" if len(content) == n_bytes + n_sequences else ""
+        promised = f"header promises {n_bytes:,} bytes ({n_sequences:,} sequences, {n_boundaries:,} boundaries)"
+        raise CorruptFile(f"{where}: {promised}, file has {len(content):,}{hint}")
+    return DTYPES[code], n_sequences, n_boundaries
+
+
+def _complaint(lengths: Array, boundaries: Array) -> str | None:
+    """Say what cannot be meant, or None."""
+    if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
+        return f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to {MOST_TOKENS:,}"
+    if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
+        ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
+        return f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of sequences"
+    if (boundaries[1:] < boundaries[:-1]).any():
+        return "document boundaries fall, expected them in order"
+    return None
+
+
+def _byte_offsets(lengths: Array, dtype: np.dtype[Any]) -> Array:
+    ends = np.cumsum(lengths, dtype="<i8") * dtype.itemsize
+    return np.asarray(ends - lengths.astype("<i8") * dtype.itemsize)
+
+
+def code_of(dtype: np.dtype[Any]) -> int:
+    """Code that stands for ``dtype`` in the header.
+
+    Raises:
+        BadInput: when there is none.
+    """
+    if dtype not in CODES:
+        raise BadInput(f"Megatron has no token dtype {dtype}; it has {', '.join(known.name for known in CODES)}")
+    return CODES[dtype]

@@ -1,0 +1,61 @@
+"""Rolling: every row starts at a random point of its document and runs on from the document's beginning.
+
+A training window then shows each part of a document at every depth of the context equally often. Row ``r`` of
+``T`` tokens rolled by ``s`` is ``np.roll(r, s)``: to the right, the token of column ``c`` goes to column
+``(c + s) mod T``. So the document's first token stands at column ``s``.
+
+Here: the arithmetic. Not here: drawing the shifts (`lc_assets.tokens.orders`), storing rows (`lc_assets.formats.grid`).
+Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
+"""
+
+import numpy as np
+from jaxtyping import Int64, UInt16
+
+from lc_assets.errors import BadInput
+
+
+def roll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, " doc"]) -> UInt16[np.ndarray, "doc token"]:
+    """Roll each row right by its own shift, as `np.roll` would; shifts of any size and sign.
+
+    >>> roll_rows(np.array([[12, 5, 7, 4, 21]], np.uint16), np.array([3]))
+    array([[ 7,  4, 21, 12,  5]], dtype=uint16)
+
+    Raises:
+        BadInput: when there is not exactly one shift per row.
+    """
+    if rows.ndim != 2 or shifts.shape != rows.shape[:1]:
+        raise BadInput(f"wanted rows × tokens and one shift per row, got rows {rows.shape} and shifts {shifts.shape}")
+    rolled = np.empty_like(rows)
+    row_tokens = rows.shape[1]
+    if row_tokens == 0:
+        return rolled
+    for source, target, shift in zip(rows, rolled, (shifts % row_tokens).tolist(), strict=True):
+        target[shift:] = source[: row_tokens - shift]
+        target[:shift] = source[row_tokens - shift :]
+    return rolled
+
+
+def unroll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, " doc"]) -> UInt16[np.ndarray, "doc token"]:
+    """Undo `roll_rows`: each row begins with its document's first token again.
+
+    >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))
+    array([[12,  5,  7,  4, 21]], dtype=uint16)
+
+    Raises:
+        BadInput: when there is not exactly one shift per row.
+    """
+    return roll_rows(rows, -shifts)
+
+
+def source_position(column: int, shift: int, row_tokens: int) -> int:
+    """Say which token of the document stands at ``column`` of its row rolled by ``shift``.
+
+    >>> source_position(0, 3, 5), source_position(3, 3, 5)
+    (2, 0)
+
+    Raises:
+        BadInput: when the column is not one of the row's.
+    """
+    if not 0 <= column < row_tokens:
+        raise BadInput(f"column {column:,} is not in a row of {row_tokens:,} tokens")
+    return (column - shift) % row_tokens
