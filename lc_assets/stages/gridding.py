@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.formats.chunks import RowBlock, plan_bands
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.gpt2_tokenizer import gpt2_text
 from lc_assets.formats.grid import GridLayout, GridReader, create_grid, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
@@ -163,10 +163,9 @@ def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[di
     """The beginnings of the first training rows as text, for people, with the document each came from."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
-    decode = gpt2_tokenizer(fast=False).decode
     heads = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
     lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
-    return [line | {"begins": decode(head)} for line, head in zip(lines, heads, strict=True)]
+    return [line | {"begins": gpt2_text(head)} for line, head in zip(lines, heads, strict=True)]
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:
