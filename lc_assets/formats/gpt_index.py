@@ -16,16 +16,16 @@ from pathlib import Path
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.formats.whole_files import Put
 from lc_assets.mixing.gpt_index import GptIndex
+from lc_assets.publishing import publish_bytes
 
 ARRAYS = ("document_index", "sample_index", "shuffle_index")
 
 
-def write_gpt_index(prefix: Path, index: GptIndex, *, put: Put) -> None:
-    """Write an index as ``{prefix}_….npy``; ``put`` writes one whole file."""
+def write_gpt_index(prefix: Path, index: GptIndex) -> None:
+    """Write an index as ``{prefix}_….npy``, each file whole."""
     for name in ARRAYS:
-        put(index_path(prefix, name), npy_bytes(getattr(index, name)))
+        publish_bytes(index_path(prefix, name), npy_bytes(getattr(index, name)))
 
 
 def read_gpt_index(prefix: Path) -> GptIndex:
@@ -36,7 +36,8 @@ def read_gpt_index(prefix: Path) -> GptIndex:
     """
     index = GptIndex(*(read_npy(index_path(prefix, name)) for name in ARRAYS))
     if index.sample_index.shape != (index.n_samples + 1, 2):
-        raise CorruptFile(f"{prefix}: sample_index has shape {index.sample_index.shape}, {index.n_samples:,} samples need {index.n_samples + 1:,} × 2")
+        wanted = f"{index.n_samples:,} samples need {index.n_samples + 1:,} × 2"
+        raise CorruptFile(f"{prefix}: sample_index has shape {index.sample_index.shape}, {wanted}")
     return index
 
 

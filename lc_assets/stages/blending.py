@@ -18,11 +18,11 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.recipe import MegatronSettings, MixSettings, Recipe, plain
 from lc_assets.storage.lake import Published, decode_json, encode_json
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 
 MIX_FILE = "mix.json"
@@ -146,7 +146,7 @@ def _index_source(folder: Path, source: Published, settings: MegatronSettings, n
         return
     lengths = MegatronReader(source.folder / "train").lengths
     index = build_gpt_index(lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=n_used)
-    write_gpt_index(folder / source.receipt.fingerprint.key, index, put=publish_bytes)
+    write_gpt_index(folder / source.receipt.fingerprint.key, index)
 
 
 def _described(

@@ -15,7 +15,6 @@ from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.recipe import MegatronSettings, plain
 from lc_assets.storage.lake import Published
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS, SnapshotId
@@ -57,7 +56,7 @@ def index_train(folder: Path, settings: MegatronSettings) -> None:
     """Write the GPT index over the training rows."""
     lengths = MegatronReader(folder / "train").lengths
     index = build_gpt_index(lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=settings.samples)
-    write_gpt_index(folder / "train", index, put=publish_bytes)
+    write_gpt_index(folder / "train", index)
 
 
 def samples_of(megatron: Published) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import (
@@ -29,7 +30,6 @@ from lc_assets.stages.claims import (
 )
 from lc_assets.stages.recipe import TokenizingSettings, plain
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, read_lines, read_table
-from lc_assets.storage.publishing import publish
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
