@@ -12,7 +12,7 @@ from lc_assets.storage.lake import Receipt
 MOST_REASONS = 25
 
 
-def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, **more: Any) -> dg.MaterializeResult[None]:
+def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, **more: Any) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
     Args:

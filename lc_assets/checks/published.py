@@ -17,7 +17,7 @@ from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
 WHOLE = "every_file_is_as_published"
 
 
-def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> dg.AssetChecksDefinition:  # type: ignore[type-arg]
+def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> dg.AssetChecksDefinition:
     """Make the checks of one asset: one per claim of its stage, and one that reads every digest again."""
     described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {WHOLE: "Every file has the size and digest of the receipt."}
     with warnings.catch_warnings():

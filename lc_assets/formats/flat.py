@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, padded, plan_bands, require_band, require_tokens, span
-from lc_assets.formats.whole_files import write_whole
+from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 METADATA: Final = ".zarray"
@@ -93,8 +93,8 @@ def create_flat(path: Path, n_rows: int, row_tokens: int, *, chunk: tuple[int, i
     target = path / METADATA
     if target.exists() and target.read_bytes() != content:
         raise BadInput(f"{target}: another array stands here; write to a new folder or remove it")
-    write_whole(path / ATTRIBUTES, b"{}")
-    write_whole(target, content)
+    publish_bytes(path / ATTRIBUTES, b"{}")
+    publish_bytes(target, content)
 
 
 def plan_flat_bands(n_rows: int, band_rows: int = CHUNK[0], *, chunk_rows: int = CHUNK[0]) -> list[RowBlock]:
@@ -127,7 +127,7 @@ def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, vocab_si
     down, across = reader.chunk_shape
     for row, column in np.ndindex(n_chunks((len(block), reader.row_tokens), reader.chunk_shape)):
         part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        write_whole(_chunk_path(path, block.start // down + row, column), _encode(padded(part, reader.chunk_shape, FILL)))
+        publish_bytes(_chunk_path(path, block.start // down + row, column), _encode(padded(part, reader.chunk_shape, FILL)))
 
 
 class FlatReader:

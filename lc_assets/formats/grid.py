@@ -42,8 +42,8 @@ from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats import chunks
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, require_band, require_tokens, span
 from lc_assets.formats.shard import ShardShape, encode_shard, missing_inner, read_inner
-from lc_assets.formats.whole_files import write_whole
 from lc_assets.formats.zarr_json import METADATA, ZarrJson
+from lc_assets.publishing import publish_bytes
 
 SHARD_ROWS: Final = 2048
 SHARD_TOKENS: Final = 2048
@@ -138,7 +138,7 @@ def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attr
     target = path / METADATA
     if target.exists() and target.read_bytes() != content:
         raise BadInput(f"{target}: another array stands here; write to a new folder or remove it")
-    write_whole(target, content)
+    publish_bytes(target, content)
 
 
 def plan_bands(layout: GridLayout, band_rows: int | None = None) -> list[RowBlock]:
@@ -175,7 +175,7 @@ def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
     for row, column in np.ndindex(n_chunks((len(block), layout.row_tokens), shards.shard)):
         top, left = row * shards.shard[0], column * shards.shard[1]
         part = ids[top : top + shards.shard[0], left : left + shards.shard[1]]
-        write_whole(_shard_path(path, block.start // shards.shard[0] + row, column), encode_shard(part, shards, fill=layout.fill))
+        publish_bytes(_shard_path(path, block.start // shards.shard[0] + row, column), encode_shard(part, shards, fill=layout.fill))
 
 
 class GridReader:

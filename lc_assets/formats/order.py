@@ -19,7 +19,6 @@ file                        what
 A position is an index into the two arrays. An order may leave rows out, but names none twice.
 """
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.formats.whole_files import write_whole
+from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 SOURCES: Final = "sources.json"
@@ -95,7 +95,7 @@ def write_sources(folder: Path, sources: Sequence[OrderSource], *, row_tokens: i
         BadInput: when there are more than 65,536 sources, or a size is not possible.
     """
     document = _SourcesJson(row_tokens=row_tokens, vocab_size=vocab_size, sources=tuple(sources))
-    write_whole(folder / SOURCES, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    publish_bytes(folder / SOURCES, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
 def write_order(folder: Path, split: str, source: NDArray[np.uint16], row: NDArray[np.uint32]) -> None:
@@ -116,8 +116,8 @@ def write_order(folder: Path, split: str, source: NDArray[np.uint16], row: NDArr
             f"an order is a uint16 and a uint32 array of one length, got {source.dtype} of {source.shape} and {row.dtype} of {row.shape}"
         )
     source_path, row_path = _paths(folder, split)
-    write_whole(source_path, _npy_bytes(source))
-    write_whole(row_path, _npy_bytes(row))
+    publish_bytes(source_path, npy_bytes(source))
+    publish_bytes(row_path, npy_bytes(row))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,19 +202,10 @@ def _paths(folder: Path, split: str) -> tuple[Path, Path]:
     return folder / f"{split}_source.npy", folder / f"{split}_row.npy"
 
 
-def _npy_bytes(array: NDArray[Any]) -> bytes:
-    stream = io.BytesIO()
-    np.lib.format.write_array(stream, array.astype(array.dtype.newbyteorder("<"), copy=False), version=(1, 0), allow_pickle=False)
-    return stream.getvalue()
-
-
 def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError as error:
-        raise NotPublished(f"{path}: this file of the global order is missing") from error
-    except (ValueError, EOFError, OSError) as error:
-        raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error
+    if not path.is_file():
+        raise NotPublished(f"{path}: this file of the global order is missing")
+    array = read_npy(path)
     if array.dtype != dtype or array.ndim != 1:
         raise CorruptFile(f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of {dtype.name}")
     return array

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import read_array, write_array
+from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.recipe import MegatronSettings, MixSettings, Recipe, plain
 from lc_assets.storage.lake import Published, decode_json, encode_json
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 
 MIX_FILE = "mix.json"
@@ -74,8 +74,8 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
         weights = weights_of(settings, sources, available)
         dataset_index, dataset_sample_index = _blended(settings, weights, available)
         used = np.bincount(dataset_index, minlength=len(sources)).tolist()
-        write_array(draft.folder / "dataset_index.npy", dataset_index)
-        write_array(draft.folder / "dataset_sample_index.npy", dataset_sample_index)
+        publish_bytes(draft.folder / "dataset_index.npy", npy_bytes(dataset_index))
+        publish_bytes(draft.folder / "dataset_sample_index.npy", npy_bytes(dataset_sample_index))
         for source, n_used in zip(sources, used, strict=True):
             _index_source(draft.folder, source, megatron, n_used)
         described = Mix(
@@ -186,7 +186,7 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
 def the_blend_keeps_its_shares(evidence: Evidence) -> Finding:
     """At no point of the blend is a source's count off its share by one sample or more per source."""
     mix = read_mix(evidence.folder)
-    datasets = read_array(evidence.folder / "dataset_index.npy")
+    datasets = read_npy(evidence.folder / "dataset_index.npy")
     n = np.arange(1, len(datasets) + 1)
     worst = max((float(np.abs(np.cumsum(datasets == i) - n * source.weight).max()) for i, source in enumerate(mix.sources)), default=0.0)
     bound = float(len(mix.sources))
@@ -201,7 +201,7 @@ def the_blend_keeps_its_shares(evidence: Evidence) -> Finding:
 def every_sample_can_be_found(evidence: Evidence) -> Finding:
     """Each source's samples are taken in order from 0 without a gap, and its GPT index reaches all of them."""
     mix = read_mix(evidence.folder)
-    datasets, samples = (read_array(evidence.folder / f"{name}.npy") for name in ("dataset_index", "dataset_sample_index"))
+    datasets, samples = (read_npy(evidence.folder / f"{name}.npy") for name in ("dataset_index", "dataset_sample_index"))
     wrong = []
     for number, source in enumerate(mix.sources):
         taken = samples[datasets == number]

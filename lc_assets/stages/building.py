@@ -19,9 +19,9 @@ import msgspec
 
 from lc_assets.engines.local import Engine
 from lc_assets.errors import AuditFailed, Busy, NotPublished
+from lc_assets.publishing import full_disk_said_plainly, remove_drafts
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import GLOBAL, WORKINGS, Fingerprint, LakeFolder, Place, Published, Receipt, receipt_of, write_receipt
-from lc_assets.storage.publishing import full_disk_said_plainly, remove_drafts
 from lc_assets.storage.upstream import Upstream
 from lc_assets.tally import Tally
 

@@ -23,6 +23,7 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.rule_files import read_rules, with_thresholds
+from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
@@ -36,7 +37,6 @@ from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.recipe import FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
 from lc_assets.storage.lake import Published
-from lc_assets.storage.publishing import publish
 from lc_assets.storage.upstream import Upstream, UpstreamFile
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
@@ -177,7 +177,12 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
             n_kept += 1
             n_kept_bytes += len(record.raw_content)
             kept.add(_kept_line(task.files.shard, line, record, verdicts), n_bytes=len(record.raw_content))
-    also = {"shards": 1, "bytes of JSON": n_bytes, "characters kept": n_kept_bytes, "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize}
+    also = {
+        "shards": 1,
+        "bytes of JSON": n_bytes,
+        "characters kept": n_kept_bytes,
+        "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
+    }
     return Tally(seen=n_kept + first.total(), kept=n_kept, dropped=dict(first), complaints=dict(every), also=also)
 
 

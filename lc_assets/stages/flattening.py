@@ -7,19 +7,19 @@ price of an index (`lc_assets.stages.ordering`); this is made on request.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.formats.chunks import RowBlock, plan_bands
-from lc_assets.formats.flat import FlatReader, create_flat, write_flat_band
+from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, write_flat_band
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.riffled import RiffledReader
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import evenly_spaced
 from lc_assets.storage.lake import GLOBAL, Published
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS
@@ -63,15 +63,15 @@ def flatten(workshop: Workshop) -> Built:
 
 def _bands(root: Path, order: Path, folder: Path, split: str) -> Sequence[FlatTask]:
     opened = GlobalOrder.open(order, split)
-    create_flat(folder / f"{split}.zarr", len(opened), opened.sources.row_tokens, put=publish_bytes)
-    return [FlatTask(root=root, order=order, folder=folder, split=split, block=block) for block in plan_bands(len(opened))]
+    create_flat(folder / f"{split}.zarr", len(opened), opened.row_tokens)
+    return [FlatTask(root=root, order=order, folder=folder, split=split, block=block) for block in plan_flat_bands(len(opened))]
 
 
 @once
 def write_band(task: FlatTask) -> Tally:
     """Copy one band of rows out of the grids into the flat array."""
-    rows = OrderedRows.open(task.root, task.order, task.split).read(task.block)
-    write_flat_band(task.folder / f"{task.split}.zarr", task.block, rows, put=publish_bytes)
+    rows = ordered_rows(task.root, task.order, task.split).read(slice(task.block.start, task.block.stop))
+    write_flat_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows), also={f"{task.split} rows": len(rows)})
 
 
@@ -81,30 +81,11 @@ def raw_bytes(flat: Published) -> int:
     return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedRows:
-    """The rows of one split in the global order."""
-
-    order: GlobalOrder
-    grids: tuple[GridReader, ...]
-
-    @classmethod
-    def open(cls, root: Path, order: Path, split: str) -> Self:
-        """Open an order's grids."""
-        opened = GlobalOrder.open(order, split)
-        folders = (root / "grid" / source.snapshot / source.version for source in opened.sources.sources)
-        return cls(opened, tuple(GridReader(folder / f"{split}.zarr") for folder in folders))
-
-    def read(self, block: RowBlock) -> NDArray[Any]:
-        """Rows at places ``block`` of the order; uint16, row × token. Each grid's rows among them follow one another."""
-        source, row = (np.asarray(column[block.start : block.stop]) for column in (self.order.source, self.order.row))
-        row_tokens = self.order.sources.row_tokens
-        rows = np.empty((len(block), row_tokens), np.uint16)
-        for number in np.unique(source):
-            mine = np.flatnonzero(source == number)
-            wanted = slice(int(row[mine[0]]), int(row[mine[-1]]) + 1)
-            rows[mine] = self.grids[number].read(wanted, slice(0, row_tokens))
-        return rows
+def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
+    """Open the rows of one split in the global order."""
+    opened = GlobalOrder.open(order, split)
+    folders = (root / "grid" / source.snapshot / source.version for source in opened.sources)
+    return RiffledReader(opened, [GridReader(folder / f"{split}.zarr") for folder in folders])
 
 
 def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
@@ -113,12 +94,12 @@ def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
     wrong: list[str] = []
     n_checked = 0
     for split in SPLITS:
-        rows, flat = OrderedRows.open(evidence.lake.root, order, split), FlatReader(evidence.folder / f"{split}.zarr")
-        if flat.n_rows != len(rows.order):
-            wrong.append(f"{split}: {flat.n_rows:,} rows of {len(rows.order):,}")
+        rows, flat = ordered_rows(evidence.lake.root, order, split), FlatReader(evidence.folder / f"{split}.zarr")
+        if flat.n_rows != rows.n_rows:
+            wrong.append(f"{split}: {flat.n_rows:,} rows of {rows.n_rows:,}")
             continue
         chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
-        wrong += [f"{split} row {row}" for row in chosen if not _same(rows.read(RowBlock(row, row + 1)), flat, row)]
+        wrong += [f"{split} row {row}" for row in chosen if not _same(rows.read(slice(row, row + 1)), flat, row)]
         n_checked += len(chosen)
     return Finding(
         claim="the_flat_rows_are_the_ordered_rows",

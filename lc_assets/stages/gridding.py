@@ -6,7 +6,7 @@ withdrawing other documents moves none of them. The plan is a table, ``rows.parq
 doing is a loop over bands of 2,048 rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from lc_assets.formats.chunks import RowBlock, plan_bands
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid, write_band
+from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.gpt2_tokenizer import gpt2_text
+from lc_assets.formats.grid import GridLayout, GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -28,7 +28,6 @@ from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.storage.lake import Published
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
@@ -113,7 +112,7 @@ def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
     rows = gather(plan, task.tokens, row_tokens=task.row_tokens)
-    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])), put=publish_bytes)
+    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])))
     return Tally(seen=len(rows), kept=len(rows))
 
 
@@ -145,8 +144,8 @@ def _content_keys(documents: pa.Table) -> list[str]:
 
 def _bands(tokens: Path, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
     layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=GPT2_VOCAB_SIZE)
-    create_grid(folder / f"{split}.zarr", layout, {"tokenizer": "gpt2"}, put=publish_bytes)
-    blocks = plan_bands(layout.n_rows)
+    create_grid(folder / f"{split}.zarr", layout)
+    blocks = plan_bands(layout)
     return [BandTask(tokens=tokens, folder=folder, split=split, block=block, row_tokens=settings.row_tokens) for block in blocks]
 
 
@@ -163,10 +162,9 @@ def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[di
     """The beginnings of the first training rows as text, for people, with the document each came from."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
-    decode = gpt2_tokenizer(fast=False).decode
-    heads = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
+    heads: Iterable[Any] = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
     lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
-    return [line | {"begins": decode(head)} for line, head in zip(lines, heads, strict=True)]
+    return [line | {"begins": gpt2_text(head)} for line, head in zip(lines, heads, strict=True)]
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:

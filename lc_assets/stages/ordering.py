@@ -10,13 +10,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from lc_assets.errors import Mismatch, NotPublished
-from lc_assets.formats.order import GlobalOrder, Source, Sources, read_sources, write_order, write_sources
+from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.gridding import ROWS_FILE, rows_of
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.lake import GLOBAL, Published
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS
@@ -33,11 +32,11 @@ def order_snapshots(workshop: Workshop) -> Built:
         grids = grids_of(draft.inputs)
         if not grids:
             raise NotPublished("no snapshot's grid is published: there is nothing to order; materialize `token_grid` of one first")
-        write_sources(draft.folder, sources_of(grids), put=publish_bytes)
+        write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=GPT2_VOCAB_SIZE)
         counts = {}
         for split in SPLITS:
             source, row = riffle([np.asarray(rows_of(grid.folder, split)["priority"]) for grid in grids])
-            write_order(draft.folder, split, source, row, put=publish_bytes)
+            write_order(draft.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
         n_rows = sum(counts.values())
         return Tally(seen=sum(grid.receipt.tally.kept for grid in grids), kept=n_rows, also=counts | {"snapshots": len(grids)})
@@ -50,22 +49,22 @@ def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
     return [inputs[name] for name in sorted(inputs) if name.startswith("grid/")]
 
 
-def sources_of(grids: list[Published]) -> Sources:
-    """How an order names its grids.
+def row_tokens_of(grids: list[Published]) -> int:
+    """Length of all grids' rows.
 
     Raises:
-        Mismatch: when their rows differ in length.
+        Mismatch: when they differ.
     """
-    row_tokens = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
-    if len(set(row_tokens.values())) > 1:
-        raise Mismatch(f"grids with rows of different lengths have no common order: {row_tokens}; materialize them by one recipe")
-    return Sources(row_tokens=next(iter(row_tokens.values())), vocab_size=GPT2_VOCAB_SIZE, sources=tuple(source_of(grid) for grid in grids))
+    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
+    if len(set(lengths.values())) > 1:
+        raise Mismatch(f"grids with rows of different lengths have no common order: {lengths}; materialize them by one recipe")
+    return next(iter(lengths.values()))
 
 
-def source_of(grid: Published) -> Source:
+def source_of(grid: Published) -> OrderSource:
     """How an order names one grid."""
     also = grid.receipt.tally.also
-    return Source(
+    return OrderSource(
         snapshot=grid.receipt.fingerprint.key,
         version=grid.folder.name,
         digest=grid.digest,
@@ -76,7 +75,7 @@ def source_of(grid: Published) -> Source:
 
 def rows_by_snapshot(order: Published) -> dict[str, float]:
     """Rows of each snapshot in the order, both splits together."""
-    sources = read_sources(order.folder).sources
+    sources = GlobalOrder.open(order.folder, "train").sources
     return {source.snapshot: float(source.train_rows + source.heldout_rows) for source in sources}
 
 
@@ -86,10 +85,10 @@ def every_row_has_one_place(evidence: Evidence) -> Finding:
     n_rows = 0
     for split in SPLITS:
         order = GlobalOrder.open(evidence.folder, split)
-        for number, source in enumerate(order.sources.sources):
+        for number, source in enumerate(order.sources):
             rows = np.asarray(order.row)[np.asarray(order.source) == number]
             n_rows += len(rows)
-            if not np.array_equal(rows, np.arange(source.n_rows(split))):
+            if not np.array_equal(rows, np.arange(source.rows(split))):
                 wrong.append(f"{split} rows of {source.snapshot}")
     return Finding(
         claim="every_row_has_one_place",
@@ -104,8 +103,8 @@ def the_order_rises_by_priority(evidence: Evidence) -> Finding:
     falls = 0
     for split in SPLITS:
         order = GlobalOrder.open(evidence.folder, split)
-        priority = np.concatenate([np.zeros(0, np.uint64), *(_priorities(evidence, source, split) for source in order.sources.sources)])
-        starts = np.cumsum([0, *(source.n_rows(split) for source in order.sources.sources)])[:-1]
+        priority = np.concatenate([np.zeros(0, np.uint64), *(_priorities(evidence, source, split) for source in order.sources)])
+        starts = np.cumsum([0, *(source.rows(split) for source in order.sources)])[:-1]
         along = priority[starts[np.asarray(order.source)] + np.asarray(order.row)] if len(order) else priority
         falls += int((along[1:] < along[:-1]).sum())
     return Finding(
@@ -131,7 +130,7 @@ def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
     )
 
 
-def _priorities(evidence: Evidence, source: Source, split: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _priorities(evidence: Evidence, source: OrderSource, split: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     grid = evidence.inputs[f"grid/{source.snapshot}"]
     return np.asarray(rows_of(grid.folder, split)["priority"])
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
-from lc_assets.storage.publishing import publish
+from lc_assets.publishing import publish
 
 COMPRESSION = "zstd"
 

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.errors import BadInput
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import (
@@ -28,13 +30,14 @@ from lc_assets.stages.claims import (
 )
 from lc_assets.stages.recipe import TokenizingSettings, plain
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, read_lines, read_table
-from lc_assets.storage.publishing import publish
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
 from lc_assets.vocabulary import SnapshotId
 
+GAVE_UP = "tokenizer gave up"
+"""tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
 TOO_SHORT = "too few tokens"
 TOO_FEW_BYTES = "too few bytes"
 """A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be tokenized."""
@@ -119,7 +122,10 @@ def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple
     n_bytes = len(escaped.encode("utf-8", "replace"))
     if n_bytes < settings.min_tokens:
         return None, TOO_FEW_BYTES, n_bytes
-    ids = tokenizer.encode(escaped)
+    try:
+        ids = tokenizer.encode(escaped)
+    except BadInput:
+        return None, GAVE_UP, len(escaped)
     return (ids, "", len(ids)) if len(ids) >= settings.min_tokens else (None, TOO_SHORT, len(ids))
 
 

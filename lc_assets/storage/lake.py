@@ -25,8 +25,8 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 
 T = TypeVar("T")

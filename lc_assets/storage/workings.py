@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from lc_assets.publishing import publish_bytes
 from lc_assets.storage.lake import WORKINGS, decode_json, encode_json
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import AuditFailed, Busy, NotPublished, StorageFull
+from lc_assets.publishing import publish_bytes
 from lc_assets.stages import building
 from lc_assets.stages.building import Finding, Stage, Workshop, audit, build, evidence_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.storage.upstream import Upstream
 from lc_assets.tally import Tally
 
@@ -173,7 +173,7 @@ from lc_assets.stages.building import Stage, Workshop, build, run_shards
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage import lake, publishing
 from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.publishing import publish_bytes
+from lc_assets.publishing import publish_bytes
 from lc_assets.storage.upstream import Upstream
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally

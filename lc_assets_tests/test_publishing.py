@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lc_assets.errors import StorageFull
-from lc_assets.storage.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
+from lc_assets.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -61,7 +61,7 @@ def test_a_real_full_disk_leaves_the_old_file(tmp_path):
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 from pathlib import Path
-from lc_assets.storage.publishing import publish
+from lc_assets.publishing import publish
 with publish(Path(sys.argv[1])) as draft:
     draft.write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)
