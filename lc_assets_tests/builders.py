@@ -5,7 +5,8 @@ common English ones, each one GPT-2 token when a space stands before it, so a do
 one or two more.
 """
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,7 +139,7 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
 
 def recipe_file(path: Path, recipe: Recipe) -> Path:
     """Write a recipe as the TOML file that the command line and Dagster read."""
-    path.write_bytes(msgspec.toml.encode(_without_none(msgspec.to_builtins(recipe))))
+    path.write_text("".join(_toml_lines(msgspec.to_builtins(recipe), ())))
     return path
 
 
@@ -191,11 +192,30 @@ def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
     return TinyLake(workshop, build_all(workshop))
 
 
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_none(item) for name, item in value.items() if item is not None}
-    return value
+def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:
+    """A table's own values, then its tables; JSON's way of writing strings, numbers and lists is TOML's too."""
+    if place:
+        yield f"[{'.'.join(map(json.dumps, place))}]\n"
+    for name, value in table.items():
+        if value is not None and not isinstance(value, dict):
+            yield f"{name} = {json.dumps(value)}\n"
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _toml_lines(value, (*place, name))
 
 
 LENIENT_RULES = """
+name = "lenient"
+
+[[rule]]
+name = "mean_word_length"
+signal = "rps_doc_mean_word_length"
+at_least = 1
+at_most = 30
+
+[[rule]]
+name = "symbols"
+signal = "rps_doc_symbol_to_word_ratio"
+at_most = 0.5
+source = "for tests"
 """

@@ -15,7 +15,7 @@ from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import METADATA as GRID_METADATA
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, idx_path
-from lc_assets.formats.npy import read_array
+from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, read_sources
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
 
@@ -159,7 +159,7 @@ def show_sources(path: Path, _: bool) -> Artefact:
 
 def show_array(path: Path, _: bool) -> Artefact:
     """A NumPy array: of an order, of a mix, or of a GPT index."""
-    array = read_array(path)
+    array = read_npy(path)
     spread = f"{array.min():,} to {array.max():,}" if array.size else "none"
     facts = [("shape", " × ".join(f"{length:,}" for length in array.shape)), ("type", str(array.dtype)), ("values", spread)]
     return Artefact(kind="NumPy array", facts=[*facts, ("head", np.array2string(array.ravel()[:8], separator=", "))])

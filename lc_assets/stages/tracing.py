@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.npy import read_array
+from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.blending import Mix, read_mix
 from lc_assets.stages.claims import DROPPED_SUFFIX
@@ -204,8 +204,8 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
     described = read_mix(published.folder)
     if not 0 <= sample < described.n_samples:
         raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
-    source = described.sources[int(read_array(published.folder / "dataset_index.npy")[sample])]
-    number = int(read_array(published.folder / "dataset_sample_index.npy")[sample])
+    source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
+    number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
     grid = _grid_behind(lake, Published.at((lake.root / source.prefix).parent))
     pieces = tuple(
         Piece(row=row_of_grid(grid, "train", row), start=start, stop=stop)
@@ -292,8 +292,8 @@ def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row
     if source is None or not source.used or _grid_behind(lake, Published.at((lake.root / source.prefix).parent)).folder != grid.folder:
         return ()
     wanted = samples_with(published.folder / source.snapshot, row.row)
-    ours = np.asarray(read_array(published.folder / "dataset_index.npy")) == number
-    numbers = np.asarray(read_array(published.folder / "dataset_sample_index.npy"))
+    ours = np.asarray(read_npy(published.folder / "dataset_index.npy")) == number
+    numbers = np.asarray(read_npy(published.folder / "dataset_sample_index.npy"))
     return tuple(np.flatnonzero(ours & np.isin(numbers, wanted)).tolist())
 
 
