@@ -20,8 +20,9 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.vocabulary import Shard, parse_document_id
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.redpajama.ids import line_reader
+from lc_assets.vocabulary import Shard
 
 COLUMNS: Final = ("shard_id", "doc_id", "digest")
 BATCH_ROWS: Final = 65_536
@@ -33,11 +34,12 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
     Raises:
         CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document of another shard.
     """
+    line_of = line_reader(shard)
     with _damage_said_plainly(where):
         file = pq.ParquetFile(source)
         _check_columns(file.schema_arrow, where)
         batches = file.iter_batches(BATCH_ROWS, columns=["doc_id"])
-        return frozenset(_line_of(doc_id, shard, where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
+        return frozenset(line_of(doc_id or "", where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
 
 
 def write_duplicates(path: Path, shard: Shard, rows: Iterable[tuple[int, str]]) -> None:
@@ -59,21 +61,11 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
         raise CorruptFile(f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}")
 
 
-def _line_of(doc_id: str | None, shard: Shard, where: str) -> int:
-    try:
-        found, line = parse_document_id(doc_id or "")
-    except BadInput as error:
-        raise CorruptFile(f"{where}: {error}") from error
-    if found != shard:
-        raise CorruptFile(f"{where}: names {doc_id}, wanted documents of {shard.tag}: this is another shard's file")
-    return line
-
-
 @contextlib.contextmanager
 def _damage_said_plainly(where: str) -> Iterator[None]:
     try:
         yield
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
     except OSError as error:
         if error.errno is not None:

@@ -6,8 +6,6 @@ the line number in each ``id``; and writing such files. Not here: computing sign
 Nine tenths of such a file are line signals that nobody asked for; only what is wanted is decoded.
 """
 
-import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,14 +17,13 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord
+from lc_assets.formats.redpajama.ids import id_int, line_reader
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
 from lc_assets.text.signal_names import BULLET_LINES, CCNET_SIGNALS, SCALARS, Signals, Span
 from lc_assets.text.signals import bullet_fraction, first_score
 from lc_assets.vocabulary import Shard
 
 BUCKET_SCORES: Final = {"head": 0.0, "middle": 1.0, "tail": 2.0}
-
-_LINE_NUMBER = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,15 +111,6 @@ def ccnet_signals(record: DocumentRecord) -> dict[str, list[Span]]:
     return {name: [(0, len(record.raw_content), score)] for name, score in zip(CCNET_SIGNALS, scores, strict=True)}
 
 
-def id_int(document_id: str) -> int:
-    """The number that goes with an id: the first 8 bytes of its SHA-1, little-endian, unsigned.
-
-    >>> id_int("2018-43/0000/en_head.json.gz/0")
-    7972430436813205988
-    """
-    return int.from_bytes(hashlib.sha1(document_id.encode(), usedforsecurity=False).digest()[:8], "little")
-
-
 def _known(wanted: Collection[str]) -> list[str]:
     unknown = sorted(set(wanted) - set(SCALARS))
     if unknown:
@@ -133,7 +121,7 @@ def _known(wanted: Collection[str]) -> list[str]:
 def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row | None]:
     """Make the reader of one line: a row, or None when the line is no signals record."""
     decoder = msgspec.json.Decoder(_record_type(names))
-    prefix = f"{shard.tag}.json.gz/"
+    line_of = line_reader(shard)
     values_of = [_value_reader(name) for name in names]
 
     def read_row(text: bytes, where: str) -> _Row | None:
@@ -141,8 +129,7 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
             record: Any = decode_json(text, decoder, where=where)
         except CorruptFile:
             return None
-        line = _line_of(record.id, prefix, where)
-        return _Row(line, record.metadata.url, [value_of(record.quality_signals) for value_of in values_of])
+        return _Row(line_of(record.id, where), record.metadata.url, [value_of(record.quality_signals) for value_of in values_of])
 
     return read_row
 
@@ -152,7 +139,7 @@ def _record_type(names: list[str]) -> type[msgspec.Struct]:
     fields = {name for name in names if name != BULLET_LINES}
     if BULLET_LINES in names:
         fields |= {"rps_lines_start_with_bulletpoint", "ccnet_nlines"}
-    spans = tuple[Span, ...] | None
+    spans = list[tuple[int, int, float | None]] | None
     signals = msgspec.defstruct("WantedSignals", [(name, spans, None) for name in sorted(fields)], frozen=True)
     metadata = msgspec.defstruct("Metadata", [("url", str, "")], frozen=True)
     return msgspec.defstruct("SignalsRecord", [("id", str), ("metadata", metadata), ("quality_signals", signals)], frozen=True)
@@ -162,13 +149,6 @@ def _value_reader(name: str) -> Callable[[Any], float | None]:
     if name == BULLET_LINES:
         return lambda signals: bullet_fraction(signals.rps_lines_start_with_bulletpoint or (), first_score(signals.ccnet_nlines or ()))
     return lambda signals: first_score(getattr(signals, name) or ())
-
-
-def _line_of(document_id: str, prefix: str, where: str) -> int:
-    number = document_id.removeprefix(prefix)
-    if number == document_id or not _LINE_NUMBER.fullmatch(number):
-        raise CorruptFile(f"{where}: signals of {document_id[:80]!r}, wanted ids such as {prefix + '17'!r}: this is another shard's file")
-    return int(number)
 
 
 def _table(rows: list[_Row], names: list[str], n_undecodable: int, n_oversize: int) -> SignalsTable:
