@@ -16,7 +16,7 @@ from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 
 
-class WorkshopResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+class WorkshopResource(dg.ConfigurableResource):
     """Where and how the stages work.
 
     Attributes:

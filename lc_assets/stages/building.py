@@ -145,7 +145,9 @@ class Stage:
 
     def fingerprint(self, recipe: Recipe, key: str, inputs: Mapping[str, str]) -> Fingerprint:
         """Everything that determines the bytes of partition ``key``; ``inputs`` are digests by name."""
-        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=self.params(recipe, key), inputs=dict(inputs))
+        # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
+        params = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
+        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=params, inputs=dict(inputs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

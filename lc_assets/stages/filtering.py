@@ -34,13 +34,13 @@ from lc_assets.stages.claims import (
     tables_fit,
 )
 from lc_assets.stages.raw import ShardFiles, read_manifest
-from lc_assets.stages.recipe import FilteringSettings, Recipe, plain
+from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
 from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import Upstream, UpstreamFile
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.text.rules import Rule, RuleSet, judge_columns
+from lc_assets.text.rules import RuleSet, judge_columns, long_enough
 from lc_assets.vocabulary import Shard, SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
@@ -100,15 +100,12 @@ def rules_of(settings: FilteringSettings) -> RuleSet:
     Raises:
         BadInput: when the file, a rule's name or a bound cannot be meant.
     """
-    overrides = {name: msgspec.to_builtins(bounds) for name, bounds in settings.thresholds.items()}
-    chosen = with_thresholds(read_rules(settings.rules), overrides)
-    long_enough = Rule(
-        name="long_enough",
-        signal="rps_doc_word_count",
-        at_least=settings.min_words,
-        source="LongCrawl64 (Buckman 2024): 16k words or more; 16,000 or 16,384 is not said",
-    )
-    return RuleSet(name=chosen.name, rules=(*chosen.rules, long_enough))
+    overrides = {name: _said(bounds) for name, bounds in settings.thresholds.items()}
+    return with_thresholds(read_rules(settings.rules), overrides).and_also(long_enough(settings.min_words))
+
+
+def _said(bounds: Bounds) -> dict[str, float | None]:
+    return {name: bound for name, bound in (("at_least", bounds.at_least), ("at_most", bounds.at_most)) if bound is not None}
 
 
 @once

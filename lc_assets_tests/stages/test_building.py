@@ -171,7 +171,7 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.stages import building
 from lc_assets.stages.building import Stage, Workshop, build, run_shards
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage import lake, publishing
+from lc_assets import publishing
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.upstream import Upstream
