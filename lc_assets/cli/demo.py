@@ -15,15 +15,14 @@ if TYPE_CHECKING:
     from lc_assets.stages.planning import Plan
     from lc_assets.stages.sampling import SampleReport
 
-SNAPSHOT_STAGES = ("raw", "filtered", "tokens", "grid", "megatron")
-GLOBAL_STAGES = ("longcrawl", "flat")
-
 
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="Everything is written below it; remove it and nothing is left.")] = Path("demo"),
     source: options.Source = None,
     workers: options.Workers = None,
-    row_tokens: Annotated[int, typer.Option("--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts.")] = ROW_TOKENS,
+    row_tokens: Annotated[
+        int, typer.Option("--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts.")
+    ] = ROW_TOKENS,
 ) -> None:
     """Build the whole chain over a sample of real prose, through Dagster, and report what came of it.
 
@@ -79,8 +78,8 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
         return
     from lc_assets.cli.demo_runs import run_jobs
 
-    say(f"Building {len(behind):,} partitions through Dagster with {workers} workers …")
-    run_jobs(place, snapshots, workers, n_partitions=len(behind))
+    say(f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing or out of date …")
+    run_jobs(place, snapshots, behind, workers)
 
 
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":

@@ -63,8 +63,12 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
         tokens = published["tokens"][snapshot].receipt.tally.also.get("tokens", 0)
         lines.append((snapshot, tokens, also["train rows"], also["heldout rows"], also["tokens"]))
     table(("snapshot", "tokens of whole documents", "train rows", "heldout rows", "tokens in rows"), lines)
-    say(f"The demo holds out {HELDOUT_FRACTION:g} of the documents; the default recipe 1/128, which would leave none here.")
-    table(("mix", "samples", "sources"), [(name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"]) for name, mix in published["mixes"].items()])
+    n_rows = sum(line[2] + line[3] for line in lines)
+    say(f"{HELDOUT_FRACTION:g} of the documents are held out; 1/128, the default, would be {n_rows / 128:.1f} of these {n_rows:,} rows.")
+    table(
+        ("mix", "samples", "sources"),
+        [(name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"]) for name, mix in published["mixes"].items()],
+    )
 
 
 def show_arrays(lake: LakeFolder, published: dict[str, dict[str, Published]]) -> None:
@@ -127,7 +131,12 @@ def show_digests(published: dict[str, dict[str, Published]]) -> None:
     """Print each artefact's data digest and how long it took to make."""
     heading("What stands published, and how long its making took")
     lines = [
-        (version.name, short(version.digest), lasted(version.receipt.measured["seconds"]), f"{version.receipt.measured['peak_rss_mb']:,.0f} MB")
+        (
+            version.name,
+            short(version.digest),
+            lasted(version.receipt.measured["seconds"]),
+            f"{version.receipt.measured['peak_rss_mb']:,.0f} MB",
+        )
         for of in published.values()
         for version in of.values()
     ]

@@ -1,7 +1,7 @@
 """The demo's Dagster runs: which jobs, in which order, and a line per asset as it is materialized."""
 
 import time
-from pathlib import Path
+from collections.abc import Sequence
 
 import dagster as dg
 from rich.status import Status
@@ -14,24 +14,25 @@ from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
 from lc_assets.stages.planning import Plan
 
-JOB_OF = {
-    "raw": "snapshot",
-    "filtered": "snapshot",
-    "tokens": "snapshot",
-    "grid": "snapshot",
-    "megatron": "snapshot",
-    "longcrawl": "longcrawl",
-    "flat": "longcrawl",
-    "mixes": "mixes",
+STAGES_OF = {
+    "snapshot": ("raw", "filtered", "tokens", "grid", "megatron"),
+    "longcrawl": ("longcrawl", "flat"),
+    "mixes": ("mixes",),
 }
-"""Stage → the job that builds it."""
+"""Job → the stages it builds, one partition of each."""
 
 BEGIN_AND_END = (" 0%|", " 100%|")
 """Progress lines that say nothing beside the line of the finished asset."""
 
 
-def run_jobs(place: Workplace, snapshots: list[str], workers: int, *, n_partitions: int) -> None:
-    """Run, one after another, the jobs of what is out of date; the planner is asked again before each.
+def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], workers: int) -> None:
+    """Run, one after another, the jobs of what is out of date; the planner is asked again after each.
+
+    Args:
+        place: where.
+        snapshots: which should be there.
+        behind: what is out of date now.
+        workers: processes of a stage.
 
     Raises:
         LcError: when a run fails.
@@ -40,19 +41,25 @@ def run_jobs(place: Workplace, snapshots: list[str], workers: int, *, n_partitio
     lake, sample, recipe = (str(path.absolute()) for path in (place.lake, place.sample, place.recipe))
     defs = build_defs(lake=lake, upstream=sample, recipe=recipe, workers=workers)
     done: set[tuple[str, str | None]] = set()
-    with instance_at(place.dagster_home) as instance, Lines(n_partitions) as lines:
-        while behind := plans_behind(place, snapshots):
+    with instance_at(place.dagster_home) as instance, Lines(n_partitions_of(behind)) as lines:
+        while behind:
             job, partition = job_of(behind[0])
             if (job, partition) in done:
                 raise Mismatch(f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}")
             done.add((job, partition))
             run_job(defs, job, instance=instance, partition=partition, listener=lines)
+            behind = plans_behind(place, snapshots)
 
 
 def job_of(plan: Plan) -> tuple[str, str | None]:
     """The job, and its partition, that builds what a plan is about."""
-    job = JOB_OF[plan.stage]
+    job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
     return job, None if job == "longcrawl" else plan.key
+
+
+def n_partitions_of(behind: Sequence[Plan]) -> int:
+    """How many partitions the jobs of what is out of date will go through."""
+    return sum(len(STAGES_OF[job]) for job, _ in {job_of(plan) for plan in behind})
 
 
 class Lines:
@@ -76,6 +83,7 @@ class Lines:
         self._status.stop()
 
     def __call__(self, entry: dg.EventLogEntry) -> None:
+        """Take notice of one event."""
         event = entry.dagster_event
         if event is None:
             self._progress(entry.user_message)
@@ -97,4 +105,5 @@ class Lines:
         name = f"{materialization.asset_key.to_user_string()} {materialization.partition or ''}".strip()
         seconds = time.monotonic() - self._started.get(event.step_key or "", time.monotonic())
         rows = materialization.metadata.get("dagster/row_count")
-        say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {shown(rows.value if rows else None)} kept")
+        kept = "" if rows is None else f"{shown(rows.value)} kept"
+        say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")

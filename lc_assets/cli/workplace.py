@@ -61,7 +61,7 @@ class Workplace:
         """The line that opens Dagster's UI on this workplace."""
         variables = {"DAGSTER_HOME": self.dagster_home, "LC_ROOT": self.lake, "LC_UPSTREAM": self.sample, "LC_RECIPE": self.recipe}
         settings = " ".join(f"{name}={shlex.quote(str(path.absolute()))}" for name, path in variables.items())
-        dagster = shutil.which("dagster") and "dagster" or shlex.quote(str(Path(sys.executable).with_name("dagster")))
+        dagster = "dagster" if shutil.which("dagster") else shlex.quote(str(Path(sys.executable).with_name("dagster")))
         return f"{settings} {dagster} dev -m lc_assets.definitions"
 
 
