@@ -72,7 +72,9 @@ def show_lake(path: Path, verify: bool) -> Artefact:
 def show_stage(path: Path, verify: bool) -> Artefact:
     found = [_partition_line(Place(path / key), verify) for key in _keys(path)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
-    return Artefact(kind=f"stage {path.name}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify))
+    return Artefact(
+        kind=f"stage {path.name}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify)
+    )
 
 
 def _keys(folder: Path) -> list[str]:
@@ -124,7 +126,9 @@ def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
     ]
     dropped = sorted(tally.dropped.items(), key=lambda item: -item[1])
     table = Table(
-        title="dropped", columns=("reason", "first reason of", "found in"), lines=[(name, n, tally.complaints.get(name)) for name, n in dropped]
+        title="dropped",
+        columns=("reason", "first reason of", "found in"),
+        lines=[(name, n, tally.complaints.get(name)) for name, n in dropped],
     )
     damage = damage_of(published, verify=verify)
     return Artefact(kind=kind, facts=lines, tables=[table] if dropped else [], damage=damage, checked=_checked(verify))
@@ -136,5 +140,3 @@ def _compact(value: Any) -> str:
 
 def _checked(verify: bool) -> str:
     return "every byte read again and compared with the receipt" if verify else "names and sizes compared with the receipt"
-
-
