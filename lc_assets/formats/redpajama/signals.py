@@ -139,7 +139,7 @@ def _record_type(names: list[str]) -> type[msgspec.Struct]:
     fields = {name for name in names if name != BULLET_LINES}
     if BULLET_LINES in names:
         fields |= {"rps_lines_start_with_bulletpoint", "ccnet_nlines"}
-    spans = tuple[Span, ...] | None
+    spans = list[tuple[int, int, float | None]] | None
     signals = msgspec.defstruct("WantedSignals", [(name, spans, None) for name in sorted(fields)], frozen=True)
     metadata = msgspec.defstruct("Metadata", [("url", str, "")], frozen=True)
     return msgspec.defstruct("SignalsRecord", [("id", str), ("metadata", metadata), ("quality_signals", signals)], frozen=True)
