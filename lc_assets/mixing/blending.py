@@ -63,7 +63,7 @@ def targets(weights: Sequence[float | int], n_samples: int) -> list[int]:
     return [math.ceil(n_samples * weight) for weight in normalise(weights).tolist()]
 
 
-def requests(weights: Sequence[float | int], n_samples: int, *, surplus: float = SURPLUS) -> list[int]:
+def requests(weights: Sequence[float | int], n_samples: int, *, surplus: float | int = SURPLUS) -> list[int]:
     """Samples that Megatron asks each data set's own index to hold: the target and a surplus, rounded up.
 
     >>> requests([0.5, 0.25, 0.25], 10)

@@ -242,7 +242,7 @@ def _utf8(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _first_difference(mine: Ids, theirs: Ids) -> str:
+def _first_difference(mine: np.ndarray, theirs: np.ndarray) -> str:
     shorter = min(len(mine), len(theirs))
     differ = np.flatnonzero(mine[:shorter] != theirs[:shorter])
     if not len(differ):

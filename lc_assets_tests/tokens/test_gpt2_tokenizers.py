@@ -162,7 +162,7 @@ def test_escaping(mode, escaped):
 
 def test_an_unknown_escaping_is_refused():
     """Rather than taken for another."""
-    with pytest.raises((BadInput, TypeCheckError), match="wanted plain, json_ascii or json_utf8|mode"):
+    with pytest.raises((BadInput, TypeCheckError), match=r"wanted plain, json_ascii or json_utf8|mode"):
         escape("x", "json")
 
 

@@ -46,7 +46,7 @@ def test_a_position_says_which_token_stands_there(row_tokens, shift):
 
 def test_one_shift_per_row():
     """A shift too few would leave rows unrolled, or roll them all alike."""
-    with pytest.raises((BadInput, TypeCheckError), match="one shift per row|shifts"):
+    with pytest.raises((BadInput, TypeCheckError), match=r"one shift per row|shifts"):
         roll_rows(np.zeros((3, 4), np.uint16), np.array([1]))
 
 

@@ -61,5 +61,5 @@ def test_the_id_that_does_not_fit_is_named():
 
 def test_ids_are_integers():
     """Floating point is a mistake upstream."""
-    with pytest.raises((BadInput, TypeCheckError), match="integers|ids"):
+    with pytest.raises((BadInput, TypeCheckError), match=r"integers|ids"):
         as_dtype(np.array([1.0]), UINT16)
