@@ -26,6 +26,13 @@ def no_network(monkeypatch):
 
 
 @pytest.fixture
+def fetched(monkeypatch):
+    """Tiktoken fetches the good files."""
+    encoding = gpt2_tokenizer(fast=False)._encoding
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: encoding)
+
+
+@pytest.fixture
 def no_package(monkeypatch):
     """The package with the files is not installed."""
 
@@ -49,9 +56,8 @@ def test_the_rebuilt_rank_file_is_the_one_tiktoken_pins():
     assert (vocabulary.ranks[b"!"], vocabulary.ranks[b" the"], vocabulary.ranks[b"\n"]) == (0, 262, 198)
 
 
-def test_without_the_package_tiktoken_is_asked(monkeypatch, no_package):
-    """Whatever it fetches is checked too."""
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: gpt2_tokenizer(fast=False)._encoding)
+def test_without_the_package_tiktoken_is_asked(fetched, no_package):
+    """And its files give the same vocabulary."""
     assert read_anew().rank_file == gpt2_vocabulary().rank_file
 
 
@@ -67,9 +73,8 @@ def test_other_bytes_are_a_corrupt_file(other_bytes, no_network):
         read_anew()
 
 
-def test_other_bytes_are_not_used_when_tiktoken_can_fetch(monkeypatch, other_bytes):
-    """The good file wins."""
-    monkeypatch.setattr(tiktoken, "get_encoding", lambda _: gpt2_tokenizer(fast=False)._encoding)
+def test_other_bytes_are_not_used_when_tiktoken_can_fetch(fetched, other_bytes):
+    """The good files win."""
     assert read_anew().rank_file == gpt2_vocabulary().rank_file
 
 
