@@ -9,6 +9,7 @@
     ├── NotPublished    an artefact is asked for that is not there (yet)
     ├── AuditFailed     a stage refused to publish what it wrote
     ├── StorageFull     the disk is full; nothing was published
+    ├── Busy            another run is building the same partition
     └── WorkerDied      a worker process ended without an answer
 
 A message says where, what was found, what was expected, and what to do next.
@@ -41,6 +42,10 @@ class AuditFailed(LcError):
 
 class StorageFull(LcError, OSError):
     """The disk ran full while writing; what was published before is untouched."""
+
+
+class Busy(LcError):
+    """Another run is building the same partition of the same lake."""
 
 
 class WorkerDied(LcError):

@@ -17,12 +17,14 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         seen: items that arrived.
         kept: items that went on.
         dropped: items that did not, counted once each by their first reason.
+        complaints: how often each reason was found; an item with three reasons counts in three of them.
         also: further sums (tokens, bytes, shards, ...) that add up over shards.
     """
 
     seen: int = 0
     kept: int = 0
     dropped: dict[str, int] = {}
+    complaints: dict[str, int] = {}
     also: dict[str, int] = {}
 
     def __post_init__(self) -> None:
@@ -35,6 +37,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
             seen=self.seen + other.seen,
             kept=self.kept + other.kept,
             dropped=_sum(self.dropped, other.dropped),
+            complaints=_sum(self.complaints, other.complaints),
             also=_sum(self.also, other.also),
         )
 
@@ -43,7 +46,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         """Add tallies up; none at all is an empty tally.
 
         >>> Tally.total([Tally(seen=2, kept=1, dropped={"short": 1}), Tally(seen=1, kept=1)])
-        Tally(seen=3, kept=2, dropped={'short': 1}, also={})
+        Tally(seen=3, kept=2, dropped={'short': 1}, complaints={}, also={})
         """
         return sum(tallies, start=Tally())
 

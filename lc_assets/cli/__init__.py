@@ -1,1 +1,1 @@
-"""The command line ``lc``, for what Dagster is not for."""
+"""The command ``lc``: what Dagster is not for. One module per command, `main` only registers."""

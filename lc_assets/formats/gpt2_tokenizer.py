@@ -7,12 +7,14 @@ Source: the split pattern is tiktoken's for ``gpt2`` and ``r50k_base``; gigatoke
 
 import functools
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import gigatoken
 import tiktoken
 from tiktoken_ext.openai_public import r50k_pat_str  # type: ignore[import-untyped]
 
+from lc_assets.errors import BadInput
 from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
 from lc_assets.tokens.tokenizers import GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
@@ -38,14 +40,18 @@ def _fast() -> GigatokenTokenizer:
 
 @functools.cache
 def _twin() -> TiktokenTokenizer:
-    encoding = tiktoken.Encoding(
+    return TiktokenTokenizer(_encoding())
+
+
+@functools.cache
+def _encoding() -> tiktoken.Encoding:
+    return tiktoken.Encoding(
         name="gpt2",
         pat_str=r50k_pat_str,
         mergeable_ranks=gpt2_vocabulary().ranks,
         special_tokens={"<|endoftext|>": GPT2_EOT},
         explicit_n_vocab=GPT2_VOCAB_SIZE,
     )
-    return TiktokenTokenizer(encoding)
 
 
 def build_gigatoken() -> gigatoken.Tokenizer:
@@ -54,3 +60,18 @@ def build_gigatoken() -> gigatoken.Tokenizer:
         path = Path(folder) / "gpt2.tiktoken"
         path.write_bytes(gpt2_vocabulary().rank_file)
         return gigatoken.Tokenizer.from_tiktoken(path, pretokenizer="r50k", special_tokens={})
+
+
+def gpt2_text(ids: Iterable[int]) -> str:
+    """Text of GPT-2 ids; bytes that are no UTF-8, as at a cut, become U+FFFD.
+
+    >>> gpt2_text([14134, 502, 50256])
+    'Call me<|endoftext|>'
+
+    Raises:
+        BadInput: when an id is outside the vocabulary.
+    """
+    wanted = [int(token) for token in ids]
+    if wanted and not 0 <= min(wanted) <= max(wanted) < GPT2_VOCAB_SIZE:
+        raise BadInput(f"ids {min(wanted):,} to {max(wanted):,} are not GPT-2's: it has 0 to {GPT2_VOCAB_SIZE - 1:,}")
+    return _encoding().decode(wanted)

@@ -31,10 +31,11 @@ def sha256_of_file(path: Path) -> str:
 
 
 def file_facts(folder: Path, *, leave_out: Iterable[str] = ()) -> list[FileFact]:
-    """Facts of every file below ``folder``, sorted by path; names in ``leave_out`` do not count."""
+    """Facts of every file below ``folder``, sorted by path; files and folders named in ``leave_out`` do not count."""
     skipped = set(leave_out)
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name not in skipped)
-    return sorted(FileFact(path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of_file(path)) for path in paths)
+    relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    paths = [path for path in relative if skipped.isdisjoint(path.parts)]
+    return sorted(FileFact(path.as_posix(), (folder / path).stat().st_size, sha256_of_file(folder / path)) for path in paths)
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:

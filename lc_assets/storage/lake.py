@@ -25,14 +25,17 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
-from lc_assets.storage.publishing import publish_bytes
 from lc_assets.tally import Tally
 
 T = TypeVar("T")
 
 CURRENT = "current.json"
 RECEIPT = "receipt.json"
+WORKINGS = ".workings"
+"""A folder beside a version's files that belongs to no digest (`lc_assets.storage.workings`)."""
+NOT_COUNTED = (RECEIPT, WORKINGS)
 GLOBAL = "all"
 """The key of stages that have no partitions."""
 
@@ -137,7 +140,7 @@ class Published:
     def damage(self) -> list[str]:
         """Re-read every file and say, one sentence each, how it differs from the receipt; empty when whole."""
         promised = {fact.path: fact for fact in self.receipt.files}
-        found = {fact.path: fact for fact in file_facts(self.folder, leave_out=[RECEIPT])}
+        found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
         missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
         extra = [f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())]
         both = sorted(promised.keys() & found.keys())
@@ -179,6 +182,12 @@ class Place:
             return Published.at(self.folder / version)
         return None
 
+    def with_digest(self, digest: str) -> Published | None:
+        """The finished version that holds these very bytes: the current one, or an older one."""
+        finished = (Published.at(path.parent) for path in sorted(self.folder.glob(f"*/{RECEIPT}")))
+        candidates = (published for published in (self.current(), *finished) if published is not None)
+        return next((published for published in candidates if published.digest == digest), None)
+
     def point_at(self, published: Published) -> None:
         """Make ``published`` the current version: the one step that readers notice."""
         content = Current(version=published.folder.name, digest=published.digest)
@@ -210,7 +219,7 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
 
 def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, **more: Any) -> Receipt:
     """Make the receipt of the files now in ``folder``."""
-    files = file_facts(folder, leave_out=[RECEIPT])
+    files = file_facts(folder, leave_out=NOT_COUNTED)
     return Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more)
 
 

@@ -2,7 +2,7 @@
 
 A file is written as a hidden draft beside its place, flushed to the disk, and renamed over it. `os.replace`
 within one folder is atomic on POSIX file systems; the folder is flushed too, so that the rename survives a
-power cut.
+power cut. Formats and storage both write so, which is why this stands below them.
 """
 
 import contextlib

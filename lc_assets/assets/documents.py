@@ -1,0 +1,51 @@
+"""Assets of one snapshot's documents: what is upstream, and what is worth keeping."""
+
+import dagster as dg
+import numpy as np
+
+from lc_assets.assets import plots
+from lc_assets.assets.reporting import report, table
+from lc_assets.partitions import SNAPSHOTS
+from lc_assets.resources import WorkshopResource
+from lc_assets.stages import filtering, raw
+from lc_assets.stages.claims import documents_files, dropped_files
+from lc_assets.stages.tables import FILTERED, MANIFEST, read_all
+from lc_assets.vocabulary import parse_snapshot
+
+
+@dg.asset(partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
+def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content; nothing is copied."""
+    with workshop.open(context.log) as opened:
+        built = raw.take_stock(opened, parse_snapshot(context.partition_key))
+        sizes = raw.bytes_by_part(built.published)
+        return report(built, columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"))
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS, group_name="documents", kinds={"parquet"}, code_version=filtering.STAGE.code_version, deps=[raw_snapshot]
+)
+def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Documents of one snapshot that pass the rules and are no duplicates; the others with the reasons against them."""
+    with workshop.open(context.log) as opened:
+        built = filtering.filter_snapshot(opened, parse_snapshot(context.partition_key))
+        kept = read_all(documents_files(built.published.folder), FILTERED, ["id", "url", "title"])
+        words = filtering.word_counts(built.published)
+        rules = filtering.rules_of(opened.recipe.filtering)
+        return report(
+            built,
+            columns=filtering.schema_of(rules),
+            why_dropped=plots.bars(
+                "Why documents were dropped",
+                built.tally.complaints,
+                unit="documents",
+                beside=built.tally.dropped,
+                names=("any reason", "first reason"),
+            ),
+            lengths=plots.histogram(
+                "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
+            ),
+            median_words=float(np.median(words)) if len(words) else 0.0,
+            sample_documents=table(kept.slice(0, 10).to_pylist()),
+            dropped_tables=len(dropped_files(built.published.folder)),
+        )

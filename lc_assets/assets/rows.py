@@ -1,0 +1,73 @@
+"""Assets of token ids: ragged documents, then rows of 65,536, then all rows in one order."""
+
+import dagster as dg
+import numpy as np
+
+from lc_assets.assets import plots
+from lc_assets.assets.documents import filtered_documents
+from lc_assets.assets.reporting import report, table
+from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
+from lc_assets.resources import WorkshopResource
+from lc_assets.stages import flattening, gridding, ordering, tokenizing
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.tables import ROWS, TOKENIZED, read_all
+from lc_assets.vocabulary import parse_snapshot
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS, group_name="tokens", kinds={"parquet"}, code_version=tokenizing.STAGE.code_version, deps=[filtered_documents]
+)
+def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """GPT-2 ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an identity table."""
+    with workshop.open(context.log) as opened:
+        built = tokenizing.tokenize_snapshot(opened, parse_snapshot(context.partition_key))
+        lengths = np.asarray(read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"])
+        least = opened.recipe.tokenizing.min_tokens
+        return report(
+            built,
+            columns=TOKENIZED,
+            lengths=plots.histogram("Length of token documents", lengths, unit="tokens", mark=least, mark_name=f"{least:,}"),
+        )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS, group_name="tokens", kinds={"zarr", "numpy"}, code_version=gridding.STAGE.code_version, deps=[token_documents]
+)
+def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Rows of exactly 65,536 tokens of one snapshot, shuffled, rolled and split, as Zarr; each row's document in a table."""
+    with workshop.open(context.log) as opened:
+        built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
+        return report(
+            built,
+            columns=ROWS,
+            first_rows=table(gridding.decoded_rows(built.published, n_rows=5)),
+            documents_cut=plots.histogram(
+                "Length of the documents behind the rows",
+                gridding.rows_table(built.published)["n_tokens"],
+                unit="tokens",
+                mark=opened.recipe.gridding.row_tokens,
+                mark_name="what a row takes",
+            ),
+        )
+
+
+@dg.asset(
+    group_name="tokens",
+    kinds={"numpy"},
+    code_version=ordering.STAGE.code_version,
+    deps=[dg.AssetDep(token_grid, partition_mapping=ALL_SNAPSHOTS)],
+)
+def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """One global order over the rows of all published snapshots: a uniform shuffle of their union, as a small index."""
+    with workshop.open(context.log) as opened:
+        built = ordering.order_snapshots(opened)
+        return report(built, rows_by_snapshot=plots.bars("Rows by snapshot", ordering.rows_by_snapshot(built.published), unit="rows"))
+
+
+@dg.asset(group_name="tokens", kinds={"zarr"}, code_version=flattening.STAGE.code_version, deps=[longcrawl])
+def longcrawl_flat(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """All rows in the global order as one Zarr in LongCrawl64's published layout, for readers that know only that."""
+    with workshop.open(context.log) as opened:
+        built = flattening.flatten(opened)
+        sizes = {"ids as they are": flattening.raw_bytes(built.published), "stored": built.published.receipt.n_bytes}
+        return report(built, sizes=plots.bars("Size of the flat arrays", sizes, unit="bytes"))

@@ -1,0 +1,41 @@
+"""Assets for training with Megatron: rows as .bin/.idx with their GPT index, and blends of snapshots."""
+
+import dagster as dg
+
+from lc_assets.assets import plots
+from lc_assets.assets.reporting import report, table
+from lc_assets.assets.rows import token_grid
+from lc_assets.partitions import ALL_SNAPSHOTS, MIXES, SNAPSHOTS
+from lc_assets.resources import WorkshopResource
+from lc_assets.stages import blending, megatron
+from lc_assets.vocabulary import parse_snapshot
+
+
+@dg.asset(partitions_def=SNAPSHOTS, group_name="training", kinds={"numpy"}, code_version=megatron.STAGE.code_version, deps=[token_grid])
+def megatron_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Train and heldout rows of one snapshot as Megatron .bin/.idx, with the GPT index Megatron would build."""
+    with workshop.open(context.log) as opened:
+        built = megatron.write_snapshot(opened, parse_snapshot(context.partition_key))
+        sizes = {fact.path: float(fact.n_bytes) for fact in built.published.receipt.files}
+        return report(built, samples=megatron.samples_of(built.published), sizes=plots.bars("Files", sizes, unit="bytes"))
+
+
+@dg.asset(
+    partitions_def=MIXES,
+    group_name="training",
+    kinds={"numpy"},
+    code_version=blending.STAGE.code_version,
+    deps=[dg.AssetDep(megatron_rows, partition_mapping=ALL_SNAPSHOTS)],
+)
+def blended_mix(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """One weighted blend of snapshots as Megatron's dataset_index and dataset_sample_index, with an index per source."""
+    with workshop.open(context.log) as opened:
+        built = blending.blend_mix(opened, context.partition_key)
+        mix = blending.read_mix(built.published.folder)
+        asked = {source.snapshot: source.weight * mix.n_samples for source in mix.sources}
+        got = {source.snapshot: float(source.used) for source in mix.sources}
+        return report(
+            built,
+            composition=plots.bars("Samples by snapshot", asked, unit="samples", beside=got, names=("asked", "got")),
+            sources=table(blending.table_of(mix)),
+        )

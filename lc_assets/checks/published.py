@@ -1,0 +1,70 @@
+"""Asset checks: each claim of a stage, tested again on what stands published, and every file against its digest.
+
+A stage's audit has tested the same claims before publishing; here a person sees them in the UI, with the
+numbers, and can ask for them at any time. All of them but warnings block what is downstream in the same run.
+"""
+
+import inspect
+import warnings
+from collections.abc import Iterator
+
+import dagster as dg
+
+from lc_assets.resources import WorkshopResource
+from lc_assets.stages.building import Claim, Finding, Stage, evidence_of
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+
+WHOLE = "every_file_is_as_published"
+
+
+def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> dg.AssetChecksDefinition:
+    """Make the checks of one asset: one per claim of its stage, and one that reads every digest again."""
+    described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {WHOLE: "Every file has the size and digest of the receipt."}
+    with warnings.catch_warnings():
+        # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide a bad one.
+        warnings.simplefilter("ignore", dg.PreviewWarning)
+        specs = [
+            dg.AssetCheckSpec(name, asset=asset, description=sentence, blocking=True, partitions_def=partitions)
+            for name, sentence in described.items()
+        ]
+
+        @dg.multi_asset_check(name=f"{asset.to_python_identifier()}_checks", specs=specs, can_subset=True)
+        def check(context: dg.AssetCheckExecutionContext, workshop: WorkshopResource) -> Iterator[dg.AssetCheckResult]:
+            chosen = {key.name for key in context.selected_asset_check_keys}
+            with workshop.open(context.log) as opened:
+                key = context.partition_key if context.has_partition_key else GLOBAL
+                findings = findings_of(opened.lake, stage, key, chosen)
+            yield from (_result(finding, asset) for finding in findings)
+
+    return check
+
+
+def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str]) -> list[Finding]:
+    """Test the chosen claims on what is published."""
+    published = lake.place(stage.name, key).require()
+    wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
+    found = [claim(evidence_of(lake, published)) for claim in wanted]
+    return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
+
+
+def every_file_is_as_published(published: Published) -> Finding:
+    """Read every file again and compare its digest with the receipt."""
+    damage = published.damage()
+    n_files = len(published.receipt.files)
+    words = "; ".join(damage[:5]) if damage else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
+    return Finding(claim=WHOLE, passed=not damage, words=words, numbers={"files": n_files, "bytes": published.receipt.n_bytes})
+
+
+def _sentence(claim: Claim) -> str:
+    return inspect.getdoc(claim) or ""
+
+
+def _result(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=finding.claim,
+        passed=finding.passed,
+        severity=dg.AssetCheckSeverity.ERROR if finding.severity == "error" else dg.AssetCheckSeverity.WARN,
+        description=finding.words,
+        metadata=dict(finding.numbers),
+    )

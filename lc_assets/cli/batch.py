@@ -1,0 +1,79 @@
+"""``lc batch``: the head of a training batch as a loader gives it, decoded, with where each row came from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import say, shortened, table, visible
+
+if TYPE_CHECKING:
+    from lc_assets.formats.riffled import RiffledReader
+    from lc_assets.loaders.rows import ZarrRows
+    from lc_assets.stages.tracing import Row
+
+SHOWN_TOKENS = 8
+SHOWN_CHARS = 60
+
+
+def batch(
+    path: Annotated[Path, typer.Argument(envvar="LC_ROOT", help="A lake, a version of its longcrawl, grid or flat, or a .zarr.")],
+    step: Annotated[int, typer.Option("--step", min=0, help="Which batch.")] = 0,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a batch.")] = 4,
+    context: Annotated[int, typer.Option("--context", min=1, help="Tokens of a row of the batch; must divide the rows of the data.")] = 64,
+    split: options.Split = "train",
+) -> None:
+    """Show the head of a training batch: ids, decoded text, and the document that each row came from.
+
+    Text is escaped as Python escapes it, so that control characters are seen and not obeyed.
+
+    Example: lc batch lake --step 3 --rows 8 --context 4096
+    """
+    from lc_assets.errors import BadInput
+    from lc_assets.loaders.grid import GridLoader
+    from lc_assets.loaders.rows import open_rows
+
+    source = open_rows(path, split)
+    loader = GridLoader(source, batch_rows=rows, context_tokens=context)
+    if step >= len(loader):
+        raise BadInput(f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}")
+    text = loader[step].text
+    say(f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} {text.dtype}; targets are one token further")
+    lines = [_line(ids, position, origin_of(source, split, position)) for ids, position in zip(text, loader.rows_of(step), strict=True)]
+    table(("row", "first tokens", "decoded", "document", "url"), lines)
+
+
+def _line(ids: Any, position: int, origin: "Row | None") -> tuple[Any, ...]:
+    where = ("", "") if origin is None else (origin.id, shortened(origin.url, SHOWN_CHARS))
+    return f"{position:,}", " ".join(map(str, ids[:SHOWN_TOKENS].tolist())), head_of(ids), *where
+
+
+def head_of(ids: Any, n_chars: int = SHOWN_CHARS) -> str:
+    """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is cut in two shows as �."""
+    return visible(shortened(decode(ids[:n_chars]), n_chars))
+
+
+def decode(ids: Any) -> str:
+    """Text of GPT-2 ids; end-of-text as it is spelt, bytes that are no UTF-8 as �."""
+    from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
+    from lc_assets.vocabulary import GPT2_EOT
+
+    wanted = set(ids.tolist())
+    words = {rank: token for token, rank in gpt2_vocabulary().ranks.items() if rank in wanted} | {GPT2_EOT: b"<|endoftext|>"}
+    return b"".join(words[number] for number in ids.tolist()).decode("utf-8", "replace")
+
+
+def origin_of(source: "ZarrRows | RiffledReader", split: str, position: int) -> "Row | None":
+    """The document behind a row of what a loader reads; None when the array is of unknown origin."""
+    from lc_assets.formats.riffled import RiffledReader
+    from lc_assets.loaders.rows import ZarrRows
+    from lc_assets.stages.tracing import row_of_array
+
+    if isinstance(source, RiffledReader):
+        origin = source.origin(position)
+        number = next(number for number, named in enumerate(source.order.sources) if named.snapshot == origin.snapshot)
+        array, row = source.sources[number], origin.row
+    else:
+        array, row = source, position
+    return row_of_array(array.path.absolute(), row) if isinstance(array, ZarrRows) else None

@@ -1,0 +1,165 @@
+"""Files of a version: arrays, Megatron data sets, tables, orders, indices, recognised by what is in them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.cli.artefact import Artefact, Lines, Table
+from lc_assets.cli.printing import sized
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.flat import METADATA as FLAT_METADATA
+from lc_assets.formats.flat import FlatReader
+from lc_assets.formats.grid import METADATA as GRID_METADATA
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader, idx_path
+from lc_assets.formats.npy import read_npy
+from lc_assets.formats.order import SOURCES, read_sources
+from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
+
+
+def is_grid(path: Path) -> bool:
+    """Whether ``path`` is a token grid's array."""
+    return (path / GRID_METADATA).is_file()
+
+
+def is_flat(path: Path) -> bool:
+    """Whether ``path`` is an array of LongCrawl64's layout."""
+    return (path / FLAT_METADATA).is_file()
+
+
+def is_megatron(path: Path) -> bool:
+    """Whether ``path`` is a Megatron data set: its ``.bin``, its ``.idx`` or what both begin with."""
+    return idx_path(_prefix(path)).is_file()
+
+
+def is_table(path: Path) -> bool:
+    """Whether ``path`` is called a Parquet file."""
+    return path.is_file() and path.suffix == ".parquet"
+
+
+def is_sources(path: Path) -> bool:
+    """Whether ``path`` is an order's ``sources.json``."""
+    return path.is_file() and path.name == SOURCES
+
+
+def is_array(path: Path) -> bool:
+    """Whether ``path`` is called a NumPy array."""
+    return path.is_file() and path.suffix == ".npy"
+
+
+def show_grid(path: Path, verify: bool) -> Artefact:
+    reader = GridReader(path)
+    return Artefact(
+        kind="token grid (Zarr v3)",
+        facts=[
+            *_array_facts(reader, path),
+            ("shards", " × ".join(map(str, reader.shards.shard)) + ", of chunks " + " × ".join(map(str, reader.chunk_shape))),
+            *(reader.attributes.items()),
+        ],
+        damage=[*reader.holes(), *(_unreadable_rows(reader) if verify else [])],
+        checked="every chunk decoded, its checksum tested" if verify else "shards and their indexes looked at",
+    )
+
+
+def show_flat(path: Path, verify: bool) -> Artefact:
+    reader = FlatReader(path)
+    return Artefact(
+        kind="flat array (Zarr v2, LongCrawl64's layout)",
+        facts=[*_array_facts(reader, path), ("chunks", " × ".join(map(str, reader.chunk_shape)))],
+        damage=[*reader.holes(), *(_unreadable_rows(reader) if verify else [])],
+        checked="every chunk decoded" if verify else "chunks' names looked at",
+    )
+
+
+def _array_facts(reader: GridReader | FlatReader, path: Path) -> list[tuple[str, Any]]:
+    n_tokens = reader.n_rows * reader.row_tokens
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    ratio = f", {n_tokens * reader.dtype.itemsize / size:.2f} times smaller than its ids" if n_tokens and size else ""
+    return [
+        ("shape", f"{reader.n_rows:,} rows × {reader.row_tokens:,} tokens, {reader.dtype}"),
+        ("tokens", n_tokens),
+        ("size", f"{sized(size)}{ratio}"),
+    ]
+
+
+def _unreadable_rows(reader: GridReader | FlatReader) -> list[str]:
+    down, across = reader.chunk_shape
+    said = []
+    for row in range(-(-reader.n_rows // down)):
+        for column in range(-(-reader.row_tokens // across)):
+            try:
+                reader.read_chunk(row, column)
+            except CorruptFile as error:
+                said.append(str(error))
+    return said
+
+
+def show_megatron(path: Path, verify: bool) -> Artefact:
+    reader = MegatronReader(_prefix(path))
+    lengths = reader.lengths
+    spread = f"{int(lengths.min()):,} to {int(lengths.max()):,} tokens" if len(reader) else "none"
+    facts = [("documents", len(reader)), ("tokens", reader.n_tokens), ("ids", str(reader.dtype)), ("lengths", spread)]
+    if verify:
+        facts.append(("highest id", max((int(document.max()) for document in reader if len(document)), default=-1)))
+    return Artefact(kind="Megatron data set (.bin and .idx)", facts=facts, checked="the .idx read whole, the .bin's size compared with it")
+
+
+def _prefix(path: Path) -> Path:
+    return path.with_suffix("") if path.suffix in (".bin", ".idx") else path
+
+
+def show_table(path: Path, verify: bool) -> Artefact:
+    try:
+        with pq.ParquetFile(path) as file:
+            columns, metadata = file.schema_arrow, file.metadata
+            n_read = sum(batch.num_rows for batch in file.iter_batches()) if verify else metadata.num_rows
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+    return Artefact(
+        kind=_table_kind(columns),
+        facts=[("lines", metadata.num_rows), ("row groups", metadata.num_row_groups), ("size", sized(path.stat().st_size))],
+        tables=[Table(title="columns", columns=("column", "type"), lines=[(name.name, str(name.type)) for name in columns])],
+        damage=[] if n_read == metadata.num_rows else [f"{path}: {n_read:,} lines read, the footer says {metadata.num_rows:,}"],
+        checked="every column read" if verify else "footer read",
+    )
+
+
+_TABLES = {
+    "manifest of a snapshot (raw)": MANIFEST,
+    "row table of a grid": ROWS,
+    "documents that were tokenized (tokens)": TOKENIZED,
+    "documents that did not go on": DROPPED,
+}
+_DUPLICATES = ["shard_id", "doc_id", "digest"]
+
+
+def _table_kind(columns: pa.Schema) -> str:
+    for kind, schema in _TABLES.items():
+        if columns.equals(schema):
+            return kind
+    if columns.names[: len(FILTERED)] == FILTERED.names:
+        return "documents worth keeping (filtered)"
+    if columns.names == _DUPLICATES:
+        return "RedPajama-V2 duplicates of one shard"
+    return "RedPajama-V2 MinHash of one shard" if "signature_sim0.8" in columns.names else "Parquet table, none of ours"
+
+
+def show_sources(path: Path, _: bool) -> Artefact:
+    sources = read_sources(path.parent)
+    lines: Lines = [(source.snapshot, source.version, source.train_rows, source.heldout_rows) for source in sources.sources]
+    return Artefact(
+        kind="sources of a global order",
+        facts=[("row tokens", sources.row_tokens), ("vocabulary", sources.vocab_size)],
+        tables=[Table(title="sources", columns=("snapshot", "version", "train rows", "heldout rows"), lines=lines)],
+    )
+
+
+def show_array(path: Path, _: bool) -> Artefact:
+    """A NumPy array: of an order, of a mix, or of a GPT index."""
+    array = read_npy(path)
+    spread = f"{array.min():,} to {array.max():,}" if array.size else "none"
+    facts = [("shape", " × ".join(f"{length:,}" for length in array.shape)), ("type", str(array.dtype)), ("values", spread)]
+    return Artefact(kind="NumPy array", facts=[*facts, ("head", np.array2string(array.ravel()[:8], separator=", "))])

@@ -1,0 +1,54 @@
+"""The command line: registers the commands, and says errors in one sentence.
+
+Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while PyArrow would
+still be loading. docs/command-line.md shows each command.
+
+=====  ==================================================================================
+exit   meaning
+=====  ==================================================================================
+0      done
+1      something is wrong with the data or the machine
+2      what was asked for cannot be meant, or is not there
+3      `lc plan`: something is out of date
+130    stopped by Ctrl-C
+=====  ==================================================================================
+"""
+
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from lc_assets.cli import batch, demo, plan, sample, show, trace
+from lc_assets.cli.printing import complain
+from lc_assets.errors import BadInput, LcError, NotPublished
+
+ASKED_WRONGLY = (BadInput, NotPublished)
+INTERRUPTED = 130
+
+
+class PlainGroup(TyperGroup):
+    """Turns a deliberate error into a sentence and an exit code; a bug keeps its traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except LcError as error:
+            complain(str(error))
+            raise typer.Exit(2 if isinstance(error, ASKED_WRONGLY) else 1) from error
+        except KeyboardInterrupt as stop:
+            raise typer.Exit(INTERRUPTED) from stop
+
+
+app = typer.Typer(
+    cls=PlainGroup,
+    name="lc",
+    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`. Example: lc demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+for _command in (demo.demo, sample.sample, show.show, trace.trace, batch.batch, plan.plan):
+    app.command()(_command)

@@ -1,0 +1,148 @@
+"""How results are printed: tables, sizes, and text from documents made harmless.
+
+On a terminal rich draws for its width; into a pipe or a file lines are as long as they need to be, without
+colours, so that ``grep`` and ``awk`` see whole cells. Nothing that comes from data is read as rich markup or
+sent to the terminal as a control sequence.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PIPED_COLUMNS = 10_000
+"""Width of lines that no terminal shows: wide enough that nothing is ever cut or folded."""
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def out() -> Console:
+    """Where results go."""
+    return _console(sys.stdout)
+
+
+def complain(sentence: str) -> None:
+    """Say on standard error, in red when it is a terminal, what went wrong."""
+    _console(sys.stderr).print(Text(harmless(sentence), style="red"), soft_wrap=True)
+
+
+def say(sentence: str = "", *, style: str = "") -> None:
+    """Print a line as it is."""
+    out().print(Text(harmless(sentence), style=style), soft_wrap=True)
+
+
+def heading(words: str) -> None:
+    """Print a line that opens a section."""
+    say()
+    say(words, style="bold")
+
+
+def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str = "") -> None:
+    """Print a table; columns of numbers stand to the right, numbers get their thousands marked.
+
+    Args:
+        columns: names, one per cell of a line.
+        lines: cells: text, numbers, or None for an empty cell.
+        title: a line above it.
+    """
+    cells = [list(line) for line in lines]
+    drawn = Table(box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left", pad_edge=False)
+    for number, name in enumerate(columns):
+        numeric = any(_is_number(line[number]) for line in cells)
+        drawn.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for line in cells:
+        drawn.add_row(*(Text(shown(cell)) for cell in line))
+    out().print(drawn)
+
+
+def facts(lines: Iterable[tuple[str, Any]]) -> None:
+    """Print names with their values, one a line."""
+    drawn = Table.grid(padding=(0, 2))
+    drawn.add_column()
+    drawn.add_column(overflow="fold")
+    for name, value in lines:
+        drawn.add_row(Text(name, style="dim"), Text(shown(value)))
+    out().print(drawn)
+
+
+def shown(value: Any) -> str:
+    """Show a value in a cell.
+
+    >>> shown(1234567), shown(0.5), shown(None), shown("a")
+    ('1,234,567', '0.5', '', 'a')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else harmless(str(value))
+
+
+def sized(n_bytes: int) -> str:
+    """A size for people, in powers of 1,000.
+
+    >>> sized(0), sized(999), sized(1_500), sized(8_388_608)
+    ('0 bytes', '999 bytes', '1.5 kB', '8.4 MB')
+    """
+    value, unit = float(n_bytes), 0
+    while value >= 999.95 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{value:.1f} {_UNITS[unit]}" if unit else f"{n_bytes} bytes"
+
+
+def lasted(seconds: float) -> str:
+    """A duration for people.
+
+    >>> lasted(0.25), lasted(75), lasted(7260)
+    ('0.2 s', '1 min 15 s', '2 h 01 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def visible(text: str) -> str:
+    r"""Text with everything that is not printable written as Python escapes it, and backslashes doubled.
+
+    >>> print(visible("a\n\x1b[31mb\u202e\\n"))
+    a\n\x1b[31mb\u202e\\n
+    """
+    return "".join("\\\\" if char == "\\" else _escaped(char) for char in text)
+
+
+def harmless(text: str) -> str:
+    r"""Text without anything that a terminal would obey; line ends and backslashes stay.
+
+    >>> harmless("a\nb\x1b[2J")
+    'a\nb\\x1b[2J'
+    """
+    return "".join(char if char == "\n" else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+
+
+def shortened(text: str, most: int) -> str:
+    """Text of at most ``most`` characters; what was cut is marked.
+
+    >>> shortened("abcdef", 4)
+    'abc…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _console(stream: TextIO) -> Console:
+    width = None if stream.isatty() else PIPED_COLUMNS
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,46 @@
+"""Recognising what lies at a path: by a receipt, a pointer, an array's metadata, an index, a listing, a name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lc_assets.cli import files, in_lake, upstreams
+from lc_assets.cli.artefact import Artefact
+from lc_assets.errors import BadInput
+
+KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
+    (in_lake.is_version, in_lake.show_version),
+    (in_lake.is_place, in_lake.show_place),
+    (in_lake.is_lake, in_lake.show_lake),
+    (in_lake.is_stage, in_lake.show_stage),
+    (files.is_grid, files.show_grid),
+    (files.is_flat, files.show_flat),
+    (files.is_table, files.show_table),
+    (files.is_sources, files.show_sources),
+    (files.is_array, files.show_array),
+    (upstreams.is_upstream, upstreams.show_upstream),
+    (upstreams.is_listing, upstreams.show_listing),
+    (upstreams.is_json_lines, upstreams.show_json_lines),
+    (upstreams.is_documents, upstreams.show_documents),
+    (files.is_megatron, files.show_megatron),
+)
+"""Whether it is one of a kind, and what to say then; the first that knows it speaks."""
+
+
+def recognise(path: Path, *, verify: bool = False) -> Artefact:
+    """Say what lies at ``path``.
+
+    Args:
+        path: a lake, a stage, a partition, a version, an array, a table, a Megatron data set (``.bin``, ``.idx``
+            or what both begin with), or an upstream.
+        verify: whether to read every byte again.
+
+    Raises:
+        BadInput: when nothing is there, or nothing that is known.
+        CorruptFile: when it is broken beyond reading; says where.
+    """
+    for is_one, describe in KINDS:
+        if is_one(path):
+            return describe(path, verify)
+    if not path.exists():
+        raise BadInput(f"{path}: nothing is there")
+    raise BadInput(f"{path}: no artefact that is known; wanted a lake or a folder in it, a .zarr, .bin, .idx, .npy or .parquet, or an upstream")

@@ -1,0 +1,299 @@
+"""The token grid: one split of one snapshot, rows × tokens, as one sharded Zarr v3 array.
+
+Here: the array's metadata, writing bands, reading rectangles. Not here: the bytes of a shard
+(`formats.shard`), shuffling and rolling (`lc_assets.tokens`), caching (`loaders.cache`).
+
+Source: Zarr v3 core specification and its ``sharding_indexed`` codec. zarr-python >= 3 and tensorstore read
+these arrays; nothing of them is needed here, because reading through a general library cost 3.7 times the
+decoding itself (2 virtual cores, zarr-python 3.1.6) and answers a missing chunk with a token.
+
+==================  =========================================================================================
+path                what
+==================  =========================================================================================
+``zarr.json``       metadata, below
+``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 2,048 j and up (see `formats.shard`)
+==================  =========================================================================================
+
+==================  =========================================================================================
+metadata            value
+==================  =========================================================================================
+shape               (rows, row_tokens); zero rows are allowed
+data type           uint16 for vocabularies of up to 65,535 ids, else uint32
+shard               2,048 × 2,048; smaller where the array is smaller (`GridLayout`)
+inner chunk         64 × 2,048: 256 KiB of uint16
+codecs              little-endian bytes, zstd level 3 with its checksum; no shuffle: ids are symbols
+fill value          the data type's largest number, which is no token: a hole, read by any program, is an id
+                    outside the vocabulary and never token 0
+attributes          format ``lc-token-grid``, format_version 1, row_tokens, vocab_size, tokenizer, and what
+                    the writer adds
+==================  =========================================================================================
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats import chunks
+from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, require_band, require_tokens, span
+from lc_assets.formats.shard import ShardShape, encode_shard, missing_inner, read_inner
+from lc_assets.formats.zarr_json import METADATA, ZarrJson
+from lc_assets.publishing import publish_bytes
+
+SHARD_ROWS: Final = 2048
+SHARD_TOKENS: Final = 2048
+INNER_ROWS: Final = 64
+"""Rows of an inner chunk. 64 × 2,048 uint16 are 256 KiB: zstd packs them better than whole shards (1.83 against
+1.78, same text), and a batch waits for, and a cache holds, 32 times less."""
+
+FORMAT: Final = "lc-token-grid"
+FORMAT_VERSION: Final = 1
+
+
+def grid_dtype(vocab_size: int) -> np.dtype[Any]:
+    """Data type of a grid's ids: uint16 while its largest number is no token of the vocabulary (docs/decisions/0005).
+
+    >>> grid_dtype(65_535), grid_dtype(65_536)
+    (dtype('uint16'), dtype('uint32'))
+    """
+    return np.dtype(np.uint16 if vocab_size <= np.iinfo(np.uint16).max else np.uint32)
+
+
+@dataclass(frozen=True, slots=True)
+class GridLayout:
+    """Shape of a grid and of its chunks.
+
+    Attributes:
+        n_rows: rows of the array; may be zero.
+        row_tokens: tokens of a row.
+        vocab_size: ids are 0 to ``vocab_size`` - 1.
+        shard_rows: rows of one file; smaller than the default in tests only. Grids of fewer rows have smaller
+            shards: whole inner chunks, no more than needed.
+
+    >>> GridLayout(5000, 65_536, 50_257).shards
+    ShardShape(shard=(2048, 2048), inner=(64, 2048), dtype=dtype('uint16'))
+    >>> GridLayout(100, 64, 50_257).shards
+    ShardShape(shard=(128, 64), inner=(64, 64), dtype=dtype('uint16'))
+    """
+
+    n_rows: int
+    row_tokens: int
+    vocab_size: int
+    shard_rows: int = SHARD_ROWS
+
+    def __post_init__(self) -> None:
+        if self.n_rows < 0 or self.row_tokens < 1:
+            raise BadInput(f"a grid has no negative rows and at least one token per row, got {self.n_rows:,} × {self.row_tokens:,}")
+        if not 1 <= self.vocab_size < 2**32:
+            raise BadInput(f"vocab_size must be 1 to {2**32 - 1:,}, so that the fill value is no token; got {self.vocab_size:,}")
+        if self.shard_rows < 1 or (self.shard_rows > INNER_ROWS and self.shard_rows % INNER_ROWS):
+            raise BadInput(f"shard_rows must be at most {INNER_ROWS} or a multiple of it, got {self.shard_rows:,}")
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows × tokens."""
+        return self.n_rows, self.row_tokens
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the ids."""
+        return grid_dtype(self.vocab_size)
+
+    @property
+    def fill(self) -> int:
+        """The data type's largest number: no token."""
+        return int(np.iinfo(self.dtype).max)
+
+    @property
+    def shards(self) -> ShardShape:
+        """Shape of every shard file, also of the last ones, which reach beyond the array."""
+        inner_rows = min(INNER_ROWS, self.shard_rows, max(self.n_rows, 1))
+        shard_rows = min(self.shard_rows, -(-max(self.n_rows, 1) // inner_rows) * inner_rows)
+        tokens = min(SHARD_TOKENS, self.row_tokens)
+        return ShardShape((shard_rows, tokens), (inner_rows, tokens), self.dtype)
+
+
+def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attributes: Mapping[str, Any] | None = None) -> None:
+    """Write an array's metadata: its rows are then written by `write_band`, in any order, by any process.
+
+    Args:
+        path: the array's folder, such as ``train.zarr``.
+        layout: its shape.
+        tokenizer: name of what the ids belong to.
+        attributes: whatever else is to be said of it, as JSON-like values.
+
+    Raises:
+        BadInput: when another array stands there, or an attribute has the name of one of the format's own.
+    """
+    ours = {**_own_attributes(layout), "tokenizer": tokenizer}
+    more = attributes or {}
+    if ours.keys() & more.keys():
+        raise BadInput(f"attributes must leave {', '.join(ours)} alone, got {', '.join(more)}")
+    content = _document(layout, {**ours, **more}).encode()
+    target = path / METADATA
+    if target.exists() and target.read_bytes() != content:
+        raise BadInput(f"{target}: another array stands here; write to a new folder or remove it")
+    publish_bytes(target, content)
+
+
+def plan_bands(layout: GridLayout, band_rows: int | None = None) -> list[RowBlock]:
+    """Deal a grid's rows into bands that share no file, so that each may be written by another process.
+
+    Args:
+        layout: the grid's.
+        band_rows: rows of a band, a multiple of ``layout.shard_rows``; by default just that.
+
+    >>> plan_bands(GridLayout(5000, 65_536, 50_257), 4096)
+    [RowBlock(start=0, stop=4096), RowBlock(start=4096, stop=5000)]
+
+    Raises:
+        BadInput: when ``band_rows`` is no multiple of ``layout.shard_rows``.
+    """
+    return chunks.plan_bands(layout.n_rows, layout.shard_rows if band_rows is None else band_rows, shard_rows=layout.shard_rows)
+
+
+def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
+    """Write the shards of one band. Doing it again gives the same bytes, whatever stood there before.
+
+    Args:
+        path: the array's folder, with its metadata.
+        block: which rows; begins and ends where a shard does (see `plan_bands`).
+        rows: (row, token) ids of any integer dtype.
+
+    Raises:
+        BadInput: when ``block`` is no band, or ``rows`` do not fit it or hold ids outside the vocabulary.
+    """
+    layout = GridReader(path).layout
+    shards = layout.shards
+    require_band(block, n_rows=layout.n_rows, shard_rows=shards.shard[0])
+    ids = require_tokens(rows, block, row_tokens=layout.row_tokens, dtype=layout.dtype, vocab_size=layout.vocab_size)
+    for row, column in np.ndindex(n_chunks((len(block), layout.row_tokens), shards.shard)):
+        top, left = row * shards.shard[0], column * shards.shard[1]
+        part = ids[top : top + shards.shard[0], left : left + shards.shard[1]]
+        publish_bytes(_shard_path(path, block.start // shards.shard[0] + row, column), encode_shard(part, shards, fill=layout.fill))
+
+
+class GridReader:
+    """Reads rectangles of a grid, without a cache; every id it returns is a token.
+
+    Attributes:
+        path: the array's folder.
+        layout: shape of the array and its chunks.
+        attributes: what the writer said of it.
+        dtype: of the ids.
+        shards: shape of the shard files.
+        metadata: the bytes of its metadata file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the metadata and nothing else.
+
+        Raises:
+            NotPublished: when there is no such array.
+            CorruptFile: when the metadata is not this format's; says which field, what it is and what was expected.
+        """
+        self.path = path
+        self.metadata = _read_metadata(path / METADATA)
+        document = ZarrJson.parse(self.metadata, path / METADATA)
+        self.layout = _layout_of(document, path / METADATA)
+        self.attributes = document.attributes
+        self.dtype = self.layout.dtype
+        self.shards = self.layout.shards
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the array."""
+        return self.layout.n_rows
+
+    @property
+    def row_tokens(self) -> int:
+        """Tokens of a row."""
+        return self.layout.row_tokens
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below it."""
+        return self.layout.vocab_size
+
+    @property
+    def chunk_shape(self) -> tuple[int, int]:
+        """What `read_chunk` reads at once, rows × tokens."""
+        return self.shards.inner
+
+    def read_chunk(self, row: int, column: int) -> TokenArray:
+        """Read one inner chunk, by its coordinates in the whole array; chunks at the edges are cut off there.
+
+        Raises:
+            CorruptFile: when it is missing, damaged, or holds an id outside the vocabulary; names array and chunk.
+        """
+        down, across = self.shards.grid
+        path = _shard_path(self.path, row // down, column // across)
+        inner = read_inner(path, (row % down, column % across), self.shards)
+        top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
+        tokens = inner[: self.n_rows - top, : self.row_tokens - left]
+        if int(tokens.max()) >= self.vocab_size:
+            at = (row % down, column % across)
+            raise CorruptFile(f"{path}: inner chunk {at} holds id {int(tokens.max()):,}: the vocabulary has {self.vocab_size:,} ids")
+        return tokens
+
+    def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
+        """Read a rectangle as a new (row, token) array of `dtype`.
+
+        Raises:
+            BadInput: when it reaches outside the array.
+            CorruptFile: see `read_chunk`.
+        """
+        row_span, token_span = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
+        return gather(self.read_chunk, row_span, token_span, chunk_shape=self.chunk_shape, dtype=self.dtype)
+
+    def holes(self) -> list[str]:
+        """Say of every shard that is missing or lacks inner chunks what is wrong; reads the indexes only.
+
+        Empty for a grid that is whole; damage inside a chunk is found by reading it.
+        """
+        return [words for at in np.ndindex(n_chunks(self.layout.shape, self.shards.shard)) if (words := self._hole(*at))]
+
+    def _hole(self, row: int, column: int) -> str:
+        path = _shard_path(self.path, row, column)
+        rows = min(self.shards.shard[0], self.n_rows - row * self.shards.shard[0])
+        try:
+            lost = missing_inner(path, self.shards, (-(-rows // self.shards.inner[0]), self.shards.grid[1]))
+        except CorruptFile as error:
+            return str(error)
+        return f"{path}: inner chunks {lost} are missing" if lost else ""
+
+
+def _shard_path(path: Path, row: int, column: int) -> Path:
+    return path / "c" / str(row) / str(column)
+
+
+def _own_attributes(layout: GridLayout) -> dict[str, Any]:
+    return {"format": FORMAT, "format_version": FORMAT_VERSION, "row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
+
+
+def _read_metadata(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotPublished(f"{path.parent}: no token grid here (no {METADATA})") from error
+
+
+def _layout_of(document: ZarrJson, path: Path) -> GridLayout:
+    """Rebuild the metadata from the few numbers that may differ between grids, and hold the file against it."""
+    try:
+        vocab_size = msgspec.convert(document.attributes.get("vocab_size"), int)
+        shard_rows, _ = msgspec.convert(document.shard_shape, tuple[int, int])
+        layout = GridLayout(*document.shape, vocab_size, shard_rows=shard_rows)
+    except (msgspec.ValidationError, BadInput) as error:
+        raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
+    document.require_equal(_document(layout, {**document.attributes, **_own_attributes(layout)}), path)
+    return layout
+
+
+def _document(layout: GridLayout, attributes: dict[str, Any]) -> ZarrJson:
+    return ZarrJson.of(layout.shape, layout.shards, fill=layout.fill, attributes=attributes)

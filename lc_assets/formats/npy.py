@@ -1,0 +1,34 @@
+"""NumPy's ``.npy``, version 1.0, one array a file, never pickled.
+
+Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index arrays from such files.
+"""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import CorruptFile
+
+
+def npy_bytes(array: NDArray[Any]) -> bytes:
+    """An array as the bytes of a file, as `numpy.save` writes it."""
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """Map an array into memory, read-only.
+
+    Raises:
+        CorruptFile: when the file is missing, cut short, or holds Python objects.
+    """
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path}: is missing") from error
+    except (ValueError, EOFError, OSError) as error:
+        raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error

@@ -1,0 +1,73 @@
+"""Duplicates of one shard: ``duplicates/{tag}.duplicates.parquet``.
+
+========  ======  ==========================================================
+column    type    content
+========  ======  ==========================================================
+shard_id  string  ``2023-06/0000/en_head.json.gz``
+doc_id    string  ``2023-06/0000/en_head.json.gz/17``
+digest    string  SHA-1 of the WET record in base32, without ``sha1:``
+========  ======  ==========================================================
+
+One row per document whose digest was seen before, in this snapshot or a newer one; the first occurrence has none.
+Source: ``app/src/bloomfilter.py`` of togethercomputer/RedPajama-Data.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.redpajama.ids import line_reader
+from lc_assets.vocabulary import Shard
+
+COLUMNS: Final = ("shard_id", "doc_id", "digest")
+BATCH_ROWS: Final = 65_536
+
+
+def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> frozenset[int]:
+    """Read which 0-based lines of a shard's documents file are duplicates.
+
+    Raises:
+        CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document of another shard.
+    """
+    line_of = line_reader(shard)
+    with _damage_said_plainly(where):
+        file = pq.ParquetFile(source)
+        _check_columns(file.schema_arrow, where)
+        batches = file.iter_batches(BATCH_ROWS, columns=["doc_id"])
+        return frozenset(line_of(doc_id or "", where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
+
+
+def write_duplicates(path: Path, shard: Shard, rows: Iterable[tuple[int, str]]) -> None:
+    """Write a shard's duplicates: ``(line, digest)`` for each; a leading ``sha1:`` is left out. Its folder must be there."""
+    rows = list(rows)
+    columns = (
+        [f"{shard.tag}.json.gz"] * len(rows),
+        [shard.document_id(line) for line, _ in rows],
+        [digest.removeprefix("sha1:") for _, digest in rows],
+    )
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    pq.write_table(pa.Table.from_arrays(arrays, names=list(COLUMNS)), path, compression="snappy")
+
+
+def _check_columns(schema: pa.Schema, where: str) -> None:
+    strings = (pa.string(), pa.large_string())
+    if tuple(schema.names) != COLUMNS or any(field.type not in strings for field in schema):
+        found = ", ".join(f"{field.name}: {field.type}" for field in schema)
+        raise CorruptFile(f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}")
+
+
+@contextlib.contextmanager
+def _damage_said_plainly(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error  # Arrow's word for damaged pages

@@ -1,0 +1,156 @@
+"""Several grids read in the global order, as if they were one array.
+
+Here: which row stands at which position, and reading rectangles of them. Not here: the order's files
+(`formats.order`), caches (`lc_assets.loaders`).
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile, Mismatch
+from lc_assets.formats.chunks import ALL, TokenArray, span
+from lc_assets.formats.grid import grid_dtype
+from lc_assets.formats.order import GlobalOrder, OrderSource
+
+
+class Rows(Protocol):
+    """Rows of tokens, all of one length, numbered from 0."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        ...
+
+    @property
+    def row_tokens(self) -> int:
+        """Tokens of a row."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below it."""
+        ...
+
+    def read(self, rows: slice, tokens: slice) -> TokenArray:
+        """Read a rectangle as a new (row, token) array."""
+        ...
+
+
+class RowOrigin(NamedTuple):
+    """Where a row came from: a row of one version of one snapshot's grid."""
+
+    snapshot: str
+    version: str
+    row: int
+
+
+class RiffledReader:
+    """Rows of several arrays in the global order: row ``p`` is the one that the order names at position ``p``.
+
+    Attributes:
+        order: the order.
+        sources: the arrays it is over.
+    """
+
+    def __init__(self, order: GlobalOrder, sources: Sequence[Rows]) -> None:
+        """Join an order and the arrays it is over.
+
+        Args:
+            order: one split's.
+            sources: one per entry of ``order.sources``, opened at that split.
+
+        Raises:
+            Mismatch: when the arrays are not those the order speaks of: another number, width, vocabulary or row count.
+        """
+        if len(sources) != len(order.sources):
+            raise Mismatch(f"the order is over {len(order.sources):,} sources, got {len(sources):,}")
+        for named, rows in zip(order.sources, sources, strict=True):
+            _require_same(named, rows, order)
+        self.order = order
+        self.sources = tuple(sources)
+        self._source_rows = np.array([rows.n_rows for rows in sources], np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        """Positions of the order."""
+        return len(self.order)
+
+    @property
+    def row_tokens(self) -> int:
+        """Tokens of a row."""
+        return self.order.row_tokens
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below it."""
+        return self.order.vocab_size
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of the order and of the sources' versions and digests: it names the rows and their sequence."""
+        hasher = hashlib.sha256(repr((self.order.split, self.order.sources)).encode())
+        hasher.update(np.ascontiguousarray(self.order.source).data)
+        hasher.update(np.ascontiguousarray(self.order.row).data)
+        return hasher.hexdigest()
+
+    def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
+        """Read a rectangle as a new (row, token) array: one read per run of consecutive rows of one source.
+
+        In a riffle the rows of one source are consecutive, so that is one read per source.
+
+        Raises:
+            BadInput: when it reaches outside the order.
+            CorruptFile: when the order names a row that its source does not have, or a chunk is missing or damaged.
+        """
+        positions, token_span = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
+        source, row = self._looked_up(positions)
+        rectangle = np.empty((len(positions), len(token_span)), grid_dtype(self.vocab_size))
+        for run in _runs(source, row):
+            first = int(row[run[0]])
+            piece = slice(first, first + len(run))
+            rectangle[run] = self.sources[source[run[0]]].read(piece, slice(token_span.start, token_span.stop))
+        return rectangle
+
+    def origin(self, position: int) -> RowOrigin:
+        """Say which row of which grid stands at a position.
+
+        Raises:
+            BadInput: when there is no such position.
+            CorruptFile: when the order names a row that its source does not have.
+        """
+        if not 0 <= position < self.n_rows:
+            raise BadInput(f"no position {position:,}: the {self.order.split} order has {self.n_rows:,}")
+        source, row = self._looked_up(range(position, position + 1))
+        named = self.order.sources[source[0]]
+        return RowOrigin(named.snapshot, named.version, int(row[0]))
+
+    def _looked_up(self, positions: range) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
+        source = np.asarray(self.order.source[positions.start : positions.stop])
+        row = self.order.row[positions.start : positions.stop].astype(np.int64)
+        beyond = np.flatnonzero(row >= self._source_rows[source])
+        if len(beyond):
+            at = int(beyond[0])
+            raise CorruptFile(
+                f"the {self.order.split} order names row {row[at]:,} of {self.order.sources[source[at]].snapshot} at position"
+                f" {positions.start + at:,}; that grid has {self._source_rows[source[at]]:,} rows"
+            )
+        return source, row
+
+
+def _runs(source: NDArray[np.uint16], row: NDArray[np.int64]) -> list[NDArray[Any]]:
+    """Cut positions into runs of one source whose rows follow each other."""
+    by_source = np.argsort(source, kind="stable")
+    breaks = np.flatnonzero((np.diff(source[by_source]) != 0) | (np.diff(row[by_source]) != 1)) + 1
+    return [run for run in np.split(by_source, breaks) if len(run)]
+
+
+def _require_same(named: OrderSource, rows: Rows, order: GlobalOrder) -> None:
+    wanted = (named.rows(order.split), order.row_tokens, order.vocab_size)
+    found = (rows.n_rows, rows.row_tokens, rows.vocab_size)
+    if found != wanted:
+        raise Mismatch(f"{named.snapshot}: {order.split} rows, row_tokens and vocab_size are {found}, the order was made for {wanted}")

@@ -1,0 +1,178 @@
+"""Files of rules, in TOML.
+
+::
+
+    name = "redpajama-lucie"
+
+    [[rule]]
+    name = "mean_word_length"              # unique in the file
+    signal = "rps_doc_mean_word_length"    # one of lc_assets.text.signal_names.SCALARS
+    at_least = 3                           # one bound or both; a value equal to a bound passes
+    at_most = 10
+    source = "Rae et al. 2021, A.1.1"
+
+========  ======  =========================================
+key       type    must be there
+========  ======  =========================================
+name      string  yes, in the file and in each rule
+signal    string  yes
+at_least  number  one of the two; finite
+at_most   number
+source    string  no
+========  ======  =========================================
+
+Read strictly: what is not in the table is an error, so a misspelt bound cannot switch a rule off in silence.
+The presets are files of the same kind, in ``lc_assets/presets``.
+"""
+
+import contextlib
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+from lc_assets.errors import BadInput
+from lc_assets.text.rules import Rule, RuleSet
+from lc_assets.text.signal_names import SCALARS
+
+_PRESETS: Final = resources.files("lc_assets") / "presets"
+_PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
+_FILE_KEYS: Final = ("name", "rule")
+_RULE_KEYS: Final = ("name", "signal", "at_least", "at_most", "source")
+_BOUNDS: Final = ("at_least", "at_most")
+
+
+def preset_names() -> list[str]:
+    """Names of the rule sets that come with the package.
+
+    >>> {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
+    True
+    """
+    return sorted(file.name.removesuffix(".toml") for file in _PRESETS.iterdir() if file.name.endswith(".toml"))
+
+
+def read_rules(name_or_path: str) -> RuleSet:
+    """Read a preset by its name, or any file by its path.
+
+    >>> read_rules("redpajama-lucie").rules[0].wanted
+    '50 to 100,000'
+
+    Raises:
+        BadInput: when there is no such file or it breaks the format; names the file and the rule.
+    """
+    return parse_rules(_text_of(_find(name_or_path), name_or_path), where=name_or_path)
+
+
+def parse_rules(text: str, *, where: str) -> RuleSet:
+    """Read rules from TOML text.
+
+    Raises:
+        BadInput: when it breaks the format; names ``where`` and the rule.
+    """
+    try:
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one
+        raise BadInput(f"{where}: not TOML: {error}") from error
+    _check_keys(table, _FILE_KEYS, where)
+    name, rules = _string(table, "name", where), table.get("rule")
+    if not isinstance(rules, list) or not rules:
+        raise BadInput(f"{where}: holds no rules; wanted at least one [[rule]]")
+    parsed = tuple(_rules(rules, where))
+    with _naming(where):
+        return RuleSet(name, parsed)
+
+
+def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float | None]]) -> RuleSet:
+    """The same rules with other bounds: ``{rule name: {"at_least": number or None, "at_most": ...}}``.
+
+    A bound that is not mentioned stays; None takes a bound away.
+
+    >>> relaxed = with_thresholds(read_rules("redpajama-lucie"), {"words": {"at_most": None}})
+    >>> relaxed.rules[0].wanted
+    'at least 50'
+
+    Raises:
+        BadInput: when there is no such rule or bound, or a rule is left without a bound.
+    """
+    known = [rule.name for rule in rules.rules]
+    unknown = sorted(overrides.keys() - set(known))
+    if unknown:
+        raise BadInput(f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are {', '.join(known)}")
+    return RuleSet(rules.name, tuple(_changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules))
+
+
+def _find(name_or_path: str) -> Traversable | Path:
+    preset = _PRESETS / f"{name_or_path}.toml"
+    if _PRESET_NAME.fullmatch(name_or_path) and preset.is_file():
+        return preset
+    return Path(name_or_path)
+
+
+def _text_of(file: Traversable | Path, where: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where}: not TOML: {error}") from error
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        raise BadInput(f"{where}: no readable file of rules; the presets are {', '.join(preset_names())}") from error
+
+
+def _rules(tables: list[Any], where: str) -> Iterator[Rule]:
+    for number, table in enumerate(tables, start=1):
+        name = table.get("name") if isinstance(table, dict) else None
+        yield _rule(table, f"{where}, rule {name if isinstance(name, str) else number}")
+
+
+def _rule(table: Any, where: str) -> Rule:
+    if not isinstance(table, dict):
+        raise BadInput(f"{where}: wanted a table, found {table!r}")
+    _check_keys(table, _RULE_KEYS, where)
+    signal = _string(table, "signal", where)
+    if signal not in SCALARS:
+        raise BadInput(f"{where}: there is no signal {signal!r}; there are {', '.join(SCALARS)}")
+    bounds = {key: _bound(table[key], key, where) for key in _BOUNDS if key in table}
+    source = _string(table, "source", where) if "source" in table else ""
+    name = _string(table, "name", where)
+    with _naming(where):
+        return Rule(name=name, signal=signal, source=source, **bounds)
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
+    where = f"rules {name}, rule {rule.name}"
+    _check_keys(bounds, _BOUNDS, where)
+    checked: dict[str, Any] = {key: None if bound is None else _bound(bound, key, where) for key, bound in bounds.items()}
+    with _naming(f"rules {name}"):
+        return replace(rule, **checked)
+
+
+def _check_keys(table: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
+    unknown = sorted(table.keys() - set(known))
+    if unknown:
+        raise BadInput(f"{where}: unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
+
+
+def _string(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value:
+        raise BadInput(f"{where}: {key} is {value!r}, wanted a string that is not empty")
+    return value
+
+
+def _bound(value: object, key: str, where: str) -> float:
+    # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(), takes an int of any size.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+        raise BadInput(f"{where}: {key} is {str(value)[:80]}, wanted a finite number")
+    return float(value)

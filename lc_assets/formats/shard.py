@@ -1,0 +1,197 @@
+"""One shard: a file of inner chunks that are compressed one by one, with an index at its end.
+
+Here: shards as bytes, and reading one inner chunk of a shard file. Not here: the array they belong to
+(`formats.grid`).
+
+Source: Zarr v3 core and its ``sharding_indexed`` codec with ``index_location: end``; RFC 8878 for the frame.
+What is written here, any Zarr v3 reader with that codec reads.
+
+=================  ==========================================================================================
+bytes              what
+=================  ==========================================================================================
+0 …                inner chunks in C order, each one zstd frame of its little-endian ids in C order; the frame
+                   states its content's size and ends with zstd's own checksum (low 32 bits of XXH64)
+16 n, before crc   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both uint64
+                   little-endian; both are 2^64 - 1 for an inner chunk that lies wholly outside the array
+last 4             CRC-32C of the index, uint32 little-endian
+=================  ==========================================================================================
+
+An inner chunk that lies in the array is always stored, whatever it holds: a hole is damage, never a default.
+The ids of an inner chunk that lie outside the array are the array's fill value.
+"""
+
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import google_crc32c
+import numpy as np
+from numcodecs.zstd import Zstd
+from numpy.typing import NDArray
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.chunks import TokenArray, padded
+
+ZSTD_LEVEL: Final = 3
+
+_ABSENT: Final = 2**64 - 1
+_CRC: Final = struct.Struct("<I")
+_FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
+_FRAME_OVERHEAD: Final = 1024
+_CODEC: Final = Zstd(level=ZSTD_LEVEL, checksum=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardShape:
+    """Shape of one shard file.
+
+    Attributes:
+        shard: rows × tokens of the shard.
+        inner: rows × tokens of an inner chunk; divides ``shard``.
+        dtype: of the ids.
+    """
+
+    shard: tuple[int, int]
+    inner: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Inner chunks of a shard, along each axis."""
+        return self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
+
+    @property
+    def inner_bytes(self) -> int:
+        """Size of one inner chunk before compression."""
+        return self.inner[0] * self.inner[1] * self.dtype.itemsize
+
+    @property
+    def index_bytes(self) -> int:
+        """Size of the index with its checksum."""
+        return 16 * self.grid[0] * self.grid[1] + _CRC.size
+
+
+def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> bytes:
+    """Return the file of one shard.
+
+    Args:
+        values: (row, token) ids of ``shape.dtype``, the part of the shard that lies in the array.
+        shape: the shard's.
+        fill: stands for ids outside the array.
+    """
+    index = np.full((*shape.grid, 2), _ABSENT, "<u8")
+    frames: list[bytes] = []
+    offset = 0
+    for row, column in np.ndindex(-(-values.shape[0] // shape.inner[0]), -(-values.shape[1] // shape.inner[1])):
+        frame = _encode_inner(values, (row, column), shape, fill)
+        index[row, column] = offset, len(frame)
+        frames.append(frame)
+        offset += len(frame)
+    return b"".join([*frames, index.tobytes(), _CRC.pack(google_crc32c.value(index.tobytes()))])
+
+
+def read_inner(path: Path, at: tuple[int, int], shape: ShardShape) -> TokenArray:
+    """Read one inner chunk of the shard file at ``path``, and nothing else of it but the index.
+
+    Args:
+        path: the shard's file.
+        at: row and column of the inner chunk within the shard.
+        shape: the shard's.
+
+    Returns:
+        Array of ``shape.inner``, with fill where it reaches outside the array.
+
+    Raises:
+        CorruptFile: when the file or the inner chunk is missing, or a checksum or a size is wrong; names both.
+    """
+    frame = _read_frame(path, at, shape)
+    where = f"{path}: inner chunk {at}"
+    if frame_content_bytes(frame) != shape.inner_bytes:
+        raise CorruptFile(f"{where}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and carries a checksum")
+    values = np.empty(shape.inner, shape.dtype.newbyteorder("<"))
+    try:
+        _CODEC.decode(frame, values)
+    except (RuntimeError, ValueError) as error:
+        raise CorruptFile(f"{where}: {len(frame):,} bytes do not decompress: {error}") from error
+    return values.astype(shape.dtype, copy=False)
+
+
+def read_index(path: Path, shape: ShardShape) -> NDArray[np.uint64]:
+    """Read a shard's index.
+
+    Returns:
+        uint64 array (row, column, 2): offset and size of each inner chunk.
+
+    Raises:
+        CorruptFile: when the file is missing or too short, or the index's checksum is wrong.
+    """
+    with _opened(path) as stream:
+        return _index(stream, path, shape)
+
+
+def missing_inner(path: Path, shape: ShardShape, present: tuple[int, int]) -> list[tuple[int, int]]:
+    """Inner chunks, among the first ``present`` rows × columns of them, that the shard's index does not place within its file."""
+    index = read_index(path, shape)[: present[0], : present[1]]
+    room = path.stat().st_size - shape.index_bytes
+    lost = [not _fits(int(offset), int(n_bytes), room) for offset, n_bytes in index.reshape(-1, 2)]
+    return [(int(row), int(column)) for row, column in np.argwhere(np.reshape(lost, present))]
+
+
+def frame_content_bytes(frame: bytes) -> int | None:
+    """Content size that a zstd frame states in its header; None when it is none, states none or carries no checksum.
+
+    It is looked at before anything is decompressed, so that hostile bytes cannot ask for memory.
+
+    >>> frame_content_bytes(Zstd(level=3, checksum=True).encode(b"abc"))
+    3
+    """
+    if len(frame) < 6 or not frame.startswith(_FRAME_MAGIC) or not frame[4] & 0b100:
+        return None
+    size_flag, single_segment, dictionary_flag = frame[4] >> 6, frame[4] >> 5 & 1, frame[4] & 0b11
+    n_size = (single_segment, 2, 4, 8)[size_flag]
+    start = 6 - single_segment + (0, 1, 2, 4)[dictionary_flag]
+    stated = int.from_bytes(frame[start : start + n_size], "little")
+    return stated + 256 * (n_size == 2) if n_size else None
+
+
+def _encode_inner(values: TokenArray, at: tuple[int, int], shape: ShardShape, fill: int) -> bytes:
+    row, token = at[0] * shape.inner[0], at[1] * shape.inner[1]
+    inner = padded(values[row : row + shape.inner[0], token : token + shape.inner[1]], shape.inner, fill)
+    return bytes(_CODEC.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+
+
+def _read_frame(path: Path, at: tuple[int, int], shape: ShardShape) -> bytes:
+    with _opened(path) as stream:
+        offset, n_bytes = (int(number) for number in _index(stream, path, shape)[at])
+        if (offset, n_bytes) == (_ABSENT, _ABSENT):
+            raise CorruptFile(f"{path}: inner chunk {at} is missing from the index; write its band again")
+        room = os.fstat(stream.fileno()).st_size - shape.index_bytes
+        if not _fits(offset, n_bytes, room) or n_bytes > 2 * shape.inner_bytes + _FRAME_OVERHEAD:
+            raise CorruptFile(f"{path}: inner chunk {at} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before its index")
+        stream.seek(offset)
+        return stream.read(n_bytes)
+
+
+def _fits(offset: int, n_bytes: int, room: int) -> bool:
+    return n_bytes > 0 and offset + n_bytes <= room
+
+
+def _index(stream: BinaryIO, path: Path, shape: ShardShape) -> NDArray[np.uint64]:
+    size = os.fstat(stream.fileno()).st_size
+    if size < shape.index_bytes:
+        raise CorruptFile(f"{path}: {size:,} bytes cannot hold a shard's index of {shape.index_bytes:,}; write its band again")
+    stream.seek(size - shape.index_bytes)
+    content = stream.read(shape.index_bytes)
+    (stated,) = _CRC.unpack(content[-_CRC.size :])
+    if google_crc32c.value(content[: -_CRC.size]) != stated:
+        raise CorruptFile(f"{path}: the shard's index does not match its checksum: truncated or damaged; write its band again")
+    return np.frombuffer(content, "<u8", count=len(content) // 8).reshape(*shape.grid, 2)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise CorruptFile(f"{path}: the shard is missing: its rows were never written, or were lost; write its band again") from error

@@ -1,0 +1,128 @@
+"""What a loader owes its user, as assertions that anybody can run on a loader of their own.
+
+Here: assertions over small data. Not here: anything a training run needs.
+
+A loader in the sense of these contracts has ``len(loader)`` steps, answers ``loader[step]`` with a batch of
+(row, token) arrays ``text`` and ``targets``, and can be iterated, saved and resumed.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.testing import assert_array_equal, assert_equal
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.chunks import span
+from lc_assets.loaders.grid import Batch
+from lc_assets.loaders.rows import RowSource
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+
+
+class StepLoader(Protocol):
+    """Random access by step."""
+
+    def __len__(self) -> int:
+        """How many steps there are."""
+        ...
+
+    def __getitem__(self, step: int) -> Batch:
+        """Return one step's batch."""
+        ...
+
+
+class ResumableLoader(Protocol):
+    """A stream that can be saved and resumed."""
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Go on from the present position."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the present position."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to a saved position."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRows:
+    """A data set in which no two tokens are alike: id = row × ``row_tokens`` + token, as uint32.
+
+    >>> NumberedRows(2, 3).read(slice(1, 2), slice(None))
+    array([[3, 4, 5]], dtype=uint32)
+    """
+
+    n_rows: int
+    row_tokens: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.n_rows * self.row_tokens < 2**32:
+            raise BadInput(f"{self.n_rows:,} × {self.row_tokens:,} tokens cannot be numbered by uint32")
+
+    @property
+    def vocab_size(self) -> int:
+        """Above every id, and not below GPT-2's, so that its end-of-text is in the vocabulary."""
+        return max(self.n_rows * self.row_tokens, GPT2_VOCAB_SIZE)
+
+    @property
+    def identity(self) -> str:
+        """The shape says it all."""
+        return hashlib.sha256(repr(self).encode()).hexdigest()
+
+    def read(self, rows: slice, tokens: slice) -> NDArray[np.uint32]:
+        """Read a rectangle as a new (row, token) array."""
+        down = np.array(span(rows, self.n_rows, "rows"), np.uint32)
+        return down[:, None] * np.uint32(self.row_tokens) + np.array(span(tokens, self.row_tokens, "tokens"), np.uint32)
+
+
+def assert_step_is_enough(loader: StepLoader, *, steps: Sequence[int]) -> None:
+    """A loader has no memory: the same steps, visited backwards and once more, give the same batches."""
+    forwards = [loader[step] for step in steps]
+    assert_equal([loader[step] for step in reversed(steps)][::-1], forwards)
+    assert_equal([loader[step] for step in steps], forwards)
+
+
+def assert_resume_gives_the_rest(make_loader: Callable[[], ResumableLoader], *, stop_after: int) -> None:
+    """A fresh loader that takes over a saved position gives the rest of the stream: nothing twice, nothing skipped.
+
+    Args:
+        make_loader: makes equal loaders.
+        stop_after: how many batches are taken before the position is saved.
+    """
+    whole = list(make_loader())
+    stopped, resumed = make_loader(), make_loader()
+    begun = list(itertools.islice(stopped, stop_after))
+    resumed.load_state_dict(stopped.state_dict())
+    assert_equal(begun + list(resumed), whole)
+
+
+def assert_every_token_is_visited_once(
+    make_loader: Callable[[RowSource], StepLoader], *, n_rows: int, row_tokens: int, dropped_rows: int = 0
+) -> None:
+    """Over a whole epoch every token of the kept rectangle is a target exactly once, and no other token is.
+
+    Args:
+        make_loader: makes a loader over a data set.
+        n_rows: rows of the data set to try it on.
+        row_tokens: tokens of its rows.
+        dropped_rows: how many rows at the end the loader says it leaves out.
+    """
+    loader = make_loader(NumberedRows(n_rows, row_tokens))
+    visited = [loader[step].targets.ravel() for step in range(len(loader))]
+    kept = (n_rows - dropped_rows) * row_tokens
+    assert_array_equal(np.sort(np.concatenate([*visited, np.empty(0, np.uint32)])), np.arange(kept))
+
+
+def assert_inputs_are_shifted_targets(loader: StepLoader, *, steps: Sequence[int], first_token: int) -> None:
+    """Inputs are the targets one to the right: what is to be predicted is never among what is given."""
+    for step in steps:
+        batch = loader[step]
+        assert_array_equal(batch.text[:, 1:], batch.targets[:, :-1])
+        assert_array_equal(batch.text[:, 0], np.full(len(batch.text), first_token))

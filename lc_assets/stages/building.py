@@ -1,0 +1,308 @@
+"""Building one partition of one stage: fill a version's folder, audit it, write its receipt, point at it.
+
+The order is the promise. Whatever happens before the last step, readers see what they saw before; a rerun
+finds the finished shards of the same version and goes on. A stage says *what* to build; here is *how*.
+"""
+
+import contextlib
+import resource
+import shutil
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import filelock
+import msgspec
+
+from lc_assets.engines.local import Engine
+from lc_assets.errors import AuditFailed, Busy, NotPublished
+from lc_assets.publishing import full_disk_said_plainly, remove_drafts
+from lc_assets.stages.recipe import Recipe
+from lc_assets.storage.lake import GLOBAL, WORKINGS, Fingerprint, LakeFolder, Place, Published, Receipt, receipt_of, write_receipt
+from lc_assets.storage.upstream import Upstream
+from lc_assets.tally import Tally
+
+LIBRARIES = ("gigatoken", "isal", "msgspec", "numcodecs", "numpy", "pyarrow", "tiktoken", "zarr")
+"""Libraries whose versions shape published bytes; receipts state them."""
+
+BUSY_SECONDS = 30.0
+"""How long a run waits for another that builds the same partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """Where a stage works: what it reads, where it publishes, by which settings, on which engine."""
+
+    lake: LakeFolder
+    upstream: Upstream
+    recipe: Recipe
+    engine: Engine
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one claim's test found.
+
+    Attributes:
+        claim: the claim's name, as in the Dagster UI.
+        passed: whether it holds.
+        words: one sentence for people, with the numbers in it.
+        numbers: the same numbers, for plots.
+        severity: an error blocks publication and everything downstream; a warning is shown.
+    """
+
+    claim: str
+    passed: bool
+    words: str
+    numbers: dict[str, float] = {}
+    severity: Literal["error", "warning"] = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A version's folder while it is being filled."""
+
+    folder: Path
+    fingerprint: Fingerprint
+    inputs: Mapping[str, Published]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What a claim may look at: the version's folder, its counts and what it was made from."""
+
+    folder: Path
+    fingerprint: Fingerprint
+    tally: Tally
+    lake: LakeFolder
+    inputs: Mapping[str, Published]
+
+    @classmethod
+    def of(cls, draft: Draft, tally: Tally, lake: LakeFolder) -> Self:
+        """The evidence of what has just been written."""
+        return cls(folder=draft.folder, fingerprint=draft.fingerprint, tally=tally, lake=lake, inputs=draft.inputs)
+
+    def only_input(self, stage: str) -> Published:
+        """The input that came from ``stage``.
+
+        Raises:
+            NotPublished: when that version is gone.
+        """
+        for name, published in self.inputs.items():
+            if name.startswith(f"{stage}/"):
+                return published
+        raise NotPublished(f"{self.folder}: the {stage} version it was made from is gone from the lake")
+
+
+Claim = Callable[[Evidence], Finding]
+"""A test of what a stage wrote. Its name and docstring are what the Dagster UI shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """What a stage is, apart from its work.
+
+    Attributes:
+        name: its folder in the lake.
+        code_version: raised by hand whenever the same inputs and settings would give other bytes.
+        upstream: the stages it reads.
+        global_upstream: whether it reads *all* partitions of them rather than its own.
+        reads: which of all partitions it reads, when not every published one.
+        partitioned_by: what its keys are.
+        params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
+        claims: what must hold of what it wrote.
+    """
+
+    name: str
+    code_version: str
+    upstream: tuple[str, ...]
+    params: Callable[[Recipe, str], dict[str, Any]]
+    claims: tuple[Claim, ...]
+    partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
+    global_upstream: bool = False
+    reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
+
+    def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
+        """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
+        if stage not in self.upstream:
+            return False
+        return self.reads(recipe, key, upstream_key) if self.global_upstream else upstream_key in (key, GLOBAL)
+
+    def inputs(self, lake: LakeFolder, recipe: Recipe, key: str) -> dict[str, Published]:
+        """The published versions this stage would read now, by name.
+
+        Raises:
+            NotPublished: when an input of this partition is not there.
+        """
+        if self.global_upstream:
+            every = [(stage, published) for stage in self.upstream for published in lake.published(stage).items()]
+            found = [published for stage, (other, published) in every if self.is_fed_by(recipe, key, stage, other)]
+        else:
+            found = [lake.place(stage, key).require() for stage in self.upstream]
+        return {published.name: published for published in found}
+
+    def fingerprint(self, recipe: Recipe, key: str, inputs: Mapping[str, str]) -> Fingerprint:
+        """Everything that determines the bytes of partition ``key``; ``inputs`` are digests by name."""
+        # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
+        params = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
+        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=params, inputs=dict(inputs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Built:
+    """A partition that now stands published.
+
+    Attributes:
+        published: the version.
+        reused: True when it had been finished before and nothing was computed.
+        findings: what the audit found; empty when reused.
+    """
+
+    published: Published
+    reused: bool
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def tally(self) -> Tally:
+        """What was seen, kept and dropped."""
+        return self.published.receipt.tally
+
+
+def build(
+    workshop: Workshop,
+    stage: Stage,
+    key: str,
+    fill: Callable[[Draft], Tally],
+    *,
+    inputs: Mapping[str, Published] | None = None,
+    foreign_inputs: Mapping[str, str] | None = None,
+    randomness: Mapping[str, str] | None = None,
+) -> Built:
+    """Build partition ``key`` of ``stage``, or find that it stands already.
+
+    Args:
+        workshop: where to work.
+        stage: what is built.
+        key: the partition.
+        fill: writes the version's files into the draft's folder and returns the counts. It must publish each
+            file whole, and may find files of an earlier, killed attempt at the very same version.
+        inputs: published versions that are read; by default what the stage says.
+        foreign_inputs: digests of inputs that are not in the lake.
+        randomness: what is drawn and how, for the receipt.
+
+    Raises:
+        AuditFailed: when a claim does not hold; nothing is published, the folder is kept as ``rejected-…``.
+        StorageFull: when the disk is full; nothing is published and a rerun goes on.
+        Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
+    """
+    read = stage.inputs(workshop.lake, workshop.recipe, key) if inputs is None else inputs
+    digests = {name: published.digest for name, published in read.items()} | dict(foreign_inputs or {})
+    fingerprint = stage.fingerprint(workshop.recipe, key, digests)
+    place = workshop.lake.place(stage.name, key)
+    with _alone(place):
+        standing = place.finished(fingerprint.version)
+        if standing is not None:
+            return _republish(place, standing)
+        draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
+        with full_disk_said_plainly(draft.folder), _measured() as measured:
+            tally = _fill(draft, fill)
+        findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
+        _refuse_what_is_wrong(findings, place, draft)
+        receipt = receipt_of(draft.folder, fingerprint, tally, randomness=dict(randomness or {}), libraries=_versions(), measured=measured)
+        return Built(published=_publish(place, draft.folder, receipt), reused=False, findings=tuple(findings))
+
+
+def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
+    draft.folder.mkdir(parents=True, exist_ok=True)
+    remove_drafts(draft.folder)
+    return fill(draft)
+
+
+def _publish(place: Place, folder: Path, receipt: Receipt) -> Published:
+    published = write_receipt(folder, receipt)
+    shutil.rmtree(folder / WORKINGS, ignore_errors=True)
+    place.point_at(published)
+    return published
+
+
+def audit(stage: Stage, evidence: Evidence) -> list[Finding]:
+    """Put every claim of a stage to the test, on a draft or on what is published."""
+    return [claim(evidence) for claim in stage.claims]
+
+
+def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
+    """The evidence for re-testing a published version: its inputs are the very versions it was made from."""
+    fingerprint = published.receipt.fingerprint
+    found = {name: _input(lake, name, digest) for name, digest in fingerprint.inputs.items()}
+    inputs = {name: version for name, version in found.items() if version is not None}
+    return Evidence(folder=published.folder, fingerprint=fingerprint, tally=published.receipt.tally, lake=lake, inputs=inputs)
+
+
+def run_shards(workshop: Workshop, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
+    """Run a shard function over tasks and add up what it counted."""
+    return Tally.total(tally for _, tally in workshop.engine.run(function, tasks, what=what))
+
+
+def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
+    stage, _, key = name.partition("/")
+    return lake.place(stage, key).with_digest(digest) if key else None
+
+
+def _republish(place: Place, standing: Published) -> Built:
+    current = place.current()
+    if current is None or current.folder != standing.folder:
+        place.point_at(standing)
+    return Built(published=standing, reused=True)
+
+
+def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draft) -> None:
+    wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
+    if not wrong:
+        return
+    rejected = place.folder / f"rejected-{draft.folder.name}"
+    shutil.rmtree(rejected, ignore_errors=True)
+    draft.folder.rename(rejected)
+    said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
+    raise AuditFailed(f"{place.name} is not published, its audit failed: {said}. What was written is kept in {rejected}")
+
+
+@contextlib.contextmanager
+def _alone(place: Place) -> Iterator[None]:
+    place.folder.mkdir(parents=True, exist_ok=True)
+    lock = filelock.FileLock(place.folder / ".lock", timeout=BUSY_SECONDS)
+    try:
+        with lock:
+            yield
+    except filelock.Timeout as error:
+        raise Busy(f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for it and run this again") from error
+
+
+@contextlib.contextmanager
+def _measured() -> Iterator[dict[str, float]]:
+    measured: dict[str, float] = {}
+    wall, cpu = time.perf_counter(), _cpu_seconds()
+    yield measured
+    measured["seconds"] = round(time.perf_counter() - wall, 3)
+    measured["cpu_seconds"] = round(_cpu_seconds() - cpu, 3)
+    measured["peak_rss_mb"] = round(max(_usage(who).ru_maxrss for who in _BOTH) / 1024, 1)
+
+
+_BOTH = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
+
+def _usage(who: int) -> resource.struct_rusage:
+    return resource.getrusage(who)
+
+
+def _cpu_seconds() -> float:
+    return sum(_usage(who).ru_utime + _usage(who).ru_stime for who in _BOTH)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in LIBRARIES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -1,0 +1,46 @@
+"""The chain: every stage with the verb that builds one of its partitions, upstream first."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lc_assets.errors import BadInput
+from lc_assets.stages import blending, filtering, flattening, gridding, megatron, ordering, raw, tokenizing
+from lc_assets.stages.building import Built, Stage, Workshop
+from lc_assets.vocabulary import parse_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage and its verb."""
+
+    stage: Stage
+    verb: Callable[[Workshop, str], Built]
+
+    @property
+    def name(self) -> str:
+        """The stage's name."""
+        return self.stage.name
+
+
+CHAIN: tuple[Step, ...] = (
+    Step(raw.STAGE, lambda workshop, key: raw.take_stock(workshop, parse_snapshot(key))),
+    Step(filtering.STAGE, lambda workshop, key: filtering.filter_snapshot(workshop, parse_snapshot(key))),
+    Step(tokenizing.STAGE, lambda workshop, key: tokenizing.tokenize_snapshot(workshop, parse_snapshot(key))),
+    Step(gridding.STAGE, lambda workshop, key: gridding.lay_grid(workshop, parse_snapshot(key))),
+    Step(ordering.STAGE, lambda workshop, _: ordering.order_snapshots(workshop)),
+    Step(flattening.STAGE, lambda workshop, _: flattening.flatten(workshop)),
+    Step(megatron.STAGE, lambda workshop, key: megatron.write_snapshot(workshop, parse_snapshot(key))),
+    Step(blending.STAGE, blending.blend_mix),
+)
+
+
+def step(name: str) -> Step:
+    """The step of this name.
+
+    Raises:
+        BadInput: when there is none; lists those there are.
+    """
+    for found in CHAIN:
+        if found.name == name:
+            return found
+    raise BadInput(f"no stage {name!r}; there are {', '.join(found.name for found in CHAIN)}")

@@ -1,0 +1,108 @@
+"""Claims that hold of every stage that sorts documents: what is on disk adds up, fits its schema, names each once.
+
+A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and ``{shard}.dropped.parquet``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.stages.building import Claim, Evidence, Finding
+from lc_assets.stages.schemas import complaints_about
+from lc_assets.stages.tables import DROPPED, read_table
+
+DOCUMENTS_SUFFIX = ".documents.parquet"
+DROPPED_SUFFIX = ".dropped.parquet"
+
+
+def documents_files(folder: Path) -> list[Path]:
+    """The tables of kept documents of a version, sorted by shard."""
+    return sorted(folder.glob(f"*{DOCUMENTS_SUFFIX}"))
+
+
+def dropped_files(folder: Path) -> list[Path]:
+    """The tables of dropped documents of a version, sorted by shard."""
+    return sorted(folder.glob(f"*{DROPPED_SUFFIX}"))
+
+
+def evenly_spaced(n_items: int, most: int) -> list[int]:
+    """Indices of at most ``most`` of ``n_items`` items, first and last among them.
+
+    >>> evenly_spaced(9, 3), evenly_spaced(2, 3), evenly_spaced(0, 3)
+    ([0, 4, 8], [0, 1], [])
+    """
+    return sorted({round(step) for step in np.linspace(0, n_items - 1, min(most, n_items))}) if n_items else []
+
+
+def counts_add_up(evidence: Evidence) -> Finding:
+    """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by reason."""
+    kept = sum(pq.read_metadata(path).num_rows for path in documents_files(evidence.folder))
+    dropped = Counter(reason for path in dropped_files(evidence.folder) for reason in read_table(path, ["reason"])["reason"].to_pylist())
+    tally = evidence.tally
+    agrees = kept == tally.kept and dict(dropped) == tally.dropped
+    found = f"{kept:,} kept + {dropped.total():,} dropped"
+    return Finding(
+        claim="counts_add_up",
+        passed=agrees,
+        words=f"{tally.seen:,} in = {found}" if agrees else f"tables hold {found}, the receipt says {tally}",
+        numbers={"documents in": tally.seen, "kept": kept, "dropped": dropped.total()},
+    )
+
+
+def all_that_was_kept_came_in(stage: str) -> Claim:
+    """Make the claim that a stage saw exactly the documents that ``stage`` kept."""
+
+    def nothing_was_lost_on_the_way(evidence: Evidence) -> Finding:
+        """The documents that came in are as many as the stage before kept."""
+        before = evidence.only_input(stage).receipt.tally.kept
+        return Finding(
+            claim="nothing_was_lost_on_the_way",
+            passed=before == evidence.tally.seen,
+            words=f"{stage} kept {before:,} documents, {evidence.tally.seen:,} came in",
+            numbers={"kept before": before, "documents in": evidence.tally.seen},
+        )
+
+    return nothing_was_lost_on_the_way
+
+
+def tables_fit(schema: pa.Schema | None = None) -> Claim:
+    """Make the claim that all tables fit their schemas; without one, the kept tables' first file sets the columns."""
+
+    def the_tables_fit_their_schemas(evidence: Evidence) -> Finding:
+        """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may be, ids unique per shard."""
+        kept, dropped = documents_files(evidence.folder), dropped_files(evidence.folder)
+        columns = schema or (pq.read_schema(kept[0]) if kept else pa.schema([]))
+        wrong = complaints_about(kept, columns, unique="id") + complaints_about(dropped, DROPPED, unique="id")
+        return Finding(
+            claim="the_tables_fit_their_schemas",
+            passed=not wrong,
+            words=f"{len(kept) + len(dropped):,} tables fit" if not wrong else "; ".join(wrong[:5]),
+            numbers={"tables": len(kept) + len(dropped), "complaints": len(wrong)},
+        )
+
+    return the_tables_fit_their_schemas
+
+
+def every_document_is_named_once(evidence: Evidence) -> Finding:
+    """No document id stands twice, neither among the kept nor among the dropped nor in both."""
+    n_ids = n_repeated = 0
+    for ids in _ids_by_shard(evidence.folder):
+        n_ids += len(ids)
+        n_repeated += len(ids) - len(set(ids))
+    return Finding(
+        claim="every_document_is_named_once",
+        passed=n_repeated == 0,
+        words=f"{n_ids:,} ids, {n_repeated:,} repeated",
+        numbers={"ids": n_ids, "repeated": n_repeated},
+    )
+
+
+def _ids_by_shard(folder: Path) -> Iterator[list[str]]:
+    """Ids of each shard: an id begins with its shard's tag, so no two shards can share one."""
+    for dropped in dropped_files(folder):
+        kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
+        yield [name for path in (kept, dropped) for name in read_table(path, ["id"])["id"].to_pylist()]

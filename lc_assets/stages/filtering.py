@@ -1,0 +1,311 @@
+"""`filtered`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
+
+A shard's signals are read first; they decide every document's fate without its text. Then its documents
+stream by, and only the survivors' lines are decoded. Documents, signals and duplicates are joined by the id
+inside the records, never by line position: upstream's writer skips lines that it cannot decode.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
+from lc_assets.formats.redpajama.duplicates import read_duplicates
+from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
+from lc_assets.formats.rule_files import read_rules, with_thresholds
+from lc_assets.publishing import publish
+from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+)
+from lc_assets.stages.raw import ShardFiles, read_manifest
+from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
+from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
+from lc_assets.storage.lake import Published
+from lc_assets.storage.upstream import Upstream, UpstreamFile
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.rules import RuleSet, judge_columns, long_enough
+from lc_assets.vocabulary import Shard, SnapshotId
+
+WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
+
+UNREADABLE = "unreadable line"
+TOO_LONG = "line too long"
+NO_SIGNALS = "no signals"
+DUPLICATE = "duplicate"
+
+
+class Skip(Exception):
+    """A shard is left out; the message is the reason that is counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterTask:
+    """One shard to be filtered into ``folder``."""
+
+    upstream: Upstream
+    files: ShardFiles
+    folder: Path
+    rules: RuleSet
+    settings: FilteringSettings
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.files.shard.name
+
+    def __str__(self) -> str:
+        return self.files.shard.tag
+
+
+def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
+    """Publish the documents of one snapshot that pass the rules, and the reasons of the others.
+
+    Raises:
+        NotPublished: when the snapshot's manifest is not there.
+        CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
+        Mismatch: when a file upstream is no longer what the manifest says.
+    """
+    rules = rules_of(workshop.recipe.filtering)
+
+    def fill(draft: Draft) -> Tally:
+        tasks = [
+            FilterTask(upstream=workshop.upstream, files=files, folder=draft.folder, rules=rules, settings=workshop.recipe.filtering)
+            for files in read_manifest(draft.inputs[f"raw/{snapshot}"])
+        ]
+        return run_shards(workshop, filter_shard, tasks, what=f"filter {snapshot}")
+
+    return build(workshop, STAGE, snapshot, fill)
+
+
+def rules_of(settings: FilteringSettings) -> RuleSet:
+    """The rules in force: the file's, with the recipe's thresholds, and the minimum of words last.
+
+    Raises:
+        BadInput: when the file, a rule's name or a bound cannot be meant.
+    """
+    overrides = {name: _said(bounds) for name, bounds in settings.thresholds.items()}
+    return with_thresholds(read_rules(settings.rules), overrides).and_also(long_enough(settings.min_words))
+
+
+def _said(bounds: Bounds) -> dict[str, float | None]:
+    return {name: bound for name, bound in (("at_least", bounds.at_least), ("at_most", bounds.at_most)) if bound is not None}
+
+
+@once
+def filter_shard(task: FilterTask) -> Tally:
+    """Filter one shard; a shard that the policies leave out is counted, with why."""
+    try:
+        verdicts = verdicts_of(task)
+        with contextlib.ExitStack() as stack:
+            kept, dropped = _writers(stack, task)
+            return _sort_documents(task, verdicts, kept, dropped)
+    except Skip as skip:
+        return Tally(also={"shards": 1, f"shards skipped: {skip}": 1})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdicts:
+    """What signals and duplicates say about the documents of a shard.
+
+    Attributes:
+        table: signals by line.
+        names: of the reasons, in the order that decides which is a document's first.
+        fails: bool, reason by line-of-table: whether that reason speaks against the document.
+        values: float64, reason by line-of-table: the value that was judged.
+        at: line number → line of the table.
+    """
+
+    table: SignalsTable
+    names: tuple[str, ...]
+    fails: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    at: dict[int, int]
+
+    def against(self, line: int) -> list[tuple[str, float]]:
+        """Every reason against the document on ``line``, with the judged value."""
+        index = self.at[line]
+        return [(self.names[reason], float(self.values[reason, index])) for reason in np.flatnonzero(self.fails[:, index])]
+
+    def signals(self, line: int) -> dict[str, float]:
+        """The judged signals of the document on ``line``."""
+        index = self.at[line]
+        return {name: float(column[index]) for name, column in self.table.columns.items()}
+
+
+def verdicts_of(task: FilterTask) -> Verdicts:
+    """Judge all documents of a shard by their signals and the list of duplicates."""
+    table = _signals(task)
+    duplicates = _duplicates(task)
+    lines = table.lines.tolist()
+    duplicate = np.fromiter((line in duplicates for line in lines), dtype=bool, count=len(lines))
+    values = np.stack([duplicate.astype(np.float64), *(table.columns[rule.signal] for rule in task.rules.rules)])
+    fails = np.vstack([duplicate, judge_columns(table.columns, task.rules)])
+    names = (DUPLICATE, *(rule.name for rule in task.rules.rules))
+    return Verdicts(table, names, fails, values, {line: index for index, line in enumerate(lines)})
+
+
+def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
+    first, every, n_kept, n_bytes, n_kept_bytes = Counter[str](), Counter[str](), 0, 0, 0
+    for line, raw in _documents(task):
+        n_bytes += len(raw or b"")
+        reasons, record = _judge(task, verdicts, line, raw)
+        if record is None:
+            first[reasons[0][0]] += 1
+            every.update(name for name, _ in reasons)
+            dropped.add(_dropped_line(task.files.shard, line, reasons, verdicts))
+        else:
+            n_kept += 1
+            n_kept_bytes += len(record.raw_content)
+            kept.add(_kept_line(task.files.shard, line, record, verdicts), n_bytes=len(record.raw_content))
+    also = {
+        "shards": 1,
+        "bytes of JSON": n_bytes,
+        "characters kept": n_kept_bytes,
+        "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
+    }
+    return Tally(seen=n_kept + first.total(), kept=n_kept, dropped=dict(first), complaints=dict(every), also=also)
+
+
+def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> tuple[list[tuple[str, float]], DocumentRecord | None]:
+    """Reasons against a document, or the document."""
+    if raw is None:
+        return [(TOO_LONG, float(task.settings.max_line_bytes))], None
+    against = verdicts.against(line) if line in verdicts.at else [(NO_SIGNALS, float("nan"))]
+    if against and against[0][0] != NO_SIGNALS:
+        return against, None
+    try:
+        record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
+    except CorruptFile:
+        return [(UNREADABLE, float("nan"))], None
+    return (against, None) if against else ([], record)
+
+
+def _documents(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
+    with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
+        yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes)
+
+
+def _signals(task: FilterTask) -> SignalsTable:
+    wanted = {rule.signal for rule in task.rules.rules}
+    with _policy("signals", task.settings.missing_signals), _opened(task, "signals") as stream:
+        return read_signals(
+            stream, shard=task.files.shard, where=_where(task, "signals"), wanted=wanted, max_line_bytes=task.settings.max_line_bytes
+        )
+
+
+def _duplicates(task: FilterTask) -> frozenset[int]:
+    if task.settings.missing_duplicates == "treat_as_unique" and task.files.parts.get("duplicates") is None:
+        return frozenset()
+    policy = "fail" if task.settings.missing_duplicates == "fail" else "skip_shard"
+    with _policy("duplicates", policy), _opened(task, "duplicates") as stream:
+        return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
+
+
+@contextlib.contextmanager
+def _policy(part: str, policy: str) -> Iterator[None]:
+    """Apply a policy to a file that is missing or broken."""
+    try:
+        yield
+    except CorruptFile as error:
+        if policy == "fail":
+            raise
+        raise Skip(f"{part} missing or broken") from error
+
+
+@contextlib.contextmanager
+def _opened(task: FilterTask, part: str) -> Iterator[Any]:
+    file = task.files.parts.get(part)
+    if file is None:
+        raise CorruptFile(f"{_where(task, part)}: is missing upstream")
+    _must_be_unchanged(task.upstream, file)
+    with task.upstream.open(file.path) as stream:
+        yield stream
+
+
+def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
+    now = upstream.look(file.path)
+    if now != file:
+        raise Mismatch(f"{upstream.root}/{file.path} has changed since the manifest was made: materialize `raw` of this snapshot again")
+
+
+def _where(task: FilterTask, part: str) -> str:
+    return f"{task.files.shard.tag} ({part})"
+
+
+def _writers(stack: contextlib.ExitStack, task: FilterTask) -> tuple[TableWriter, TableWriter]:
+    return tuple(  # type: ignore[return-value]
+        stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema)))
+        for suffix, schema in ((DOCUMENTS_SUFFIX, schema_of(task.rules)), (DROPPED_SUFFIX, DROPPED))
+    )
+
+
+def schema_of(rules: RuleSet) -> pa.Schema:
+    """Columns of `filtered`: who and what a document is, and a float64 column per judged signal."""
+    signals = sorted({rule.signal for rule in rules.rules})
+    return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
+
+
+def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdicts) -> dict[str, Any]:
+    return {
+        "id": shard.document_id(line),
+        "url": record.url,
+        "digest": record.digest,
+        "source_domain": record.source_domain,
+        "cc_segment": record.cc_segment,
+        "language": shard.language,
+        "bucket": shard.bucket,
+        "date_download": record.date_download,
+        "title": record.title,
+        "raw_content": record.raw_content,
+        **verdicts.signals(line),
+    }
+
+
+def _dropped_line(shard: Shard, line: int, reasons: list[tuple[str, float]], verdicts: Verdicts) -> dict[str, Any]:
+    names, values = zip(*reasons, strict=True)
+    url = verdicts.table.urls[verdicts.at[line]] if line in verdicts.at else ""
+    return {
+        "id": shard.document_id(line),
+        "url": url,
+        "reason": names[0],
+        "value": values[0],
+        "reasons": list(names),
+        "values": list(values),
+    }
+
+
+def word_counts(filtered: Published) -> NDArray[np.float64]:
+    """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
+    return np.asarray(read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    rules: dict[str, Any] = msgspec.to_builtins(rules_of(recipe.filtering))
+    return plain(recipe.filtering) | {"rules": rules}
+
+
+STAGE = Stage(
+    name="filtered",
+    code_version="1",
+    upstream=("raw",),
+    params=_params,
+    claims=(counts_add_up, tables_fit(), every_document_is_named_once),
+)
+"""Documents worth keeping, and why the others are not."""

@@ -1,0 +1,124 @@
+"""`flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
+
+A copy of everything, for readers that know only that layout. The riffled grids hold the same rows for the
+price of an index (`lc_assets.stages.ordering`); this is made on request.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, write_flat_band
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.riffled import RiffledReader
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.claims import evenly_spaced
+from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import SPLITS
+
+CHECKED_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatTask:
+    """One band of the flat array of one split."""
+
+    root: Path
+    order: Path
+    folder: Path
+    split: str
+    block: RowBlock
+
+    @property
+    def name(self) -> str:
+        """Split and first row."""
+        return f"{self.split}-{self.block.start:09d}"
+
+    def __str__(self) -> str:
+        return f"{self.folder.name} {self.name}"
+
+
+def flatten(workshop: Workshop) -> Built:
+    """Publish ``train.zarr`` and ``heldout.zarr`` as LongCrawl64 was published.
+
+    Raises:
+        NotPublished: when there is no global order.
+    """
+
+    def fill(draft: Draft) -> Tally:
+        order = draft.inputs[f"longcrawl/{GLOBAL}"].folder
+        tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split)]
+        return run_shards(workshop, write_band, tasks, what="flatten")
+
+    return build(workshop, STAGE, GLOBAL, fill)
+
+
+def _bands(root: Path, order: Path, folder: Path, split: str) -> Sequence[FlatTask]:
+    opened = GlobalOrder.open(order, split)
+    create_flat(folder / f"{split}.zarr", len(opened), opened.row_tokens)
+    return [FlatTask(root=root, order=order, folder=folder, split=split, block=block) for block in plan_flat_bands(len(opened))]
+
+
+@once
+def write_band(task: FlatTask) -> Tally:
+    """Copy one band of rows out of the grids into the flat array."""
+    rows = ordered_rows(task.root, task.order, task.split).read(slice(task.block.start, task.block.stop))
+    write_flat_band(task.folder / f"{task.split}.zarr", task.block, rows)
+    return Tally(seen=len(rows), kept=len(rows), also={f"{task.split} rows": len(rows)})
+
+
+def raw_bytes(flat: Published) -> int:
+    """Size of the flat arrays' ids as they are, two bytes each."""
+    readers = (FlatReader(flat.folder / f"{split}.zarr") for split in SPLITS)
+    return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
+
+
+def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
+    """Open the rows of one split in the global order."""
+    opened = GlobalOrder.open(order, split)
+    folders = (root / "grid" / source.snapshot / source.version for source in opened.sources)
+    return RiffledReader(opened, [GridReader(folder / f"{split}.zarr") for folder in folders])
+
+
+def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
+    """Rows read back from the flat arrays are the grids' rows in the global order: all, or an even 64 of each split."""
+    order = evidence.only_input("longcrawl").folder
+    wrong: list[str] = []
+    n_checked = 0
+    for split in SPLITS:
+        rows, flat = ordered_rows(evidence.lake.root, order, split), FlatReader(evidence.folder / f"{split}.zarr")
+        if flat.n_rows != rows.n_rows:
+            wrong.append(f"{split}: {flat.n_rows:,} rows of {rows.n_rows:,}")
+            continue
+        chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
+        wrong += [f"{split} row {row}" for row in chosen if not _same(rows.read(slice(row, row + 1)), flat, row)]
+        n_checked += len(chosen)
+    return Finding(
+        claim="the_flat_rows_are_the_ordered_rows",
+        passed=not wrong,
+        words="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
+        numbers={"rows read back": n_checked},
+    )
+
+
+def _same(row: NDArray[Any], flat: FlatReader, at: int) -> bool:
+    return bool(np.array_equal(row, flat.read(slice(at, at + 1), slice(0, flat.row_tokens))))
+
+
+STAGE = Stage(
+    name="flat",
+    code_version="1",
+    upstream=("longcrawl",),
+    params=lambda _, __: {},
+    claims=(the_flat_rows_are_the_ordered_rows,),
+    partitioned_by="nothing",
+)
+"""LongCrawl64's own layout."""

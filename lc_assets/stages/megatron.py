@@ -1,0 +1,117 @@
+"""`megatron`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would build over them.
+
+Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no end-of-document token is added.
+A split without rows has no files: Megatron cannot map an empty ``.bin``.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
+from lc_assets.stages.recipe import MegatronSettings, plain
+from lc_assets.storage.lake import Published
+from lc_assets.tally import Tally
+from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.vocabulary import SPLITS, SnapshotId
+
+COPIED_ROWS = 256
+"""Rows in memory while they are copied: 32 MiB."""
+
+
+def write_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
+    """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
+
+    Raises:
+        NotPublished: when the grid is not there.
+    """
+    settings = workshop.recipe.megatron
+
+    def fill(draft: Draft) -> Tally:
+        grid = draft.inputs[f"grid/{snapshot}"].folder
+        copied = [copy_rows(grid, draft.folder, split) for split in SPLITS]
+        if (draft.folder / "train.idx").is_file():
+            index_train(draft.folder, settings)
+        return Tally.total(copied)
+
+    return build(workshop, STAGE, snapshot, fill, randomness={"gpt index": f"numpy RandomState (MT19937), seed {settings.seed}"})
+
+
+def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
+    """Write one split's rows as ``{split}.bin`` and ``{split}.idx``."""
+    reader = GridReader(grid / f"{split}.zarr")
+    if reader.n_rows:
+        with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
+            for start in range(0, reader.n_rows, COPIED_ROWS):
+                for row in reader.read(slice(start, min(start + COPIED_ROWS, reader.n_rows)), slice(0, reader.row_tokens)):
+                    writer.add(row)
+    return Tally(seen=reader.n_rows, kept=reader.n_rows, also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens})
+
+
+def index_train(folder: Path, settings: MegatronSettings) -> None:
+    """Write the GPT index over the training rows."""
+    lengths = MegatronReader(folder / "train").lengths
+    index = build_gpt_index(lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=settings.samples)
+    write_gpt_index(folder / "train", index)
+
+
+def samples_of(megatron: Published) -> int:
+    """How many training samples a snapshot's GPT index gives."""
+    return read_gpt_index(megatron.folder / "train").n_samples if (megatron.folder / "train.idx").is_file() else 0
+
+
+def megatron_rows_are_the_grids_rows(evidence: Evidence) -> Finding:
+    """Each data set has the grid's rows, row by row, each exactly full."""
+    grid = evidence.only_input("grid").folder
+    wrong: list[str] = []
+    n_rows = 0
+    for split in SPLITS:
+        rows = GridReader(grid / f"{split}.zarr")
+        if not rows.n_rows:
+            continue
+        data = MegatronReader(evidence.folder / split)
+        n_rows += len(data)
+        if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
+            wrong.append(f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}")
+        wrong += [f"{split} row {row}" for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1}) if not _same_row(rows, data, row)]
+    return Finding(
+        claim="megatron_rows_are_the_grids_rows",
+        passed=not wrong and n_rows == evidence.tally.kept,
+        words="; ".join(wrong[:5]) or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
+        numbers={"rows": n_rows},
+    )
+
+
+def _same_row(rows: GridReader, data: MegatronReader, row: int) -> bool:
+    return bool(np.array_equal(rows.read(slice(row, row + 1), slice(0, rows.row_tokens))[0], data[row]))
+
+
+def the_index_shuffles_whole_epochs(evidence: Evidence) -> Finding:
+    """The GPT index names every training document once per epoch, and its shuffle names every sample once."""
+    if not (evidence.folder / "train.idx").is_file():
+        return Finding(claim="the_index_shuffles_whole_epochs", passed=True, words="no training rows, so no index")
+    index = read_gpt_index(evidence.folder / "train")
+    n_documents = len(MegatronReader(evidence.folder / "train"))
+    epochs = np.bincount(index.document_index, minlength=n_documents)
+    whole = len(epochs) == n_documents and bool((epochs == epochs[0]).all())
+    once = bool((np.sort(index.shuffle_index) == np.arange(index.n_samples)).all())
+    return Finding(
+        claim="the_index_shuffles_whole_epochs",
+        passed=whole and once,
+        words=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} documents",
+        numbers={"samples": index.n_samples, "epochs": int(epochs[0])},
+    )
+
+
+STAGE = Stage(
+    name="megatron",
+    code_version="1",
+    upstream=("grid",),
+    params=lambda recipe, _: plain(recipe.megatron),
+    claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
+)
+"""Rows for Megatron, with their GPT index."""

@@ -1,0 +1,147 @@
+"""`longcrawl`: one global order over the grids of all published snapshots. Small, and cheap to make again.
+
+Each row has its own priority, and each grid is sorted by it. Merging the grids by priority is therefore a
+uniform riffle of uniform shuffles: the uniform shuffle of the union. A new snapshot's rows take their places
+between the others, which keep their order and are not rewritten (docs/decisions/0003).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.randomness import KEYED_ALGORITHM
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
+from lc_assets.stages.gridding import ROWS_FILE, rows_of
+from lc_assets.stages.tables import read_table
+from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.tally import Tally
+from lc_assets.tokens.orders import riffle
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS
+
+
+def order_snapshots(workshop: Workshop) -> Built:
+    """Publish the order over all grids that stand published.
+
+    Raises:
+        NotPublished: when no grid is.
+    """
+
+    def fill(draft: Draft) -> Tally:
+        grids = grids_of(draft.inputs)
+        if not grids:
+            raise NotPublished("no snapshot's grid is published: there is nothing to order; materialize `token_grid` of one first")
+        write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=GPT2_VOCAB_SIZE)
+        counts = {}
+        for split in SPLITS:
+            source, row = riffle([np.asarray(rows_of(grid.folder, split)["priority"]) for grid in grids])
+            write_order(draft.folder, split, source, row)
+            counts[f"{split} rows"] = len(row)
+        n_rows = sum(counts.values())
+        return Tally(seen=sum(grid.receipt.tally.kept for grid in grids), kept=n_rows, also=counts | {"snapshots": len(grids)})
+
+    return build(workshop, STAGE, GLOBAL, fill, randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"})
+
+
+def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
+    """The grids of a stage's inputs, in the order that numbers them."""
+    return [inputs[name] for name in sorted(inputs) if name.startswith("grid/")]
+
+
+def row_tokens_of(grids: list[Published]) -> int:
+    """Length of all grids' rows.
+
+    Raises:
+        Mismatch: when they differ.
+    """
+    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
+    if len(set(lengths.values())) > 1:
+        raise Mismatch(f"grids with rows of different lengths have no common order: {lengths}; materialize them by one recipe")
+    return next(iter(lengths.values()))
+
+
+def source_of(grid: Published) -> OrderSource:
+    """How an order names one grid."""
+    also = grid.receipt.tally.also
+    return OrderSource(
+        snapshot=grid.receipt.fingerprint.key,
+        version=grid.folder.name,
+        digest=grid.digest,
+        train_rows=also["train rows"],
+        heldout_rows=also["heldout rows"],
+    )
+
+
+def rows_by_snapshot(order: Published) -> dict[str, float]:
+    """Rows of each snapshot in the order, both splits together."""
+    sources = GlobalOrder.open(order.folder, "train").sources
+    return {source.snapshot: float(source.train_rows + source.heldout_rows) for source in sources}
+
+
+def every_row_has_one_place(evidence: Evidence) -> Finding:
+    """Each row of each grid stands in the order exactly once, and each grid's rows stand in their own order."""
+    wrong = []
+    n_rows = 0
+    for split in SPLITS:
+        order = GlobalOrder.open(evidence.folder, split)
+        for number, source in enumerate(order.sources):
+            rows = np.asarray(order.row)[np.asarray(order.source) == number]
+            n_rows += len(rows)
+            if not np.array_equal(rows, np.arange(source.rows(split))):
+                wrong.append(f"{split} rows of {source.snapshot}")
+    return Finding(
+        claim="every_row_has_one_place",
+        passed=not wrong and n_rows == evidence.tally.kept,
+        words=f"{n_rows:,} rows placed of {evidence.tally.seen:,}" + (f"; out of order: {', '.join(wrong)}" if wrong else ""),
+        numbers={"rows": n_rows},
+    )
+
+
+def the_order_rises_by_priority(evidence: Evidence) -> Finding:
+    """Along the order the rows' priorities never fall, so it is the shuffle that the priorities define."""
+    falls = 0
+    for split in SPLITS:
+        order = GlobalOrder.open(evidence.folder, split)
+        priority = np.concatenate([np.zeros(0, np.uint64), *(_priorities(evidence, source, split) for source in order.sources)])
+        starts = np.cumsum([0, *(source.rows(split) for source in order.sources)])[:-1]
+        along = priority[starts[np.asarray(order.source)] + np.asarray(order.row)] if len(order) else priority
+        falls += int((along[1:] < along[:-1]).sum())
+    return Finding(
+        claim="the_order_rises_by_priority",
+        passed=falls == 0,
+        words=f"{falls:,} falls along {evidence.tally.kept:,} rows",
+        numbers={"falls": falls},
+    )
+
+
+def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
+    """Over all snapshots, no document and no content digest is both trained on and held out."""
+    sides: dict[str, set[str]] = {split: set() for split in SPLITS}
+    for grid in grids_of(evidence.inputs):
+        for line in read_table(grid.folder / ROWS_FILE, ["split", "id", "digest"]).to_pylist():
+            sides[line["split"]] |= {key for key in (line["id"], line["digest"]) if key}
+    shared = set.intersection(*sides.values())
+    return Finding(
+        claim="no_document_is_on_both_sides",
+        passed=not shared,
+        words=f"{len(shared):,} ids or digests on both sides" + (f", such as {min(shared)}" if shared else ""),
+        numbers={"shared": len(shared)},
+    )
+
+
+def _priorities(evidence: Evidence, source: OrderSource, split: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    grid = evidence.inputs[f"grid/{source.snapshot}"]
+    return np.asarray(rows_of(grid.folder, split)["priority"])
+
+
+STAGE = Stage(
+    name="longcrawl",
+    code_version="1",
+    upstream=("grid",),
+    params=lambda _, __: {},
+    claims=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
+    partitioned_by="nothing",
+    global_upstream=True,
+)
+"""The global order over all snapshots."""

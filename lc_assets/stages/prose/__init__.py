@@ -1,0 +1,1 @@
+"""Real English prose that every installation has: the documentation inside the installed packages."""

@@ -1,0 +1,181 @@
+"""The recipe: every setting of every stage, in one value, from one TOML file.
+
+Assets, planner, command line and tests read the same recipe, so what the planner calls current is what an
+asset would build. A file needs only what differs from the defaults below::
+
+    [filtering]
+    min_words = 12000
+    [filtering.thresholds]
+    no_alphabetic_words = { at_most = 0.4 }
+
+Unknown names and wrong types are refused, with the place in the file.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from lc_assets.errors import BadInput
+from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Bound = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
+
+Missing = Literal["fail", "skip_shard"]
+"""What to do with a shard that lacks a file: stop, or leave the shard out and count it."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One stage's settings."""
+
+
+class RawSettings(Settings, frozen=True, kw_only=True):
+    """Which shards of a snapshot are taken, as listed upstream.
+
+    Attributes:
+        languages: RedPajama-V2's five by default: LongCrawl64's article names no language filter.
+        buckets: of perplexity; LongCrawl64 used head and middle. (Tail has neither signals nor duplicates.)
+        shards: numbers of the shards to take, such as ``[0, 1, 2]``; none means all 5,000.
+        minhash: whether the manifest states the MinHash files too.
+    """
+
+    languages: tuple[Literal["en", "de", "fr", "es", "it"], ...] = LANGUAGES
+    buckets: tuple[Literal["head", "middle"], ...] = ("head", "middle")
+    shards: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
+    minhash: bool = False
+
+
+class Bounds(Settings, frozen=True, kw_only=True):
+    """New bounds for one rule; a bound that is left out stays as it is."""
+
+    at_least: Bound | None = None
+    at_most: Bound | None = None
+
+
+class FilteringSettings(Settings, frozen=True, kw_only=True):
+    """Which documents are kept.
+
+    Attributes:
+        rules: name of a preset, or path of a rule file. Lucie's is the best public set for RedPajama-V2's signals;
+            LongCrawl64 says "the same criteria as Gopher" and published neither thresholds nor code.
+        thresholds: bounds that differ from the rule file's, by rule.
+        min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not known.
+        missing_signals: policy for a shard whose quality signals are missing or broken (about 80 files upstream).
+        missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350 files upstream).
+        corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred" upstream).
+        max_line_bytes: a longer line is not read but counted as ``line too long``.
+    """
+
+    rules: str = "redpajama-lucie"
+    thresholds: dict[str, Bounds] = {}
+    min_words: Annotated[int, msgspec.Meta(ge=0)] = 16_000
+    missing_signals: Missing = "skip_shard"
+    missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
+    corrupt_documents: Missing = "skip_shard"
+    max_line_bytes: Positive = 256 << 20
+
+
+class TokenizingSettings(Settings, frozen=True, kw_only=True):
+    """How text becomes ids.
+
+    Attributes:
+        tokenizer: GPT-2's BPE, the only one so far.
+        text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was by its users' report.
+        min_tokens: shorter documents are dropped.
+    """
+
+    tokenizer: Literal["gpt2"] = "gpt2"
+    text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
+    min_tokens: Positive = ROW_TOKENS
+
+
+class GriddingSettings(Settings, frozen=True, kw_only=True):
+    """How documents become rows.
+
+    Attributes:
+        row_tokens: the first so many tokens of a document are its row.
+        heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard of 128.
+        seed: of order, shifts and split.
+    """
+
+    row_tokens: Positive = ROW_TOKENS
+    heldout_fraction: Fraction = 1 / 128
+    seed: int = 64
+
+
+class MegatronSettings(Settings, frozen=True, kw_only=True):
+    """Megatron's GPT index of one snapshot's rows.
+
+    Attributes:
+        sequence_length: tokens of a sample, without the one that makes the last target.
+        seed: Megatron's ``--seed``.
+        samples: how many samples the index serves, over as many epochs as that takes; none means one epoch.
+    """
+
+    sequence_length: Positive = 8192
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] = 1234
+    samples: Positive | None = None
+
+
+class MixSettings(Settings, frozen=True, kw_only=True):
+    """One blend of snapshots.
+
+    Attributes:
+        weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
+        samples: size of the blend; none means the most that repeats no sample of any source.
+    """
+
+    weights: dict[str, Annotated[float, msgspec.Meta(gt=0)]] | Literal["tokens", "equal"] = "tokens"
+    samples: Positive | None = None
+
+
+class Recipe(Settings, frozen=True, kw_only=True):
+    """All settings of the chain."""
+
+    raw: RawSettings = RawSettings()
+    filtering: FilteringSettings = FilteringSettings()
+    tokenizing: TokenizingSettings = TokenizingSettings()
+    gridding: GriddingSettings = GriddingSettings()
+    megatron: MegatronSettings = MegatronSettings()
+    mixes: dict[str, MixSettings] = msgspec.field(
+        default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
+    )
+
+    def __post_init__(self) -> None:
+        if self.tokenizing.min_tokens < self.gridding.row_tokens:
+            raise BadInput(
+                f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below gridding.row_tokens "
+                f"({self.gridding.row_tokens:,}): shorter documents would not fill a row"
+            )
+
+
+def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
+    r"""Read a recipe from TOML; ``where`` names it in errors.
+
+    >>> parse_recipe("[filtering]\nmin_words = 12000", where="mine.toml").filtering.min_words
+    12000
+
+    Raises:
+        BadInput: for anything that is not a recipe: says which name or value, and where.
+    """
+    try:
+        return msgspec.toml.decode(content, type=Recipe)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise BadInput(f"{where}: not a recipe: {error}") from error
+
+
+def read_recipe(path: Path | None) -> Recipe:
+    """The recipe of a file, or the default recipe when there is none."""
+    if path is None:
+        return Recipe()
+    if not path.is_file():
+        raise BadInput(f"{path}: no such recipe file")
+    return parse_recipe(path.read_bytes(), where=str(path))
+
+
+def plain(settings: Settings) -> dict[str, Any]:
+    """Settings as JSON-like values, for a fingerprint."""
+    values: dict[str, Any] = msgspec.to_builtins(settings)
+    return values

@@ -1,0 +1,330 @@
+"""Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
+
+Here: the verb `write_sample`. Not here: where pages come from (`stages.prose`, `stages.folder_texts`), what is
+planted where (`stages.sample_plan`), the format (`formats.redpajama`).
+
+What a record's fields say is what CCNet's would, but for these, which nobody measured: ``bucket`` comes from the
+plan; ``perplexity`` is drawn between the percentiles of cc_net's ``cutoff.csv`` that bound the bucket (there is no
+language model here); ``language`` is what the source says and ``language_score`` is drawn from 0.90 to 0.99;
+``date_download`` is drawn from ten days of the snapshot's week and after; ``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``.
+
+A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before everything else, so that
+an interrupted sample is known for what it is, and with ``finished`` set when all is there. The same pages and settings
+give the same bytes, on any number of workers.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from lc_assets.engines.local import Engine
+from lc_assets.errors import BadInput
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
+from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
+from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.stages.page import Page, Texts
+from lc_assets.stages.sample_plan import Document, Kind, PageFact, fraction, newest_first, plan_sample
+from lc_assets.storage.lake import decode_json, encode_json
+from lc_assets.storage.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
+from lc_assets.text.signals import signals_of
+from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
+
+REPORT = "sample.json"
+
+DEFAULT_SEED = 7
+DEFAULT_SNAPSHOTS = ("2023-06", "2022-49")
+
+PAGES_PER_PLANT = 10
+"""By default one exact copy and one excerpt are planted for every ten pages, rounded up."""
+
+PERPLEXITIES: Mapping[str, tuple[float, float, float]] = {
+    "en": (160.0, 340.0, 520.0),
+    "de": (150.0, 370.0, 590.0),
+    "fr": (70.0, 180.0, 330.0),
+    "es": (70.0, 180.0, 290.0),
+    "it": (100.0, 220.0, 360.0),
+}
+"""Percentiles 1, 30 and 60 of perplexity by language, as in cc_net's ``cutoff.csv``: head ends at the 30th, middle at the 60th."""
+
+_SPOOL = f"{DRAFT_PREFIX}pages.jsonl"
+_DATED = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
+_UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
+_PAGE = msgspec.json.Decoder(Page)
+
+
+class SampleSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that determines a sample's bytes."""
+
+    texts_sha256: str
+    snapshots: list[str]
+    seed: int
+    shards_per_bucket: int
+    n_duplicates: int
+    n_excerpts: int
+
+
+class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sample is made of.
+
+    Attributes:
+        settings: what determines its bytes.
+        finished: whether everything was written.
+        documents: number of documents by kind: pages as they were found, planted duplicates, planted excerpts.
+        listed_duplicates: documents that the duplicates files name: the planted ones and those that were in the texts.
+        shards: number of documents by tag.
+        sources: what the pages are made of: versions of packages, digests of files.
+        skipped: what was not used, by reason.
+    """
+
+    settings: SampleSettings
+    finished: bool
+    documents: dict[str, int]
+    listed_duplicates: int
+    shards: dict[str, int]
+    sources: dict[str, str]
+    skipped: dict[str, list[str]]
+
+    @property
+    def n_documents(self) -> int:
+        """Number of documents of all kinds."""
+        return sum(self.documents.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Spooled:
+    fact: PageFact
+    offset: int
+    n_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ShardTask:
+    target: Path
+    shard: Shard
+    seed: int
+    documents: tuple[Document, ...]
+    places: tuple[tuple[int, int], ...]
+    """Offset and size in the spool of each document's page."""
+
+    def __str__(self) -> str:
+        return self.shard.tag
+
+
+def write_sample(
+    target: Path,
+    *,
+    texts: Texts,
+    engine: Engine,
+    snapshots: Sequence[str] = DEFAULT_SNAPSHOTS,
+    seed: int = DEFAULT_SEED,
+    shards_per_bucket: int = 2,
+    n_duplicates: int | None = None,
+    n_excerpts: int | None = None,
+) -> SampleReport:
+    """Write crawl snapshots made of ``texts`` into the folder ``target``.
+
+    Args:
+        target: absent, empty, or the same sample of an earlier run, which is then written again.
+        texts: the pages.
+        engine: where signals are computed, one shard per task.
+        snapshots: names of the crawls; by name, the last is the newest.
+        seed: of everything that is drawn.
+        shards_per_bucket: shards of one snapshot, language and bucket, at most.
+        n_duplicates: exact copies to plant at other addresses; by default one per `PAGES_PER_PLANT` pages.
+        n_excerpts: passages of long pages to plant as short documents; by default one per `PAGES_PER_PLANT` pages.
+
+    Raises:
+        BadInput: when ``target`` holds something else, there are no pages, or a setting cannot be meant.
+        StorageFull: when the disk is full.
+    """
+    names = [parse_snapshot(name) for name in snapshots]
+    _refuse_strangers(target)
+    spool = target / _SPOOL
+    try:
+        with full_disk_said_plainly(spool):
+            pages, digest = _spool(spool, texts)
+        planted = -(-len(pages) // PAGES_PER_PLANT)
+        settings = SampleSettings(
+            texts_sha256=digest,
+            snapshots=sorted(names),
+            seed=seed,
+            shards_per_bucket=shards_per_bucket,
+            n_duplicates=planted if n_duplicates is None else n_duplicates,
+            n_excerpts=planted if n_excerpts is None else n_excerpts,
+        )
+        return _write(target, texts, engine, settings, pages)
+    finally:
+        remove_drafts(target)
+
+
+def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[_Spooled]) -> SampleReport:
+    if not pages:
+        raise BadInput(f"no pages to write into {target}: every text was skipped ({_counted(texts.skipped)})")
+    _refuse_others(target, settings)
+    plan = plan_sample(
+        [page.fact for page in pages],
+        snapshots=[parse_snapshot(name) for name in settings.snapshots],
+        seed=settings.seed,
+        shards_per_bucket=settings.shards_per_bucket,
+        n_duplicates=settings.n_duplicates,
+        n_excerpts=settings.n_excerpts,
+    )
+    report = _report(settings, plan, texts)
+    publish_bytes(target / REPORT, encode_json(report))
+    tasks = [_task(target, shard, settings.seed, documents, pages) for shard, documents in plan.items()]
+    digests = {task.shard: found for task, found in engine.run(_write_shard, tasks, what="write a sample")}
+    n_listed = _write_duplicates(target, digests)
+    _write_listings(target, settings.snapshots, list(plan))
+    report = msgspec.structs.replace(report, finished=True, listed_duplicates=n_listed)
+    publish_bytes(target / REPORT, encode_json(report))
+    return report
+
+
+def _report(settings: SampleSettings, plan: Mapping[Shard, Sequence[Document]], texts: Texts) -> SampleReport:
+    kinds = Counter(document.kind for documents in plan.values() for document in documents)
+    return SampleReport(
+        settings=settings,
+        finished=False,
+        documents={kind.value: kinds[kind] for kind in Kind},
+        listed_duplicates=0,
+        shards={shard.tag: len(plan[shard]) for shard in sorted(plan)},
+        sources=dict(texts.sources),
+        skipped={reason: list(names) for reason, names in texts.skipped.items()},
+    )
+
+
+def _refuse_strangers(target: Path) -> None:
+    """Refuse a place that holds anything, unless it is a sample."""
+    if target.exists() and not target.is_dir():
+        raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
+    target.mkdir(parents=True, exist_ok=True)
+    found = sorted(path.name for path in target.iterdir() if not path.name.startswith(DRAFT_PREFIX))
+    if found and REPORT not in found:
+        raise BadInput(f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; choose a new or empty folder")
+
+
+def _refuse_others(target: Path, settings: SampleSettings) -> None:
+    """Refuse a folder that holds another sample."""
+    path = target / REPORT
+    if not path.exists():
+        return
+    old = msgspec.to_builtins(decode_json(path, SampleReport).settings)
+    changes = [f"{name} {old[name]} → {value}" for name, value in msgspec.to_builtins(settings).items() if old[name] != value]
+    if changes:
+        raise BadInput(f"{target}: holds another sample ({'; '.join(changes)}); choose a new folder, or remove this one")
+
+
+def _spool(path: Path, texts: Texts) -> tuple[list[_Spooled], str]:
+    """Write the pages to a file, one per line, so that shards can be written side by side and memory stays small."""
+    hasher = hashlib.sha256()
+    pages: list[_Spooled] = []
+    with path.open("wb") as out:
+        for page in texts:
+            line = msgspec.json.encode(page) + b"\n"
+            pages.append(_Spooled(PageFact(page.url, page.language, page.n_chars), out.tell(), len(line)))
+            hasher.update(line)
+            out.write(line)
+    return pages, hasher.hexdigest()
+
+
+def _task(target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[_Spooled]) -> _ShardTask:
+    used = [pages[document.page] for document in documents]
+    return _ShardTask(target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used))
+
+
+def _write_shard(task: _ShardTask) -> list[str]:
+    """Write documents and signals of one shard; return the documents' digests by line."""
+    with publish(task.target / documents_path(task.shard)) as draft:
+        write_documents(draft, _records(task))
+    with publish(task.target / signals_path(task.shard)) as draft:
+        write_signals(draft, task.shard, ((line, record, signals_of(record.raw_content)) for line, record in enumerate(_records(task))))
+    return [record.digest for record in _records(task)]
+
+
+def _records(task: _ShardTask) -> Iterator[DocumentRecord]:
+    with (task.target / _SPOOL).open("rb") as spool:
+        for document, place in zip(task.documents, task.places, strict=True):
+            yield record_of(_page_of(document, _read_page(spool, *place)), task.shard, seed=task.seed)
+
+
+def _read_page(spool: BinaryIO, offset: int, n_bytes: int) -> Page:
+    spool.seek(offset)
+    return _PAGE.decode(spool.read(n_bytes))
+
+
+def _page_of(document: Document, page: Page) -> Page:
+    if document.kind is Kind.EXCERPT:
+        return page.excerpt(document.url, start=document.start, n_chars=document.excerpt_chars)
+    return page.copy_at(document.url)
+
+
+def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:
+    """The record of a page in a shard; the module says which fields are drawn."""
+    return DocumentRecord(
+        url=page.url,
+        date_download=_date(shard.snapshot, fraction("date", seed=seed, key=page.url)),
+        digest=page.digest,
+        length=page.n_chars,
+        nlines=len(page.kept),
+        source_domain=page.domain,
+        title=page.title,
+        raw_content=page.content,
+        cc_segment=f"crawl-data/LC-SAMPLE-{shard.snapshot}/segments/{shard.number:04d}/wet/LC-SAMPLE-{shard.number:05d}.warc.wet.gz",
+        original_nlines=len(page.lines),
+        original_length=len(page.record),
+        line_ids=list(page.kept),
+        language=page.language,
+        language_score=(90 + int(10 * fraction("language score", seed=seed, key=page.url))) / 100,
+        perplexity=_perplexity(shard, fraction("perplexity", seed=seed, key=page.url)),
+        bucket=shard.bucket,
+    )
+
+
+def _perplexity(shard: Shard, drawn: float) -> float:
+    first, head, middle = PERPLEXITIES[shard.language]
+    low, high = (first, head) if shard.bucket == "head" else (head, middle)
+    return int(10 * (low + (high - low) * drawn)) / 10
+
+
+def _date(snapshot: SnapshotId, drawn: float) -> str:
+    dated = _DATED.fullmatch(snapshot)
+    begin = _UNDATED
+    if dated and dated[1] != "0000":
+        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=int(dated[2]) % 53)
+    return (begin + timedelta(seconds=int(10 * 86_400 * drawn))).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> int:
+    """List every document whose digest was seen before, from the newest snapshot to the oldest; return how many."""
+    seen: set[str] = set()
+    n_listed = 0
+    for shard in newest_first(list(digests)):
+        rows = []
+        for line, digest in enumerate(digests[shard]):
+            if digest in seen:
+                rows.append((line, digest))
+            seen.add(digest)
+        n_listed += len(rows)
+        with publish(target / duplicates_path(shard)) as draft:
+            write_duplicates(draft, shard, rows)
+    return n_listed
+
+
+def _write_listings(target: Path, snapshots: Sequence[str], shards: Sequence[Shard]) -> None:
+    for language in sorted({shard.language for shard in shards}):
+        for snapshot in map(parse_snapshot, snapshots):
+            listed = sorted(shard for shard in shards if (shard.snapshot, shard.language) == (snapshot, language))
+            with publish(target / listing_path(snapshot, language)) as draft:
+                write_listing(draft, listed)
+
+
+def _counted(skipped: Mapping[str, Sequence[str]]) -> str:
+    return ", ".join(f"{len(names):,} {reason}" for reason, names in skipped.items()) or "nothing"

@@ -1,0 +1,48 @@
+"""Which snapshots there are: RedPajama-V2's 84, and those of a user.
+
+RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader); a user's own snapshots stand in
+a text file, one name a line, ``#`` for comments.
+"""
+
+from importlib import resources
+from pathlib import Path
+
+from lc_assets.errors import BadInput
+from lc_assets.vocabulary import SnapshotId, parse_snapshot
+
+MOST = 99
+"""Dagster stops tracking staleness on an edge from 100 upstream partitions on (`SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD`)."""
+
+
+def known_snapshots(own: Path | None = None) -> tuple[SnapshotId, ...]:
+    """RedPajama-V2's snapshots and, after them, the user's own; oldest first.
+
+    Raises:
+        BadInput: when the user's file is missing, a line is not a name, one name stands twice, or there are too many.
+    """
+    published = resources.files("lc_assets").joinpath("presets/snapshots.txt").read_text("utf-8")
+    names = [*parse_snapshots(published, where="snapshots.txt"), *(_read(own) if own else [])]
+    if len(set(names)) < len(names):
+        raise BadInput(f"{own}: names a snapshot twice, or one of RedPajama-V2's")
+    if len(names) > MOST:
+        raise BadInput(f"{own}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions into the global order")
+    return tuple(names)
+
+
+def parse_snapshots(text: str, *, where: str) -> list[SnapshotId]:
+    r"""Names of a list, in its order.
+
+    >>> parse_snapshots("# mine\n\nbooks-1\n", where="mine.txt")
+    ['books-1']
+    """
+    names = (line.partition("#")[0].strip() for line in text.splitlines())
+    try:
+        return [parse_snapshot(name) for name in names if name]
+    except BadInput as error:
+        raise BadInput(f"{where}: {error}") from error
+
+
+def _read(own: Path) -> list[SnapshotId]:
+    if not own.is_file():
+        raise BadInput(f"{own}: no such file of snapshots")
+    return parse_snapshots(own.read_text("utf-8"), where=str(own))

@@ -1,0 +1,149 @@
+"""The tables that stages publish: their columns, what must hold of them, and how they are read and written.
+
+A table is Parquet; a snapshot's table is one file per shard. Schemas are pandera's, over pyarrow, so that a
+table is checked as it lies on disk; text columns are never materialised for a check.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.errors import CorruptFile
+from lc_assets.publishing import publish
+
+COMPRESSION = "zstd"
+
+MANIFEST = pa.schema(
+    [
+        ("shard", pa.string()),
+        ("part", pa.string()),
+        ("path", pa.string()),
+        ("n_bytes", pa.int64()),
+        ("identity", pa.string()),
+    ]
+)
+"""`raw`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is missing."""
+
+IDENTITY: Sequence[tuple[str, pa.DataType]] = (
+    ("id", pa.string()),
+    ("url", pa.string()),
+    ("digest", pa.string()),
+    ("source_domain", pa.string()),
+    ("cc_segment", pa.string()),
+    ("language", pa.string()),
+    ("bucket", pa.string()),
+)
+"""Who a document is: carried along from `filtered` to `grid`."""
+
+FILTERED = pa.schema([*IDENTITY, ("date_download", pa.string()), ("title", pa.string()), ("raw_content", pa.string())])
+"""`filtered`: documents worth keeping; a float64 column per signal that was judged follows."""
+
+DROPPED = pa.schema(
+    [
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("reason", pa.string()),
+        ("value", pa.float64()),
+        ("reasons", pa.list_(pa.string())),
+        ("values", pa.list_(pa.float64())),
+    ]
+)
+"""Documents that did not go on, without their text: the first reason, and all of them, with the value of each."""
+
+TOKENIZED = pa.schema(
+    [
+        *IDENTITY,
+        ("document", pa.int64()),
+        ("n_tokens", pa.int64()),
+        ("n_chars", pa.int64()),
+        ("n_bytes", pa.int64()),
+    ]
+)
+"""`tokens`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx`` does."""
+
+ROWS = pa.schema(
+    [
+        ("split", pa.string()),
+        ("row", pa.int64()),
+        *IDENTITY,
+        ("shift", pa.int64()),
+        ("n_tokens", pa.int64()),
+        ("priority", pa.uint64()),
+        ("token_shard", pa.string()),
+        ("document", pa.int64()),
+    ]
+)
+"""`grid`: row → document. ``shift`` in the `numpy.roll` sense; ``n_tokens`` of the whole document."""
+
+
+class TableWriter:
+    """Writes one table in row groups of bounded size; the file must be published by its caller.
+
+    Memory is bounded by ``group_bytes`` and one line, not by the table.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = 32 << 20) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, write_statistics=False)
+        self._group_bytes = group_bytes
+        self._lines: list[dict[str, Any]] = []
+        self._n_bytes = 0
+
+    def add(self, line: dict[str, Any], *, n_bytes: int = 256) -> None:
+        """Add one line; ``n_bytes`` is about how much memory it takes."""
+        self._lines.append(line)
+        self._n_bytes += n_bytes
+        if self._n_bytes >= self._group_bytes:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and the file's footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._writer.write_table(pa.Table.from_pylist(self._lines, schema=self._schema))
+        self._lines, self._n_bytes = [], 0
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Publish a table that fits into memory."""
+    with publish(path) as draft:
+        pq.write_table(table, draft, compression=COMPRESSION)
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a table, or some of its columns.
+
+    Raises:
+        CorruptFile: when it is not Parquet or lacks a column; names the file.
+    """
+    try:
+        return pq.ParquetFile(path).read(columns=None if columns is None else list(columns))
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64) -> Iterator[dict[str, Any]]:
+    """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines`` lines.
+
+    Raises:
+        CorruptFile: as `read_table`.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+
+
+def read_all(paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read several shards' tables as one, in the paths' order; none at all is an empty table."""
+    names = schema.names if columns is None else list(columns)
+    wanted = pa.schema([schema.field(name) for name in names])
+    return pa.concat_tables([wanted.empty_table(), *(read_table(path, names) for path in paths)])

@@ -1,0 +1,212 @@
+"""`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no end-of-text token.
+
+The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every shard; if
+they ever differ, the shard is done again by the twin and counted, so the ids are tiktoken's in any case.
+"""
+
+import contextlib
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.publishing import publish
+from lc_assets.randomness import rng_for
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    all_that_was_kept_came_in,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+)
+from lc_assets.stages.recipe import TokenizingSettings, plain
+from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, read_lines, read_table
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
+from lc_assets.vocabulary import SnapshotId
+
+GAVE_UP = "tokenizer gave up"
+"""tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
+TOO_SHORT = "too few tokens"
+TOO_FEW_BYTES = "too few bytes"
+"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be tokenized."""
+
+CHECKED_DOCUMENTS = 4
+"""Documents of a shard whose beginnings the twin tokenizes too."""
+CHECKED_CHARS = 20_000
+"""Length of such a beginning: 4 × 20,000 characters cost the twin about 7 ms, a shard of 50 MB costs the fast path 300 ms."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizeTask:
+    """One shard of filtered documents to be tokenized into ``folder``."""
+
+    documents: Path
+    folder: Path
+    settings: TokenizingSettings
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
+    """Publish the token ids of one snapshot's documents that are long enough.
+
+    Raises:
+        NotPublished: when the filtered documents are not there.
+    """
+
+    def fill(draft: Draft) -> Tally:
+        source = draft.inputs[f"filtered/{snapshot}"].folder
+        tasks = [TokenizeTask(documents=path, folder=draft.folder, settings=workshop.recipe.tokenizing) for path in documents_files(source)]
+        return run_shards(workshop, tokenize_shard, tasks, what=f"tokenize {snapshot}")
+
+    return build(workshop, STAGE, snapshot, fill)
+
+
+@once
+def tokenize_shard(task: TokenizeTask) -> Tally:
+    """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
+    fast, twin = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+    agrees = _spot_check(task, fast, twin) is None
+    tally = _tokenize(task, fast if agrees else twin)
+    return tally + Tally(also={"shards": 1, "shards done by the twin": int(not agrees)})
+
+
+def _spot_check(task: TokenizeTask, fast: Tokenizer, twin: Tokenizer) -> str | None:
+    n_documents = read_table(task.documents, ["id"]).num_rows
+    rng = rng_for("spot check", seed=0, key=task.name)
+    chosen = set(rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist())
+    lines = enumerate(read_lines(task.documents, ["raw_content"], batch_lines=16))
+    heads = [escape(line["raw_content"][:CHECKED_CHARS], task.settings.text_encoding) for index, line in lines if index in chosen]
+    return disagreement(fast, twin, heads)
+
+
+def _tokenize(task: TokenizeTask, tokenizer: Tokenizer) -> Tally:
+    dropped, n_tokens, n_chars = Counter[str](), Counter[str](), 0
+    with contextlib.ExitStack() as stack:
+        output = ShardOutput.open(stack, task, tokenizer)
+        for line in read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16):
+            n_chars += len(line["raw_content"])
+            ids, reason, value = _ids(line["raw_content"], tokenizer, task.settings)
+            if ids is None:
+                dropped[reason] += 1
+                output.drop(line, reason, value)
+            else:
+                n_tokens["tokens"] += len(ids)
+                output.keep(line, ids)
+    n_kept = output.n_kept
+    also = {"tokens": n_tokens["tokens"], "characters": n_chars}
+    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
+
+
+def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
+    """Ids of a document that is long enough; otherwise the reason and the number that fell short."""
+    escaped = escape(text, settings.text_encoding)
+    n_bytes = len(escaped.encode("utf-8", "replace"))
+    if n_bytes < settings.min_tokens:
+        return None, TOO_FEW_BYTES, n_bytes
+    try:
+        ids = tokenizer.encode(escaped)
+    except BadInput:
+        return None, GAVE_UP, len(escaped)
+    return (ids, "", len(ids)) if len(ids) >= settings.min_tokens else (None, TOO_SHORT, len(ids))
+
+
+class ShardOutput:
+    """The files of one tokenized shard; no ``.bin`` is published when no document was kept: nobody could map it."""
+
+    def __init__(self, megatron: MegatronWriter, kept: TableWriter, dropped: TableWriter) -> None:
+        self._megatron, self._kept, self._dropped = megatron, kept, dropped
+        self.n_kept = 0
+
+    @classmethod
+    def open(cls, stack: contextlib.ExitStack, task: TokenizeTask, tokenizer: Tokenizer) -> "ShardOutput":
+        """Open a shard's files; they are published when ``stack`` closes without an exception."""
+        megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, megatron_dtype(tokenizer.vocab_size)))
+        kept, dropped = (
+            stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema)))
+            for suffix, schema in ((DOCUMENTS_SUFFIX, TOKENIZED), (DROPPED_SUFFIX, DROPPED))
+        )
+        return cls(megatron, kept, dropped)
+
+    def keep(self, line: dict[str, Any], ids: NDArray[Any]) -> None:
+        """Add a document."""
+        text = line.pop("raw_content")
+        self._megatron.add(ids)
+        self._kept.add(
+            line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": len(text.encode("utf-8", "replace"))}
+        )
+        self.n_kept += 1
+
+    def drop(self, line: dict[str, Any], reason: str, value: int) -> None:
+        """Note a document that is not long enough."""
+        self._dropped.add({"id": line["id"], "url": line["url"], "reason": reason, "value": value, "reasons": [reason], "values": [value]})
+
+
+def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
+    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is outside the vocabulary."""
+    wrong, n_tokens, highest = [], 0, -1
+    for path in documents_files(evidence.folder):
+        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
+        if not len(lengths):
+            continue
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        n_tokens += int(lengths.sum())
+        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
+        if not np.array_equal(reader.lengths, lengths):
+            wrong.append(f"{path.name}: the .idx has other lengths than the table")
+    vocab_size = gpt2_tokenizer(fast=False).vocab_size
+    if highest >= vocab_size:
+        wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
+    return Finding(
+        claim="the_ids_are_where_the_table_says",
+        passed=not wrong,
+        words="; ".join(wrong) or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
+        numbers={"tokens": n_tokens, "highest id": highest},
+    )
+
+
+def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
+    """The fast tokenizer gave tiktoken's ids on every shard's spot check; shards done by tiktoken instead are counted."""
+    n_by_twin = evidence.tally.also.get("shards done by the twin", 0)
+    return Finding(
+        claim="the_fast_tokenizer_agreed",
+        passed=n_by_twin == 0,
+        words=f"{n_by_twin:,} of {evidence.tally.also.get('shards', 0):,} shards were done by tiktoken because the fast path differed",
+        numbers={"shards done by the twin": n_by_twin},
+        severity="warning",
+    )
+
+
+STAGE = Stage(
+    name="tokens",
+    code_version="1",
+    upstream=("filtered",),
+    params=lambda recipe, _: plain(recipe.tokenizing),
+    claims=(
+        counts_add_up,
+        all_that_was_kept_came_in("filtered"),
+        tables_fit(TOKENIZED),
+        every_document_is_named_once,
+        the_ids_are_where_the_table_says,
+        the_fast_tokenizer_agreed,
+    ),
+)
+"""Token ids of the documents that fill a row."""

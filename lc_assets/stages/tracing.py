@@ -1,0 +1,357 @@
+"""Tracing: from a row, a position or a sample back to its document upstream, and from a document to all of them.
+
+Every answer follows versions, not names: an order or a mix that was made from an older grid is traced through
+that very grid, which its receipt names. Nothing is built or written; memory is bounded by one order and one
+GPT index, both mapped, and by the rows that are found.
+
+A row holds the first ``row_tokens`` tokens of its document, rolled to the right by ``shift``: column ``c``
+holds token ``(c - shift) mod row_tokens`` of the document.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.npy import read_npy
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.stages.blending import Mix, read_mix
+from lc_assets.stages.claims import DROPPED_SUFFIX
+from lc_assets.stages.gridding import ROWS_FILE
+from lc_assets.storage.lake import GLOBAL, RECEIPT, LakeFolder, Published
+from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
+
+STAGES_THAT_DROP = ("filtered", "tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of one grid and the document it begins with.
+
+    Attributes:
+        grid: folder of the grid's version.
+        snapshot: of the grid.
+        split: ``train`` or ``heldout``.
+        row: its number within the split.
+        id: of the document: snapshot, shard, file and line upstream.
+        url: where the document was crawled.
+        digest: of its content, as RedPajama-V2 states it.
+        shift: how far it was rolled to the right.
+        row_tokens: length of the row.
+        n_tokens: length of the whole document.
+    """
+
+    grid: Path
+    snapshot: str
+    split: str
+    row: int
+    id: str
+    url: str
+    digest: str
+    shift: int
+    row_tokens: int
+    n_tokens: int
+
+    @property
+    def shard(self) -> Shard:
+        """The shard that holds the document upstream."""
+        return parse_document_id(self.id)[0]
+
+    @property
+    def line(self) -> int:
+        """0-based line of the document in its shard's file."""
+        return parse_document_id(self.id)[1]
+
+    def token_at(self, column: int) -> int:
+        """Which token of the document stands in ``column``.
+
+        Raises:
+            BadInput: when the row has no such column.
+        """
+        if not 0 <= column < self.row_tokens:
+            raise BadInput(f"no column {column:,}: rows have columns 0 to {self.row_tokens - 1:,}")
+        return (column - self.shift) % self.row_tokens
+
+    def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
+        """Ranges of the document's tokens that stand in columns ``start`` to ``stop``: two where the row turns over."""
+        first = self.token_at(start)
+        n_columns = stop - start
+        if first + n_columns <= self.row_tokens:
+            return ((first, first + n_columns),)
+        return (first, self.row_tokens), (0, first + n_columns - self.row_tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Columns ``start`` to ``stop`` of a row: what one sample takes of it."""
+
+    row: Row
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One sample of a mix.
+
+    Attributes:
+        mix: the mix's name.
+        sample: its number in the mix.
+        snapshot: the source it comes from.
+        source_sample: its number in that source's GPT index.
+        pieces: what it is made of, in order; the last token of all is a target only.
+    """
+
+    mix: str
+    sample: int
+    snapshot: str
+    source_sample: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where a document went.
+
+    Attributes:
+        row: its row.
+        position: of the row in the global order's split; None when the order was made from another grid.
+        samples: numbers of the samples that take tokens of it, by mix.
+    """
+
+    row: Row
+    position: int | None
+    samples: Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Why a document did not go on: the stage, and each reason with the value that was judged."""
+
+    stage: str
+    id: str
+    url: str
+    reasons: tuple[tuple[str, float], ...]
+
+
+def row_of_grid(grid: Published, split: str, row: int) -> Row:
+    """One row of a grid.
+
+    Raises:
+        BadInput: when there is no such split or row.
+    """
+    _require_split(split)
+    found = _rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
+    if not found:
+        n_rows = grid.receipt.tally.also.get(f"{split} rows", 0)
+        raise BadInput(f"no {split} row {row:,} in {grid.name}: it has {_numbered(n_rows)}")
+    return found[0]
+
+
+def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
+    """The row that stands at a position of the global order.
+
+    Raises:
+        NotPublished: when there is no global order, or the grid it was made from is gone.
+        BadInput: when there is no such split or position.
+    """
+    return _row_in_order(lake, lake.place("longcrawl").require(), split, position)
+
+
+def row_of_array(array: Path, position: int) -> Row | None:
+    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy; None for an array of another origin.
+
+    Raises:
+        NotPublished: when what the array was made from is gone from its lake.
+        BadInput: when there is no such row.
+    """
+    if array.stem not in SPLITS or not (array.parent / RECEIPT).is_file():
+        return None
+    published = Published.at(array.parent)
+    if published.receipt.fingerprint.stage == "grid":
+        return row_of_grid(published, array.stem, position)
+    lake, name = LakeFolder(array.parents[3]), f"longcrawl/{GLOBAL}"
+    order = lake.place("longcrawl").with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+    if order is None:
+        raise NotPublished(f"{array}: the global order it was copied by is gone from the lake")
+    return _row_in_order(lake, order, array.stem, position)
+
+
+def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
+    order = GlobalOrder.open(published.folder, _require_split(split))
+    if not 0 <= position < len(order):
+        raise BadInput(f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}")
+    source = order.sources[int(order.source[position])]
+    return row_of_grid(_version(lake, source.snapshot, source.version), split, int(order.row[position]))
+
+
+def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
+    """What a sample of a mix is made of.
+
+    Raises:
+        NotPublished: when there is no such mix, or what it was made from is gone.
+        BadInput: when there is no such sample.
+    """
+    published = lake.place("mixes", mix).require()
+    described = read_mix(published.folder)
+    if not 0 <= sample < described.n_samples:
+        raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
+    source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
+    number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
+    grid = _grid_behind(lake, Published.at((lake.root / source.prefix).parent))
+    pieces = tuple(
+        Piece(row=row_of_grid(grid, "train", row), start=start, stop=stop)
+        for row, start, stop in _spans(published.folder / source.snapshot, number, _row_tokens(grid))
+    )
+    return Sample(mix=mix, sample=sample, snapshot=source.snapshot, source_sample=number, pieces=pieces)
+
+
+def find_id(lake: LakeFolder, identity: str) -> list[Found]:
+    """Where one document went; empty when no published grid has it.
+
+    Raises:
+        BadInput: when it is not a document id.
+    """
+    shard, _ = parse_document_id(identity)
+    grid = lake.place("grid", shard.snapshot).current()
+    return [] if grid is None else _found(lake, grid, _rows_where(grid, pc.field("id") == identity))
+
+
+def find_url(lake: LakeFolder, url: str) -> list[Found]:
+    """Where all documents of one address went, in every published snapshot."""
+    grids = lake.published("grid").values()
+    return [found for grid in grids for found in _found(lake, grid, _rows_where(grid, pc.field("url") == url))]
+
+
+def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
+    """Why a document did not become a row, when a published stage says so.
+
+    Raises:
+        BadInput: when it is not a document id.
+    """
+    shard, _ = parse_document_id(identity)
+    for stage in STAGES_THAT_DROP:
+        published = lake.place(stage, shard.snapshot).current()
+        path = None if published is None else published.folder / f"{shard.name}{DROPPED_SUFFIX}"
+        for line in _lines_where(path, pc.field("id") == identity) if path is not None and path.is_file() else ():
+            reasons = tuple(zip(line["reasons"], line["values"], strict=True))
+            return Dropped(stage=stage, id=line["id"], url=line["url"], reasons=reasons)
+    return None
+
+
+def position_of(order: GlobalOrder, row: Row) -> int | None:
+    """Position of a grid's row in the order, or None when the order is not over that grid."""
+    for number, source in enumerate(order.sources):
+        if source.snapshot == row.snapshot and source.version == row.grid.name:
+            places = np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))
+            return int(places[0]) if len(places) else None
+    return None
+
+
+def samples_with(prefix: Path, document: int) -> NDArray[np.int64]:
+    """Numbers of the samples of a GPT index that take at least one token of a document, ascending; int64.
+
+    Sample ``j`` in the order of construction reaches from ``sample_index[j]`` to ``sample_index[j + 1]``
+    inclusively, each a place in ``document_index`` and an offset; ``shuffle_index`` says which ``j`` a number means.
+    """
+    index = read_gpt_index(prefix)
+    begins = np.asarray(index.sample_index[:, 0])
+    taken = np.zeros(index.n_samples, dtype=bool)
+    for place in np.flatnonzero(np.asarray(index.document_index) == document):
+        first = max(int(np.searchsorted(begins, place, "left")) - 1, 0)
+        last = min(int(np.searchsorted(begins, place, "right")), index.n_samples)
+        taken[first:last] = True
+    return np.flatnonzero(taken[np.asarray(index.shuffle_index)]).astype(np.int64)
+
+
+def _found(lake: LakeFolder, grid: Published, rows: Iterable[Row]) -> list[Found]:
+    return [Found(row=row, position=_position(lake, row), samples=_samples(lake, grid, row)) for row in rows]
+
+
+def _position(lake: LakeFolder, row: Row) -> int | None:
+    published = lake.place("longcrawl").current()
+    return None if published is None else position_of(GlobalOrder.open(published.folder, row.split), row)
+
+
+def _samples(lake: LakeFolder, grid: Published, row: Row) -> dict[str, tuple[int, ...]]:
+    if row.split != "train":
+        return {}
+    return {mix: _samples_of_mix(lake, published, grid, row) for mix, published in lake.published("mixes").items()}
+
+
+def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row: Row) -> tuple[int, ...]:
+    number, source = _source_number(read_mix(published.folder), row.snapshot)
+    if source is None or not source.used or _grid_behind(lake, Published.at((lake.root / source.prefix).parent)).folder != grid.folder:
+        return ()
+    wanted = samples_with(published.folder / source.snapshot, row.row)
+    ours = np.asarray(read_npy(published.folder / "dataset_index.npy")) == number
+    numbers = np.asarray(read_npy(published.folder / "dataset_sample_index.npy"))
+    return tuple(np.flatnonzero(ours & np.isin(numbers, wanted)).tolist())
+
+
+def _source_number(mix: Mix, snapshot: str) -> tuple[int, Any]:
+    return next(((number, source) for number, source in enumerate(mix.sources) if source.snapshot == snapshot), (-1, None))
+
+
+def _spans(prefix: Path, number: int, row_tokens: int) -> list[tuple[int, int, int]]:
+    """Document, first and last column of each piece of one sample, its extra target token included."""
+    index = read_gpt_index(prefix)
+    built = int(index.shuffle_index[number])
+    (first, offset), (last, end) = index.sample_index[built].tolist(), index.sample_index[built + 1].tolist()
+    spans = []
+    for place in range(first, last + 1):
+        start = offset if place == first else 0
+        stop = end + 1 if place == last else row_tokens
+        spans.append((int(index.document_index[place]), start, stop))
+    return spans
+
+
+def _grid_behind(lake: LakeFolder, megatron: Published) -> Published:
+    name = f"grid/{megatron.receipt.fingerprint.key}"
+    grid = lake.place(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
+    if grid is None:
+        raise NotPublished(f"{megatron.folder}: the grid it was made from is gone from the lake")
+    return grid
+
+
+def _version(lake: LakeFolder, snapshot: str, version: str) -> Published:
+    return Published.at(lake.place("grid", snapshot).folder / version)
+
+
+def _row_tokens(grid: Published) -> int:
+    return int(grid.receipt.fingerprint.params["row_tokens"])
+
+
+def _rows_where(grid: Published, condition: Any) -> list[Row]:
+    columns = ("split", "row", "id", "url", "digest", "shift", "n_tokens")
+    snapshot, row_tokens = grid.receipt.fingerprint.key, _row_tokens(grid)
+    lines = _lines_where(grid.folder / ROWS_FILE, condition)
+    return [
+        Row(grid=grid.folder, snapshot=snapshot, row_tokens=row_tokens, **{name: line[name] for name in columns}) for line in lines
+    ]
+
+
+def _lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
+    try:
+        lines: list[dict[str, Any]] = pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+    return lines
+
+
+def _require_split(split: str) -> str:
+    if split not in SPLITS:
+        raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")
+    return split
+
+
+def _numbered(count: int) -> str:
+    return f"0 to {count - 1:,}" if count else "none"

@@ -1,0 +1,132 @@
+"""What is upstream and not ours: RedPajama-V2 in a folder, on a web server or in a bucket. Read only, streamed.
+
+fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it, and turns
+transport errors into sentences. Paths below the root are made from parsed names only, so none can leave it.
+"""
+
+import contextlib
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO
+
+import fsspec
+import msgspec
+
+from lc_assets.errors import BadInput, CorruptFile
+
+BLOCK_BYTES = 8 << 20
+"""Read-ahead of a streamed file."""
+
+_IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
+"""Where the file systems behind fsspec say what a file holds, most telling first."""
+
+_GONE = (404, 410)
+"""HTTP's answers for a file that is not there."""
+
+
+class UpstreamFile(msgspec.Struct, frozen=True):
+    """One file upstream.
+
+    Attributes:
+        path: relative to the upstream's root.
+        n_bytes: size, or -1 when the server does not tell.
+        identity: what changes when the content does: ``sha256:…`` of a local file, a server's ``md5:…`` or ``etag:…``.
+    """
+
+    path: str
+    n_bytes: int
+    identity: str
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A place to read from.
+
+    Attributes:
+        root: a folder, or a URL that fsspec knows: ``https://…``, ``gs://…``, ``memory://…``.
+    """
+
+    root: str
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        try:
+            return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
+        except (ValueError, ImportError) as error:
+            raise BadInput(f"cannot read from {self.root!r}: {error}") from error
+
+    def look(self, path: str) -> UpstreamFile | None:
+        """State what stands at ``path``, or None when nothing does.
+
+        Raises:
+            BadInput: when the upstream itself cannot be reached.
+        """
+        files, root = self._place
+        full = f"{root.rstrip('/')}/{path}"
+        try:
+            info = files.info(full)
+        except FileNotFoundError as error:
+            _must_have_been_reached(error, f"{self.root}/{path}")
+            return None
+        except _transport_errors() as error:
+            raise BadInput(f"cannot reach {self.root}/{path}: {type(error).__name__}: {error}") from error
+        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info))
+
+    @contextlib.contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """Open a file for streaming.
+
+        Raises:
+            CorruptFile: when the file is missing or its bytes stop coming half-way; names the file.
+        """
+        files, root = self._place
+        try:
+            with files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream:
+                yield stream
+        except FileNotFoundError as error:
+            raise CorruptFile(f"{self.root}/{path}: is missing") from error
+        except _transport_errors() as error:
+            raise CorruptFile(f"{self.root}/{path}: could not be read to its end: {type(error).__name__}: {error}") from error
+
+    def read(self, path: str, *, most_bytes: int) -> bytes | None:
+        """The whole of a small file, or None when it is missing.
+
+        Raises:
+            CorruptFile: when it is larger than ``most_bytes``.
+        """
+        if self.look(path) is None:
+            return None
+        with self.open(path) as stream:
+            content = stream.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise CorruptFile(f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it should be")
+        return content
+
+    def _identity(self, path: str, info: Mapping[str, Any]) -> str:
+        for name in _IDENTITIES:
+            if info.get(name):
+                return f"{name.lower().removesuffix('hash')}:{info[name]}"
+        with self.open(path) as stream:
+            return f"sha256:{_sha256(stream)}"
+
+
+def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
+    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
+    cause = error.__cause__
+    if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
+        raise BadInput(f"cannot reach {where}: {type(cause).__name__}: {cause}") from error
+
+
+def _sha256(stream: BinaryIO) -> str:
+    hasher = hashlib.sha256()
+    while block := stream.read(BLOCK_BYTES):
+        hasher.update(block)
+    return hasher.hexdigest()
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    import aiohttp  # noqa: PLC0415 - half a second that a local folder need not pay
+
+    return (OSError, aiohttp.ClientError, TimeoutError)

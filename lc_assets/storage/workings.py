@@ -1,0 +1,46 @@
+"""Workings: what a stage remembers of a version while it builds it, so that a rerun does not begin again.
+
+One JSON file per finished task, under ``.workings`` in the version's folder, written when the task's outputs
+are published. It belongs to no digest and is removed once the version has its receipt.
+"""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from lc_assets.publishing import publish_bytes
+from lc_assets.storage.lake import WORKINGS, decode_json, encode_json
+from lc_assets.tally import Tally
+
+
+class OutputTask(Protocol):
+    """A task that says which folder it writes into and what its output is called."""
+
+    @property
+    def folder(self) -> Path:
+        """The version's folder."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """A name of its own within the folder, safe as a file's name."""
+        ...
+
+
+Work = TypeVar("Work", bound=OutputTask)
+
+
+def once(function: Callable[[Work], Tally]) -> Callable[[Work], Tally]:
+    """Make a shard function remember its tally: a task that was finished before is not done again."""
+
+    @functools.wraps(function)
+    def remembering(task: Work) -> Tally:
+        memo = task.folder / WORKINGS / f"{task.name}.json"
+        if memo.is_file():
+            return decode_json(memo, Tally)
+        tally = function(task)
+        publish_bytes(memo, encode_json(tally))
+        return tally
+
+    return remembering

@@ -1,0 +1,221 @@
+"""Makers of small, whole things for tests: an upstream of RedPajama-V2's shape, a workshop over it, a built lake.
+
+Everything is made up, deterministic, and small enough that the whole chain takes well under a second. Words are
+common English ones, each one GPT-2 token when a space stands before it, so a document of n words has n tokens or
+one or two more.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.redpajama import listings
+from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
+from lc_assets.formats.redpajama.duplicates import write_duplicates
+from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.randomness import rng_for
+from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.planning import keys_of
+from lc_assets.stages.recipe import FilteringSettings, GriddingSettings, MegatronSettings, MixSettings, RawSettings, Recipe, TokenizingSettings
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets.text.signals import signals_of
+from lc_assets.vocabulary import Shard, parse_snapshot
+
+SNAPSHOTS = ("2023-06", "2023-14")
+TAGS = ("0000/en_head", "0000/en_middle", "0001/en_head")
+
+TINY_ROW_TOKENS = 64
+TINY_MIN_WORDS = 40
+"""Between this and a row's length lie documents that pass the filter and are dropped by the tokenizer."""
+
+N_LONG = 8
+"""Long documents per shard, each 70 to 140 words: every one becomes a row, but for planted duplicates."""
+
+WORDS = tuple(
+    "the of and to in is that it was for on are as with his they at be this from have or by one had not but what all were when we there "
+    "can an your which their said if do will each about how up out them then she many some so these would other into has more her two "
+    "like him see time could no make than first been its who now people my made over did down only way find use may water long little "
+    "very after words called just where most know get through back much before go good new write our used me man too any day same right "
+    "look think also around another came come work three word must because does part even place well such here take why things help put "
+    "years different away again off went old number great tell men say small every found still between name should home big give air line".split()
+)
+
+SURPRISES = ("\u00ab na\u00efve \u00bb", "<|endoftext|>", "\u65e5\u672c", "[bold]", "\x1b[31m", '"quoted"\\', "\ttab")
+"""Things that web pages hold and that a tokenizer, a table or a terminal could trip over."""
+
+
+def tiny_upstream(folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: Sequence[str] = TAGS, seed: int = 0) -> Path:
+    """Write a RedPajama-V2-shaped upstream of a few made-up documents per shard; return its folder.
+
+    Per shard, in this order: `N_LONG` documents that fill a row; one with too few tokens; one with too few words;
+    one of symbols, which the rules drop; and a duplicate of the first. Listings, documents, signals and
+    duplicates are all there.
+    """
+    for snapshot in map(parse_snapshot, snapshots):
+        shards = [Shard.parse(f"{snapshot}/{tag}") for tag in tags]
+        for shard in shards:
+            write_shard(folder, shard, tiny_documents(shard, seed=seed), duplicates=[N_LONG + 3])
+        for language in sorted({shard.language for shard in shards}):
+            path = folder / listings.listing_path(snapshot, language)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            listings.write_listing(path, [shard for shard in shards if shard.language == language])
+    return folder
+
+
+def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:
+    """The made-up documents of one shard."""
+    rng = rng_for("tiny documents", seed=seed, key=shard.tag)
+    texts = [made_up_text(rng, n_words=int(rng.integers(70, 140))) for _ in range(N_LONG)]
+    texts += [made_up_text(rng, n_words=50), made_up_text(rng, n_words=12), "# # # # ... \u2022 # " * 30, texts[0]]
+    return [made_up_record(shard, line, text) for line, text in enumerate(texts)]
+
+
+def made_up_text(rng: np.random.Generator, *, n_words: int) -> str:
+    """Sentences of common words in lines, with one surprise."""
+    words = [WORDS[number] for number in rng.integers(len(WORDS), size=n_words)]
+    words[int(rng.integers(n_words))] = SURPRISES[int(rng.integers(len(SURPRISES)))]
+    return "\n".join(" ".join(words[at : at + 12]) + "." for at in range(0, n_words, 12))
+
+
+def made_up_record(shard: Shard, line: int, text: str) -> DocumentRecord:
+    """A document's record around a text, as CCNet would have left it."""
+    return DocumentRecord(
+        url=f"https://example.org/{shard.name}/{line}?q=[a]",
+        date_download="2023-02-03T04:05:06Z",
+        digest=f"sha1:{shard.snapshot.replace('-', '').upper()}{shard.number:04d}{shard.bucket[:1].upper()}{line:04d}",
+        length=len(text),
+        nlines=text.count("\n") + 1,
+        source_domain="example.org",
+        title=f"Page {line}",
+        raw_content=text,
+        cc_segment=f"crawl-data/CC-MAIN-{shard.snapshot}/segments/0/wet/CC-MAIN-0-{shard.number:05d}.warc.wet.gz",
+        original_nlines=text.count("\n") + 1,
+        original_length=len(text.encode()),
+        line_ids=list(range(text.count("\n") + 1)),
+        language=shard.language,
+        language_score=0.9,
+        perplexity=200.0,
+        bucket=shard.bucket,
+    )
+
+
+def write_shard(folder: Path, shard: Shard, records: Sequence[DocumentRecord], *, duplicates: Iterable[int] = ()) -> None:
+    """Write one shard's documents, signals and duplicates where RedPajama-V2 has them."""
+    paths = [folder / path(shard) for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_documents(paths[0], records)
+    write_signals(paths[1], shard, ((line, record, signals_of(record.raw_content)) for line, record in enumerate(records)))
+    write_duplicates(paths[2], shard, [(line, records[line].digest) for line in duplicates])
+
+
+def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
+    """A recipe for rows of 64 tokens, by one lenient rule that is written into ``folder``.
+
+    Args:
+        folder: where the rule file goes.
+        changes: fields of the recipe that replace the tiny ones.
+    """
+    rules = folder / "lenient.toml"
+    rules.write_text(LENIENT_RULES)
+    recipe = Recipe(
+        raw=RawSettings(languages=("en",)),
+        filtering=FilteringSettings(rules=str(rules), min_words=TINY_MIN_WORDS),
+        tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
+        gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
+        megatron=MegatronSettings(sequence_length=24),
+        mixes={"by-tokens": MixSettings(), "one-sided": MixSettings(weights={"2023-06": 3.0, "2023-14": 1.0}, samples=60)},
+    )
+    return msgspec.structs.replace(recipe, **changes)
+
+
+def recipe_file(path: Path, recipe: Recipe) -> Path:
+    """Write a recipe as the TOML file that the command line and Dagster read."""
+    path.write_text("".join(_toml_lines(msgspec.to_builtins(recipe), ())))
+    return path
+
+
+def tiny_workshop(tmp_path: Path, *, upstream: Path | None = None, workers: int = 1, **changes: Any) -> Workshop:
+    """A workshop over a tiny upstream, with nothing built yet.
+
+    Args:
+        tmp_path: gets ``upstream`` (unless one is given), ``lake`` and the rule file.
+        upstream: an upstream that stands already.
+        workers: processes of the engine.
+        changes: fields of the recipe that replace the tiny ones.
+    """
+    tmp_path.mkdir(parents=True, exist_ok=True)
+    root = tiny_upstream(tmp_path / "upstream") if upstream is None else upstream
+    return Workshop(
+        lake=LakeFolder(tmp_path / "lake"),
+        upstream=Upstream(str(root)),
+        recipe=tiny_recipe(tmp_path, **changes),
+        engine=LocalEngine(workers=workers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TinyLake:
+    """A workshop whose whole chain is built."""
+
+    workshop: Workshop
+    built: dict[str, Built]
+
+    @property
+    def root(self) -> Path:
+        """The lake's folder."""
+        return self.workshop.lake.root
+
+    def with_recipe(self, recipe: Recipe) -> Workshop:
+        """The same workshop with other settings."""
+        return replace(self.workshop, recipe=recipe)
+
+
+def build_all(workshop: Workshop, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
+    """Build every partition of the chain, upstream first; by name, such as ``grid/2023-06``."""
+    return {
+        f"{step.name}/{key}": step.verb(workshop, key) for step in CHAIN for key in keys_of(step.stage, workshop.recipe, snapshots)
+    }
+
+
+def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
+    """Build the whole chain over a tiny upstream."""
+    workshop = tiny_workshop(tmp_path, **changes)
+    return TinyLake(workshop, build_all(workshop))
+
+
+def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:
+    """A table's own values, then its tables; JSON's way of writing strings, numbers and lists is TOML's too."""
+    if place:
+        yield f"[{'.'.join(map(json.dumps, place))}]\n"
+    for name, value in table.items():
+        if value is not None and not isinstance(value, dict):
+            yield f"{name} = {json.dumps(value)}\n"
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _toml_lines(value, (*place, name))
+
+
+LENIENT_RULES = """
+name = "lenient"
+
+[[rule]]
+name = "mean_word_length"
+signal = "rps_doc_mean_word_length"
+at_least = 1
+at_most = 30
+
+[[rule]]
+name = "symbols"
+signal = "rps_doc_symbol_to_word_ratio"
+at_most = 0.5
+source = "for tests"
+"""

@@ -1,0 +1,263 @@
+"""The chain in Dagster: materialized by its jobs, stale exactly where something changed, wrong nowhere in silence."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+import msgspec
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+
+from dagster._core.loader import LoadingContextForTest
+
+from lc_assets.definitions import STAGE_OF, build_defs, from_environment
+from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.planning import plan
+from lc_assets.stages.recipe import FilteringSettings, Recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
+
+PER_SNAPSHOT = ("raw_snapshot", "filtered_documents", "token_documents", "token_grid", "megatron_rows")
+OLD, NEW = SNAPSHOTS
+
+
+class House:
+    """A lake, its upstream and a Dagster instance, for one test."""
+
+    def __init__(self, folder: Path, upstream: Path) -> None:
+        self.folder, self.upstream = folder, upstream
+        self.lake = LakeFolder(folder / "lake")
+        (folder / "instance").mkdir()
+        self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
+        self.recipe = tiny_recipe(folder)
+        self.defs = self.fresh()
+
+    def fresh(self) -> dg.Definitions:
+        path = recipe_file(self.folder / "recipe.toml", self.recipe)
+        return build_defs(lake=str(self.lake.root), upstream=str(self.upstream), recipe=str(path))
+
+    def cook(self, **changes) -> None:
+        """Change the recipe and load the code location again, as a person would."""
+        self.recipe = msgspec.structs.replace(self.recipe, **changes)
+        self.defs = self.fresh()
+
+    def run(self, job: str, key: str | None = None, *, fails: bool = False) -> dg.ExecuteInProcessResult:
+        found = self.defs.resolve_job_def(job).execute_in_process(partition_key=key, instance=self.instance, raise_on_error=False)
+        assert found.success is not fails, [event.message for event in found.all_events if event.is_failure]
+        return found
+
+    def run_all(self, snapshots=SNAPSHOTS) -> None:
+        for snapshot in snapshots:
+            self.run("snapshot", snapshot)
+        self.run("longcrawl")
+        for mix in sorted(self.recipe.mixes):
+            self.run("mixes", mix)
+
+    def stale(self) -> set[str]:
+        """What Dagster itself calls stale, by asset and partition."""
+        graph = self.defs.resolve_asset_graph()
+        resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
+        found = set()
+        for key in graph.materializable_asset_keys:
+            partitions = graph.get(key).partitions_def
+            keys = partitions.get_partition_keys() if partitions else [None]
+            for partition in set(keys) & {None, *SNAPSHOTS, *self.recipe.mixes}:
+                if resolver.get_status(key, partition) == StaleStatus.STALE:
+                    found.add(f"{key.to_user_string()}/{partition}")
+        return found
+
+    def planned(self) -> dict[str, str]:
+        """What our planner calls out of date."""
+        return {made.name: made.status for made in plan(self.lake, self.recipe, SNAPSHOTS) if made.status != "current"}
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.fixture
+def house(tmp_path, upstream):
+    return House(tmp_path, upstream)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, upstream):
+    """A house in which everything is built; tests only look."""
+    found = House(tmp_path_factory.mktemp("finished"), upstream)
+    found.run_all()
+    return found
+
+
+def materializations(house: House, asset: str) -> list[dg.AssetMaterialization]:
+    records = house.instance.fetch_materializations(dg.AssetKey(asset), limit=10).records
+    return [record.asset_materialization for record in records]
+
+
+def test_every_stage_is_an_asset_and_says_what_it_is():
+    """Assets and stages are the same chain; each asset has one sentence, a group, a kind, an owner, a code version."""
+    defs = build_defs()
+    assert {stage.name for _, stage in STAGE_OF.values()} == {step.name for step in CHAIN}
+    for spec in defs.resolve_all_asset_specs():
+        assert spec.description.endswith(".")
+        assert spec.group_name in {"documents", "tokens", "training"}
+        assert spec.kinds
+        assert spec.owners
+        assert spec.code_version
+
+
+def test_the_graph_follows_the_chain():
+    """The edges between assets are the stages' own."""
+    asset_of = {stage.name: name for name, (_, stage) in STAGE_OF.items()}
+    specs = {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
+    for name, (_, stage) in STAGE_OF.items():
+        assert {dep.asset_key.to_user_string() for dep in specs[name].deps} == {asset_of[other] for other in stage.upstream}
+
+
+def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
+    """No lake, no upstream, no recipe: the code location loads and touches nothing."""
+    monkeypatch.chdir(tmp_path)
+    assert len(list(from_environment({}).resolve_all_asset_specs())) == len(STAGE_OF)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_users_own_snapshots_are_partitions(tmp_path):
+    """A name in LC_SNAPSHOTS can be materialized like RedPajama-V2's."""
+    (tmp_path / "mine.txt").write_text("books-1\n")
+    (spec,) = [spec for spec in build_defs(snapshots=str(tmp_path / "mine.txt")).resolve_all_asset_specs() if spec.key.path == ["token_grid"]]
+    assert len(spec.partitions_def.get_partition_keys()) == 85
+    assert "books-1" in spec.partitions_def.get_partition_keys()
+
+
+def test_a_materialization_tells_its_story(finished):
+    """A summary that balances, a plot, the place on disk, the receipt's digest as data version."""
+    (newest, *_) = materializations(finished, "filtered_documents")
+    published = finished.lake.place("filtered", newest.partition).require()
+    assert "36 in, 27 kept, 9 dropped" in newest.metadata["summary"].value
+    assert newest.metadata["why_dropped"].value.startswith("![Why documents were dropped](data:image/png;base64,")
+    assert len(newest.metadata["why_dropped"].value) < 100_000
+    assert newest.metadata["dagster/uri"].value == published.folder.as_uri()
+    assert newest.metadata["dagster/row_count"].value == 27
+    assert newest.tags["dagster/data_version"] == published.digest
+
+
+def test_every_claim_is_a_check_that_passed(finished):
+    """After a run each claim of each stage stands in the UI, for each partition."""
+    for name, (_, stage) in STAGE_OF.items():
+        checks = {claim.__name__ for claim in stage.claims} | {"every_file_is_as_published"}
+        summaries = finished.instance.event_log_storage.get_asset_check_summary_records(
+            [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]
+        )
+        for key, summary in summaries.items():
+            assert summary.last_check_execution_record.status.value == "SUCCEEDED", key
+
+
+def test_what_is_built_is_fresh(finished):
+    """When everything is built, neither Dagster nor the planner calls anything out of date."""
+    assert finished.stale() == set()
+    assert finished.planned() == {}
+
+
+def test_an_unchanged_rebuild_makes_nothing_stale(house):
+    """Everything again: found finished, same data versions, nothing downstream stale, no byte written."""
+    house.run_all()
+    files = {path: path.stat().st_mtime_ns for path in house.lake.root.rglob("*") if path.is_file() and path.name != ".lock"}
+    house.run_all()
+    again = {path: path.stat().st_mtime_ns for path in house.lake.root.rglob("*") if path.is_file() and path.name != ".lock"}
+    assert again == files
+    for name in STAGE_OF:
+        for newest in materializations(house, name)[: 1 if name.startswith("longcrawl") else 2]:
+            assert newest.metadata["built"].value.startswith("found finished")
+    assert house.stale() == set()
+
+
+def test_a_changed_rule_makes_the_filter_stale_and_then_what_follows(house):
+    """Dagster's staleness and the planner's name `filtered`; once it is rebuilt with other documents, its followers."""
+    house.run_all()
+    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=80))
+    assert house.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
+    assert {name: status for name, status in house.planned().items() if status == "stale"} == {
+        f"filtered/{snapshot}": "stale" for snapshot in SNAPSHOTS
+    }
+    house.run_all()
+    assert house.stale() == set()
+    assert house.planned() == {}
+
+
+def test_a_rule_that_changes_no_document_stops_there(house):
+    """A new threshold that keeps the same documents: `filtered` is rebuilt, nothing behind it is stale."""
+    house.run_all()
+    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
+    for snapshot in SNAPSHOTS:
+        job = house.defs.resolve_implicit_global_asset_job_def()
+        asked = [dg.AssetKey("filtered_documents")]
+        assert job.execute_in_process(partition_key=snapshot, instance=house.instance, asset_selection=asked).success
+    assert house.planned() == {}
+    assert house.stale() == set()
+
+
+def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
+    """With one snapshot built and a second added, the first's versions stay as they are."""
+    house.cook(mixes={"by-tokens": house.recipe.mixes["by-tokens"]})
+    house.run_all(snapshots=[NEW])
+    before = {name: house.lake.place(name, NEW).require() for name in ("filtered", "tokens", "grid", "megatron")}
+    assert {name for name, status in house.planned().items() if status == "missing"} == {f"raw/{OLD}"}
+    house.run("snapshot", OLD)
+    assert house.stale() == {"longcrawl/None", *(f"blended_mix/{mix}" for mix in house.recipe.mixes)}
+    house.run("longcrawl")
+    assert {name: house.lake.place(name, NEW).require() for name in before} == before
+    sources = json.loads((house.lake.place("longcrawl").require().folder / "sources.json").read_text())["sources"]
+    assert [source["snapshot"] for source in sources] == sorted(SNAPSHOTS)
+
+
+def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
+    """A stage that finds its output wrong stops the run there, in words; the published version and its followers stay."""
+    house.run("snapshot", NEW)
+    before = house.lake.place("filtered", NEW).require()
+    monkeypatch.setattr("lc_assets.stages.filtering._kept_line", lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"})
+    house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
+    failed = house.run("snapshot", NEW, fails=True)
+    (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
+    assert "AuditFailed: filtered/2023-14 is not published" in failure.step_failure_data.user_failure_data.description
+    assert house.lake.place("filtered", NEW).require() == before
+    assert not [event for event in failed.all_events if event.event_type_value == "ASSET_MATERIALIZATION" and event.partition == NEW][1:]
+
+
+def test_a_damaged_file_turns_a_check_red(house):
+    """A flipped byte in a published file is found by the check that reads digests, in the next run of it."""
+    house.run("snapshot", NEW)
+    (victim, *_) = sorted((house.lake.place("tokens", NEW).require().folder).glob("*.bin"))
+    content = bytearray(victim.read_bytes())
+    content[7] ^= 1
+    victim.write_bytes(content)
+    result = house.run("snapshot", NEW, fails=True)
+    red = [event.asset_check_evaluation_data for event in result.all_events if event.event_type_value == "ASSET_CHECK_EVALUATION"]
+    assert [(found.check_name, found.asset_key.to_user_string()) for found in red if not found.passed] == [
+        ("every_file_is_as_published", "token_documents")
+    ]
+
+
+def test_an_unknown_partition_is_refused(house):
+    """A misspelt snapshot names itself; nothing is written."""
+    with pytest.raises(dg.DagsterUnknownPartitionError, match="2023-99"):
+        house.run("snapshot", "2023-99")
+    assert not house.lake.root.exists()
+
+
+def test_a_snapshot_that_upstream_does_not_list_says_so(house):
+    """A real snapshot that this upstream lacks fails with a sentence, and is not retried."""
+    failed = house.run("snapshot", "2014-15", fails=True)
+    (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
+    assert "nothing is listed for snapshot 2014-15" in failure.step_failure_data.user_failure_data.description
+
+
+def test_settings_are_part_of_the_code_version(tmp_path):
+    """Two recipes give an asset two code versions where it reads them, and one where it does not."""
+
+    lenient, strict = (_code_versions(FilteringSettings(min_words=words), tmp_path) for words in (10, 20))
+    assert {name for name in lenient if lenient[name] != strict[name]} == {"filtered_documents"}
+
+
+def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
+    path = recipe_file(tmp_path / "recipe.toml", Recipe(filtering=filtering))
+    return {spec.key.to_user_string(): spec.code_version for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()}

@@ -1,0 +1,243 @@
+"""Building a version: audited before it is published, found again when nothing changed, resumed after a kill."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import filelock
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import AuditFailed, Busy, NotPublished, StorageFull
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages import building
+from lc_assets.stages.building import Finding, Stage, Workshop, audit, build, evidence_of
+from lc_assets.stages.recipe import Recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets.tally import Tally
+
+
+def it_says_hello(evidence):
+    """The file says hello."""
+    said = (evidence.folder / "a.txt").read_bytes()
+    return Finding(claim="it_says_hello", passed=said == b"hello", words=f"it says {said!r}")
+
+
+def it_is_short(evidence):
+    """The file is short."""
+    n_bytes = (evidence.folder / "a.txt").stat().st_size
+    return Finding(claim="it_is_short", passed=n_bytes < 4, words=f"{n_bytes} bytes", severity="warning")
+
+
+def a_stage(**changes):
+    fields = {
+        "name": "toy",
+        "code_version": "1",
+        "upstream": (),
+        "params": lambda recipe, key: {"min_words": recipe.filtering.min_words},
+        "claims": (it_says_hello, it_is_short),
+    }
+    return Stage(**(fields | changes))
+
+
+@pytest.fixture
+def workshop(tmp_path):
+    return Workshop(lake=LakeFolder(tmp_path), upstream=Upstream("memory://none"), recipe=Recipe(), engine=LocalEngine())
+
+
+def saying(words, calls=None):
+    def fill(draft):
+        if calls is not None:
+            calls.append(draft.folder.name)
+        publish_bytes(draft.folder / "a.txt", words)
+        return Tally(seen=1, kept=1)
+
+    return fill
+
+
+def test_what_is_built_is_published_with_its_findings(workshop):
+    """A warning does not block; the receipt states counts, settings and what it was made of."""
+    built = build(workshop, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
+    assert workshop.lake.place("toy", "k").require() == built.published
+    assert [(finding.claim, finding.passed) for finding in built.findings] == [("it_says_hello", True), ("it_is_short", False)]
+    assert built.published.receipt.fingerprint.inputs == {"upstream": "abc"}
+    assert built.published.receipt.fingerprint.params == {"min_words": 16000}
+    assert built.published.receipt.measured["peak_rss_mb"] > 1
+    assert built.published.damage() == []
+
+
+def test_nothing_is_done_twice(workshop):
+    """The same inputs, settings and code: nothing is computed, nothing is written."""
+    calls = []
+    first = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    before = sorted((path, path.stat().st_mtime_ns) for path in workshop.lake.root.rglob("*") if path.name != ".lock")
+    again = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    after = sorted((path, path.stat().st_mtime_ns) for path in workshop.lake.root.rglob("*") if path.name != ".lock")
+    assert len(calls) == 1
+    assert again.reused
+    assert again.published == first.published
+    assert before == after
+
+
+def test_going_back_to_old_settings_finds_the_old_version(workshop):
+    """Version 1, then 2, then 1 again: the third build computes nothing and publishes the first's files."""
+    calls = []
+    first = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    build(workshop, a_stage(code_version="2"), "k", saying(b"hello", calls))
+    third = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    assert len(calls) == 2
+    assert workshop.lake.place("toy", "k").require() == third.published == first.published
+
+
+def test_the_same_bytes_have_the_same_data_version(workshop):
+    """A new code version that changes no byte makes nothing downstream stale."""
+    first = build(workshop, a_stage(), "k", saying(b"hello"))
+    second = build(workshop, a_stage(code_version="2"), "k", saying(b"hello"))
+    assert first.published.folder != second.published.folder
+    assert first.published.digest == second.published.digest
+
+
+def test_a_failed_audit_publishes_nothing(workshop):
+    """The old version stays, the error names the claim, the rejected files can be looked at, a rerun starts anew."""
+    first = build(workshop, a_stage(), "k", saying(b"hello"))
+    with pytest.raises(AuditFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"):
+        build(workshop, a_stage(code_version="2"), "k", saying(b"hullo"))
+    assert workshop.lake.place("toy", "k").require() == first.published
+    (rejected,) = workshop.lake.place("toy", "k").folder.glob("rejected-*")
+    assert (rejected / "a.txt").read_bytes() == b"hullo"
+    mended = build(workshop, a_stage(code_version="2"), "k", saying(b"hello"))
+    assert not mended.reused
+
+
+def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(workshop):
+    """ENOSPC anywhere in a stage becomes StorageFull; the partition is still unpublished, then built."""
+
+    def fill(draft):
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(StorageFull, match="free some space"):
+        build(workshop, a_stage(), "k", fill)
+    assert workshop.lake.place("toy", "k").current() is None
+    assert not build(workshop, a_stage(), "k", saying(b"hello")).reused
+
+
+def test_two_runs_of_one_partition_do_not_interleave(workshop, monkeypatch):
+    """While another process holds the partition, a run waits a while and then says so."""
+    monkeypatch.setattr(building, "BUSY_SECONDS", 0.1)
+    place = workshop.lake.place("toy", "k")
+    place.folder.mkdir(parents=True)
+    with filelock.FileLock(place.folder / ".lock"), pytest.raises(Busy, match="another run has been building toy/k"):
+        build(workshop, a_stage(), "k", saying(b"hello"))
+
+
+def test_inputs_are_the_published_versions(workshop):
+    """A stage's inputs are named with their digests, and it can find those very versions later."""
+    upstream = build(workshop, a_stage(), "k", saying(b"hello"))
+    reads = a_stage(name="reader", upstream=("toy",), claims=())
+    built = build(workshop, reads, "k", saying(b"x"))
+    assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
+    build(workshop, a_stage(code_version="2", claims=()), "k", saying(b"other"))
+    assert evidence_of(workshop.lake, built.published).only_input("toy").folder == upstream.published.folder
+    with pytest.raises(NotPublished, match="toy/other is not published"):
+        build(workshop, reads, "other", saying(b"x"))
+
+
+def test_a_global_stage_reads_every_partition_it_wants(workshop):
+    """All published partitions are inputs, or those that it chooses."""
+    for key in ("a", "b", "c"):
+        build(workshop, a_stage(), key, saying(b"hello"))
+    everything = a_stage(name="all", upstream=("toy",), global_upstream=True, claims=())
+    some = a_stage(name="some", upstream=("toy",), global_upstream=True, claims=(), reads=lambda recipe, key, other: other != "b")
+    assert list(build(workshop, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs) == ["toy/a", "toy/b", "toy/c"]
+    assert list(build(workshop, some, "all", saying(b"x")).published.receipt.fingerprint.inputs) == ["toy/a", "toy/c"]
+
+
+def test_an_audit_reads_what_stands_published(workshop):
+    """The same claims, tested again later, see a change on disk."""
+    stage = a_stage()
+    built = build(workshop, stage, "k", saying(b"hello"))
+    assert all(finding.passed for finding in audit(stage, evidence_of(workshop.lake, built.published)) if finding.severity == "error")
+    (built.published.folder / "a.txt").write_bytes(b"hullo")
+    assert not audit(stage, evidence_of(workshop.lake, built.published))[0].passed
+
+
+KILLED_AT = """
+import os, signal, sys
+from dataclasses import dataclass
+from pathlib import Path
+from lc_assets.engines.local import LocalEngine
+from lc_assets.stages import building
+from lc_assets.stages.building import Stage, Workshop, build, run_shards
+from lc_assets.stages.recipe import Recipe
+from lc_assets import publishing
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.publishing import publish_bytes
+from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+
+@dataclass(frozen=True)
+class Task:
+    folder: Path
+    name: str
+
+@once
+def work(task):
+    print("did", task.name)
+    publish_bytes(task.folder / task.name, task.name.encode())
+    return Tally(seen=1, kept=1)
+
+steps, kill_at, real = 0, int(sys.argv[2]), publishing.flush
+
+def flush(path):
+    global steps
+    steps += 1
+    if steps == kill_at:
+        os.kill(os.getpid(), signal.SIGKILL)
+    real(path)
+
+publishing.flush = flush
+workshop = Workshop(lake=LakeFolder(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), engine=LocalEngine())
+stage = Stage(name="toy", code_version=sys.argv[3], upstream=(), params=lambda r, k: {}, claims=())
+built = build(workshop, stage, "k", lambda draft: run_shards(workshop, work, [Task(draft.folder, name) for name in "abc"], what="x"))
+print("digest", built.published.digest, built.tally.kept)
+"""
+
+
+def run_until(lake: Path, kill_at: int, code_version: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-c", KILLED_AT, str(lake), str(kill_at), code_version]
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+
+
+def test_a_kill_at_every_flush_leaves_the_old_or_the_new(tmp_path):
+    """SIGKILL at each fsync of a build in turn: the old version stands until the new does, and a rerun gives the same bytes."""
+    lake = LakeFolder(tmp_path / "lake")
+    whole = run_until(tmp_path / "other", 0, "2").stdout.splitlines()[-1]
+    run_until(lake.root, 0, "1")
+    old = lake.place("toy", "k").require()
+    kills = 0
+    for kill_at in range(1, 100):
+        ended = run_until(lake.root, kill_at, "2")
+        now = lake.place("toy", "k").require()
+        assert now.damage() == []
+        if ended.returncode == 0:
+            assert ended.stdout.splitlines()[-1] == whole
+            break
+        assert ended.returncode == -signal.SIGKILL
+        assert now == old or ended.stdout.count("did") == 0
+        kills += 1
+    assert kills > 3
+
+
+def test_a_rerun_after_a_kill_does_only_what_is_missing(tmp_path):
+    """Killed in the middle of the second of three shards, the rerun does the second and the third."""
+    killed = run_until(tmp_path, 7, "1")
+    assert killed.returncode == -signal.SIGKILL
+    assert killed.stdout.split() == ["did", "a", "did", "b"]
+    again = run_until(tmp_path, 0, "1")
+    assert again.stdout.split()[:4] == ["did", "b", "did", "c"]
+    assert LakeFolder(tmp_path).place("toy", "k").require().damage() == []
+    assert not list(tmp_path.rglob(".draft-*"))
+    assert not list(tmp_path.rglob(".workings"))

@@ -1,0 +1,124 @@
+"""Reading upstream: the same answers from a folder, from memory and over HTTP."""
+
+import functools
+import http.server
+import threading
+
+import fsspec
+import pytest
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.storage.upstream import Upstream
+
+CONTENT = b"some bytes" * 1000
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class EtagHandler(QuietHandler):
+    """Names a version of each file, as object stores do."""
+
+    def end_headers(self):
+        self.send_header("ETag", '"v1"')
+        super().end_headers()
+
+
+class BrokenHandler(QuietHandler):
+    """Answers everything with a server error."""
+
+    def do_HEAD(self):
+        self.send_error(500)
+
+    do_GET = do_HEAD  # noqa: N815 - the base class's name
+
+
+class CutHandler(QuietHandler):
+    """Promises more bytes than it sends."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT) * 2))
+        self.end_headers()
+        self.wfile.write(CONTENT)
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Serve a folder on loopback; hand out a function from handler to URL."""
+    servers = []
+
+    def serve(handler):
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(tmp_path)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "a.bin").write_bytes(CONTENT)
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_folder_and_a_web_server_say_the_same(served, tmp_path):
+    """Without an ETag the identity is the content's digest, wherever it lies."""
+    local, remote = Upstream(str(tmp_path)), Upstream(served(QuietHandler))
+    assert local.look("deep/a.bin") == remote.look("deep/a.bin")
+    assert local.look("deep/a.bin").identity.startswith("sha256:")
+    assert remote.read("deep/a.bin", most_bytes=1 << 20) == CONTENT
+    assert local.look("deep/none") is None
+    assert remote.look("deep/none") is None
+    assert remote.read("deep/none", most_bytes=10) is None
+
+
+def test_a_server_that_names_versions_is_believed(served):
+    """With an ETag nothing is downloaded to tell what a file holds."""
+    assert Upstream(served(EtagHandler)).look("deep/a.bin").identity == 'etag:"v1"'
+
+
+def test_a_body_that_stops_half_way_is_corrupt(served):
+    """A connection that ends early is an error with the file's name, not a shorter file."""
+    with (
+        pytest.raises(CorruptFile, match="deep/a.bin: could not be read to its end"),
+        Upstream(served(CutHandler)).open("deep/a.bin") as stream,
+    ):
+        while stream.read(1 << 16):
+            pass
+
+
+def test_memory_is_a_place_too():
+    """Any file system of fsspec will do."""
+    with fsspec.open("memory://rpv2/deep/a.bin", "wb") as stream:
+        stream.write(CONTENT)
+    upstream = Upstream("memory://rpv2")
+    assert upstream.look("deep/a.bin").n_bytes == len(CONTENT)
+    assert upstream.read("deep/a.bin", most_bytes=1 << 20) == CONTENT
+
+
+def test_a_file_that_should_be_small_is_not_read_whole(tmp_path):
+    """A listing of a gigabyte is refused after its limit."""
+    (tmp_path / "big").write_bytes(b"x" * 100)
+    with pytest.raises(CorruptFile, match="larger than 99 bytes"):
+        Upstream(str(tmp_path)).read("big", most_bytes=99)
+
+
+def test_nobody_listening_is_said_plainly():
+    """A refused connection names the address."""
+    with pytest.raises(BadInput, match="cannot reach http://127.0.0.1:1/x"):
+        Upstream("http://127.0.0.1:1").look("x")
+
+
+def test_a_server_in_trouble_is_not_a_missing_file(served):
+    """A 500 must not look like a file that upstream does not have: that would be counted and skipped."""
+    with pytest.raises(BadInput, match="cannot reach .*500"):
+        Upstream(served(BrokenHandler)).look("deep/a.bin")
+
+
+def test_an_unknown_kind_of_place_is_refused():
+    """A misspelt protocol names itself."""
+    with pytest.raises(BadInput, match="cannot read from 'gss://x'"):
+        Upstream("gss://x").look("y")

@@ -1,0 +1,80 @@
+"""A published file is absent or whole."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lc_assets.errors import StorageFull
+from lc_assets.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path):
+    """An exception while writing changes nothing and leaves no draft."""
+    place = tmp_path / "a"
+    publish_bytes(place, b"old")
+    with pytest.raises(RuntimeError), publish(place) as draft:
+        draft.write_bytes(b"ne")
+        raise RuntimeError
+    assert place.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_full_disk_is_said_plainly(tmp_path):
+    """ENOSPC becomes StorageFull, names the file, and keeps what was there."""
+    place = tmp_path / "a"
+    publish_bytes(place, b"old")
+    with pytest.raises(StorageFull, match="the disk is full while writing .*a"), publish(place) as draft:
+        draft.write_bytes(b"x")
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert place.read_bytes() == b"old"
+
+
+def test_another_os_error_stays_itself(tmp_path):
+    """Only a full disk is translated."""
+    with pytest.raises(PermissionError), publish(tmp_path / "a"):
+        raise PermissionError(errno.EACCES, "no")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_real_full_disk_leaves_the_old_file(tmp_path):
+    """On a file system of 256 KiB, a file of 1 MiB is not published and the small one before it stays."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], check=False, capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine does not allow mounting")
+    try:
+        publish_bytes(small / "a", b"old")
+        with pytest.raises(StorageFull):
+            publish_bytes(small / "a", b"x" * (1 << 20))
+        assert (small / "a").read_bytes() == b"old"
+        assert [path.name for path in small.iterdir()] == ["a"]
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+KILLED_WHILE_WRITING = """
+import os, signal, sys
+from pathlib import Path
+from lc_assets.publishing import publish
+with publish(Path(sys.argv[1])) as draft:
+    draft.write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_writer_leaves_the_old_file_and_a_draft_that_can_be_removed(tmp_path):
+    """SIGKILL between write and rename: readers see the old bytes; the draft is recognisable and swept."""
+    place = tmp_path / "a"
+    publish_bytes(place, b"old")
+    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(place)], check=False, cwd=Path(__file__).parents[1])
+    assert ended.returncode == -signal.SIGKILL
+    assert place.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(DRAFT_PREFIX)]
+    assert remove_drafts(tmp_path) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
