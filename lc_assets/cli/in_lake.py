@@ -57,6 +57,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def show_lake(path: Path, verify: bool) -> Artefact:
+    """A lake: a line per published partition, in the chain's order."""
     lake = LakeFolder(path)
     lines: Lines = []
     damage: list[str] = []
@@ -70,6 +71,7 @@ def show_lake(path: Path, verify: bool) -> Artefact:
 
 
 def show_stage(path: Path, verify: bool) -> Artefact:
+    """One stage: a line per published partition."""
     found = [_partition_line(Place(path / key), verify) for key in _keys(path)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
     return Artefact(
@@ -98,10 +100,12 @@ def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[s
 
 
 def show_place(path: Path, verify: bool) -> Artefact:
+    """One partition: the version that is published."""
     return _published(Place(path).require(), verify, kind="partition, published version")
 
 
 def show_version(path: Path, verify: bool) -> Artefact:
+    """One version, published now or not."""
     published = Published.at(path)
     current = Place(path.parent).current() if (path.parent / CURRENT).is_file() else None
     kind = "version, published now" if current is not None and current.folder == path else "version, not published now"
