@@ -17,7 +17,6 @@ megatron-core 0.16.1 wrote.
 
 import array
 import contextlib
-import os
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_bytes, parse_idx
+from lc_assets.publishing import DRAFT_PREFIX, flush, full_disk_said_plainly
 from lc_assets.tokens.dtypes import as_dtype
 
 
@@ -62,22 +62,23 @@ class MegatronWriter:
 
         When no document was added, no file is left or replaced: Megatron could not open an empty data set.
         When the block fails, nothing is left behind, and files that stood there before still stand.
+
+        Raises:
+            StorageFull: when the disk is full.
         """
         prefix.parent.mkdir(parents=True, exist_ok=True)
-        draft = prefix.with_name(f".draft-{uuid.uuid4().hex[:8]}-{prefix.name}")
+        draft = prefix.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
         writer = cls(bin_path(draft), dtype)
-        try:
-            yield writer
-            if writer.n_documents:
-                writer.finish(idx_path(draft))
-                _flush(bin_path(draft), idx_path(draft))
-                bin_path(draft).replace(bin_path(prefix))
-                idx_path(draft).replace(idx_path(prefix))
-                _flush(prefix.parent)
-        finally:
-            writer.close()
-            bin_path(draft).unlink(missing_ok=True)
-            idx_path(draft).unlink(missing_ok=True)
+        with full_disk_said_plainly(prefix):
+            try:
+                yield writer
+                if writer.n_documents:
+                    writer.finish(idx_path(draft))
+                    _put_in_place(draft, prefix)
+            finally:
+                bin_path(draft).unlink(missing_ok=True)
+                idx_path(draft).unlink(missing_ok=True)
+                writer.close()  # last, because on a full disk this fails once more
 
     @property
     def n_documents(self) -> int:
@@ -195,10 +196,8 @@ def _mapped(path: Path) -> Array:
         raise CorruptFile(f"{path}: is missing") from error
 
 
-def _flush(*paths: Path) -> None:
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _put_in_place(draft: Path, prefix: Path) -> None:
+    for path in (bin_path, idx_path):
+        flush(path(draft))
+        path(draft).replace(path(prefix))
+    flush(prefix.parent)

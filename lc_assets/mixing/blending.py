@@ -26,7 +26,7 @@ SURPLUS = 0.005
 """Share by which Megatron draws up more samples of a data set than its blend should need (``mid_level_dataset_surplus``)."""
 
 
-def normalise(weights: Sequence[float]) -> Float64[np.ndarray, " dataset"]:
+def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]:
     """Divide the weights by their sum, in double precision, as Megatron's ``normalize``.
 
     Megatron does it twice over, when a mix is set up and when it is drawn up; the second may move a last bit.
@@ -48,7 +48,7 @@ def normalise(weights: Sequence[float]) -> Float64[np.ndarray, " dataset"]:
     return shares
 
 
-def targets(weights: Sequence[float], n_samples: int) -> list[int]:
+def targets(weights: Sequence[float | int], n_samples: int) -> list[int]:
     """Samples that each data set gives to a blend of at least ``n_samples``: its share, rounded up.
 
     Their sum is the size of the blend that Megatron draws up.
@@ -63,7 +63,7 @@ def targets(weights: Sequence[float], n_samples: int) -> list[int]:
     return [math.ceil(n_samples * weight) for weight in normalise(weights).tolist()]
 
 
-def requests(weights: Sequence[float], n_samples: int, *, surplus: float = SURPLUS) -> list[int]:
+def requests(weights: Sequence[float | int], n_samples: int, *, surplus: float | int = SURPLUS) -> list[int]:
     """Samples that Megatron asks each data set's own index to hold: the target and a surplus, rounded up.
 
     >>> requests([0.5, 0.25, 0.25], 10)

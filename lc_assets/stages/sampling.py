@@ -298,7 +298,7 @@ def _date(snapshot: SnapshotId, drawn: float) -> str:
     dated = _DATED.fullmatch(snapshot)
     begin = _UNDATED
     if dated and dated[1] != "0000":
-        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=int(dated[2]) % 53)
+        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=(int(dated[2]) - 1) % 53)
     return (begin + timedelta(seconds=int(10 * 86_400 * drawn))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -6,7 +6,7 @@ r"""Tokenizers: text becomes token ids, and every text means the same ids to the
 
 Three things are the same for both. ``<|endoftext|>`` in a text is thirteen characters like any others: a web
 page cannot end a document. A lone surrogate counts as U+FFFD, as tiktoken has it. A failure of the program
-underneath is a `BadInput` that says which text, and never a ``PanicException``, which ``except Exception`` misses.
+underneath is a `BadInput` that says which text, never a ``PanicException``, which ``except Exception`` misses.
 
 Here: the interface, the two wrappers, the spot check, and JSON escaping. Not here: vocabularies, which are
 files (`lc_assets.formats.gpt2_tokenizer` makes these objects).
@@ -16,7 +16,7 @@ Source: tiktoken 0.14 (``Encoding.encode_ordinary``), gigatoken 0.10.
 import contextlib
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt16, UInt32
@@ -37,6 +37,7 @@ grows by 11.7 MB per MB of words never seen before, so at worst by 0.8 GB in bet
 SHOWN_CHARS = 40
 
 
+@runtime_checkable
 class Tokenizer(Protocol):
     """What the rest of the package asks of a tokenizer."""
 
@@ -64,6 +65,7 @@ class Tokenizer(Protocol):
         ...
 
 
+@runtime_checkable
 class TiktokenEncoding(Protocol):
     """The part of `tiktoken.Encoding` that is used."""
 
@@ -76,6 +78,7 @@ class TiktokenEncoding(Protocol):
     def encode_to_numpy(self, text: str, *, disallowed_special: Any) -> UInt32[np.ndarray, " token"]: ...  # noqa: D102
 
 
+@runtime_checkable
 class FastEncoding(Protocol):
     """The part of `gigatoken.Tokenizer` that is used."""
 
@@ -108,9 +111,9 @@ class TiktokenTokenizer:
         """Ids of a text.
 
         Raises:
-            BadInput: when tiktoken panics; 0.14 does so at a run of about a million spaces.
+            BadInput: when tiktoken gives up; 0.14 does so at a run of about a million spaces.
         """
-        with panics_said_plainly("tiktoken", text):
+        with failures_said_plainly("tiktoken", text):
             return as_dtype(self._encoding.encode_to_numpy(without_surrogates(text), disallowed_special=()), self._dtype)
 
 
@@ -157,7 +160,7 @@ class GigatokenTokenizer:
             BadInput: when gigatoken panics.
         """
         content = _utf8(text)
-        with panics_said_plainly("gigatoken", text):
+        with failures_said_plainly("gigatoken", text):
             ids = as_dtype(self._encoding.encode(content), self._dtype)
         self._forget_in_time(len(content))
         return ids
@@ -212,16 +215,19 @@ def without_surrogates(text: str) -> str:
 
 
 @contextlib.contextmanager
-def panics_said_plainly(program: str, text: str) -> Iterator[None]:
-    """Turn a Rust panic, which is a `BaseException` without a public class, into a `BadInput`.
+def failures_said_plainly(program: str, text: str) -> Iterator[None]:
+    """Turn what happens when a text is too much for the program into a `BadInput`; let everything else through.
+
+    That is a Rust panic, a `BaseException` without a public class (tiktoken's ``encode_ordinary``), or a `ValueError`
+    about its regular expression (``encode_to_numpy``).
 
     Raises:
-        BadInput: instead of the panic; names the program and the text.
+        BadInput: instead; names the program and the text.
     """
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ != "PanicException":
+        if type(error).__name__ != "PanicException" and not str(error).startswith("Regex error"):
             raise
         raise BadInput(
             f"{program} gave up on a text of {len(text):,} characters that begins {_shown(text)}: {error}; "
@@ -236,7 +242,7 @@ def _utf8(text: str) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _first_difference(mine: Ids, theirs: Ids) -> str:
+def _first_difference(mine: np.ndarray, theirs: np.ndarray) -> str:
     shorter = min(len(mine), len(theirs))
     differ = np.flatnonzero(mine[:shorter] != theirs[:shorter])
     if not len(differ):

@@ -1,0 +1,123 @@
+"""Our GPT index is Megatron's: the real program's arrays, and a slow twin that writes every token down."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
+from lc_assets_tests.oracles.gpt_index import slow_gpt_index
+
+GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "gpt_index.json").read_text())
+NAMES = ("document_index", "sample_index", "shuffle_index")
+SETTINGS = ("sequence_length", "n_samples", "extra_token", "keep_partial")
+
+
+@pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
+def test_the_arrays_are_megatrons(case):
+    """Values, shapes and dtypes of what the real GPTDataset built."""
+    arguments = {name: case[name] for name in SETTINGS if name in case} | {"seed": case.get("seed", 1234)}
+    documents = np.array(case["documents"]) if "documents" in case else None
+    index = build_gpt_index(np.array(case["lengths"]), documents=documents, **arguments)
+    for name in NAMES:
+        golden = case[name]
+        np.testing.assert_array_equal(getattr(index, name), np.array(golden["values"], golden["dtype"]), strict=True)
+
+
+@st.composite
+def corpora(draw):
+    """A small corpus with empty documents, and settings that fit it."""
+    lengths = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
+    documents = draw(st.none() | st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=8, unique=True))
+    chosen = range(len(lengths)) if documents is None else documents
+    assume(sum(lengths[document] for document in chosen))
+    arguments = {
+        "sequence_length": draw(st.integers(1, 12)),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+        "n_samples": draw(st.none() | st.integers(0, 40)),
+        "extra_token": draw(st.booleans()),
+        "keep_partial": draw(st.booleans()),
+    }
+    return lengths, documents, arguments
+
+
+@settings(max_examples=200)
+@given(corpora())
+def test_the_arrays_are_the_slow_twins(corpus):
+    """Epochs, splits, empty documents, partial samples, with and without the extra token."""
+    lengths, documents, arguments = corpus
+    order, begins, served = slow_gpt_index(lengths, documents=documents, **arguments)
+    chosen = None if documents is None else np.array(documents)
+    if min(offset for _, offset in begins) < 0:
+        with pytest.raises(BadInput, match="last document is empty"):
+            build_gpt_index(np.array(lengths), documents=chosen, **arguments)
+        return
+    index = build_gpt_index(np.array(lengths), documents=chosen, **arguments)
+    assert index.document_index.tolist() == order
+    assert [tuple(row) for row in index.sample_index.tolist()] == begins
+    assert index.shuffle_index.tolist() == served
+
+
+@given(corpora())
+def test_there_are_as_many_samples_as_were_asked_for(corpus):
+    """At least; and each is served once."""
+    lengths, documents, arguments = corpus
+    assume(lengths[-1] and not arguments["keep_partial"])
+    index = build_gpt_index(np.array(lengths), documents=None if documents is None else np.array(documents), **arguments)
+    assert index.n_samples >= (arguments["n_samples"] or 0)
+    assert sorted(index.shuffle_index.tolist()) == list(range(index.n_samples))
+
+
+@pytest.mark.parametrize("n_samples", [None, 0, 5])
+def test_no_token_at_all_is_refused(n_samples):
+    """Megatron adds epochs of nothing for ever."""
+    with pytest.raises(BadInput, match="hold no token"):
+        build_gpt_index(np.array([0, 0, 7]), documents=np.array([0, 1]), sequence_length=4, seed=1, n_samples=n_samples)
+    with pytest.raises(BadInput, match="hold no token"):
+        build_gpt_index(np.zeros(0, np.int32), sequence_length=4, seed=1, n_samples=n_samples)
+
+
+def test_partial_samples_are_counted_in_single_precision():
+    """4,096,000,002 tokens make 1,000,001 samples of 4,096, but Megatron counts a million."""
+    assert Cut(sequence_length=4096, keep_partial=True).n_samples(4_096_000_002) == 1_000_000
+    assert Cut(sequence_length=4096).n_samples(4_096_000_002) == 1_000_000
+    assert Cut(sequence_length=4096, keep_partial=True).n_samples(8194) == 3
+
+
+def test_many_epochs_are_planned_at_once():
+    """A loop over epochs would take minutes here."""
+    assert plan_epochs(1, Cut(sequence_length=8192), 10**9).n_epochs == 8192 * 10**9 + 1
+
+
+@pytest.mark.parametrize(("needed", "apart"), [(20 + 7, 20), (20 + 8, None)])
+def test_a_last_epoch_is_kept_apart_below_four_fifths(needed, apart):
+    """Ten samples an epoch: at seven of them it is apart, at eight it is not."""
+    assert plan_epochs(101, Cut(sequence_length=10), needed).n_before_last == apart
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        ({"seed": -1}, "seed lies between"),
+        ({"seed": 2**32}, "seed lies between"),
+        ({"sequence_length": 0}, "sequence_length lies between"),
+        ({"n_samples": -1}, "n_samples is at least 0"),
+        ({"documents": np.array([0, 2])}, "there are 2, counted from 0"),
+        ({"documents": np.array([-1, 0])}, "documents -1 to 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(wrong, complaint):
+    """Each with its bound."""
+    with pytest.raises(BadInput, match=complaint):
+        build_gpt_index(np.array([3, 4]), **({"sequence_length": 2, "seed": 1} | wrong))
+
+
+def test_the_lengths_are_left_as_they_were():
+    """Shuffling happens in copies."""
+    lengths, documents = np.array([3, 4, 5], np.int32), np.array([0, 1, 2], np.int32)
+    build_gpt_index(lengths, documents=documents, sequence_length=2, seed=1, n_samples=9)
+    assert (lengths.tolist(), documents.tolist()) == ([3, 4, 5], [0, 1, 2])

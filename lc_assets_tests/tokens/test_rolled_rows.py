@@ -1,0 +1,57 @@
+"""Rolling equals NumPy's, comes undone, and says where a token went."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from jaxtyping import TypeCheckError
+
+from lc_assets.errors import BadInput
+from lc_assets.tokens.rolling import roll_rows, source_position, unroll_rows
+
+ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
+
+
+@st.composite
+def rows_and_shifts(draw):
+    """Rows of any shape, with a shift each: zero, whole turns and negative ones too."""
+    rows = draw(ROWS)
+    return rows, draw(hnp.arrays(np.int64, len(rows), elements=st.integers(-20, 20)))
+
+
+@given(rows_and_shifts())
+def test_rolling_is_numpys_row_by_row(case):
+    """The twin is `np.roll` of each row."""
+    rows, shifts = case
+    slow = [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]
+    np.testing.assert_array_equal(roll_rows(rows, shifts), np.array(slow, np.uint16).reshape(rows.shape))
+
+
+@given(rows_and_shifts())
+def test_unrolling_undoes_rolling(case):
+    """And the input is left as it was."""
+    rows, shifts = case
+    before = rows.copy()
+    np.testing.assert_array_equal(unroll_rows(roll_rows(rows, shifts), shifts), rows)
+    np.testing.assert_array_equal(rows, before)
+
+
+@given(st.integers(1, 9), st.integers(-20, 20))
+def test_a_position_says_which_token_stands_there(row_tokens, shift):
+    """Rolling the positions themselves gives the positions."""
+    rolled = roll_rows(np.arange(row_tokens, dtype=np.uint16)[np.newaxis], np.array([shift]))[0]
+    assert rolled.tolist() == [source_position(column, shift, row_tokens) for column in range(row_tokens)]
+
+
+def test_one_shift_per_row():
+    """A shift too few would leave rows unrolled, or roll them all alike."""
+    with pytest.raises((BadInput, TypeCheckError), match=r"one shift per row|shifts"):
+        roll_rows(np.zeros((3, 4), np.uint16), np.array([1]))
+
+
+@pytest.mark.parametrize("column", [-1, 5])
+def test_a_column_outside_the_row_is_refused(column):
+    """The row goes round, columns do not."""
+    with pytest.raises(BadInput, match="not in a row of 5 tokens"):
+        source_position(column, 0, 5)
