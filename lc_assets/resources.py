@@ -15,6 +15,8 @@ from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 
+WORKERS_IMPORT = ("lc_assets.stages.catalogue",)
+
 
 class WorkshopResource(dg.ConfigurableResource):
     """Where and how the stages work.
@@ -41,7 +43,7 @@ class WorkshopResource(dg.ConfigurableResource):
 
     def workshop(self, log: logging.Logger) -> Workshop:
         """The workshop; progress goes to ``log``."""
-        engine = LocalEngine(workers=self.workers, watch=in_log(log.info))
+        engine = LocalEngine(workers=self.workers, watch=in_log(log.info), preload=WORKERS_IMPORT)
         return Workshop(
             lake=LakeFolder(Path(self.lake)),
             upstream=Upstream(self.upstream),

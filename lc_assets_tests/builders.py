@@ -23,7 +23,15 @@ from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Workshop
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import FilteringSettings, GriddingSettings, MegatronSettings, MixSettings, RawSettings, Recipe, TokenizingSettings
+from lc_assets.stages.recipe import (
+    FilteringSettings,
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    RawSettings,
+    Recipe,
+    TokenizingSettings,
+)
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import signals_of
@@ -39,14 +47,17 @@ TINY_MIN_WORDS = 40
 N_LONG = 8
 """Long documents per shard, each 70 to 140 words: every one becomes a row, but for planted duplicates."""
 
-WORDS = tuple(
-    "the of and to in is that it was for on are as with his they at be this from have or by one had not but what all were when we there "
-    "can an your which their said if do will each about how up out them then she many some so these would other into has more her two "
-    "like him see time could no make than first been its who now people my made over did down only way find use may water long little "
-    "very after words called just where most know get through back much before go good new write our used me man too any day same right "
-    "look think also around another came come work three word must because does part even place well such here take why things help put "
-    "years different away again off went old number great tell men say small every found still between name should home big give air line".split()
-)
+COMMON_WORDS = """
+the of and to in is that it was for on are as with his they at be this from have or by one had not but what all were
+when we there can an your which their said if do will each about how up out them then she many some so these would
+other into has more her two like him see time could no make than first been its who now people my made over did down
+only way find use may water long little very after words called just where most know get through back much before go
+good new write our used me man too any day same right look think also around another came come work three word must
+because does part even place well such here take why things help put years different away again off went old number
+great tell men say small every found still between name should home big give air line
+"""
+
+WORDS = tuple(COMMON_WORDS.split())
 
 SURPRISES = ("\u00ab na\u00efve \u00bb", "<|endoftext|>", "\u65e5\u672c", "[bold]", "\x1b[31m", '"quoted"\\', "\ttab")
 """Things that web pages hold and that a tokenizer, a table or a terminal could trip over."""
@@ -74,7 +85,7 @@ def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:
     """The made-up documents of one shard."""
     rng = rng_for("tiny documents", seed=seed, key=shard.tag)
     texts = [made_up_text(rng, n_words=int(rng.integers(70, 140))) for _ in range(N_LONG)]
-    texts += [made_up_text(rng, n_words=50), made_up_text(rng, n_words=12), "# # # # ... \u2022 # " * 30, texts[0]]
+    texts += [made_up_text(rng, n_words=TINY_MIN_WORDS + 2), made_up_text(rng, n_words=12), "# # # # ... \u2022 # " * 30, texts[0]]
     return [made_up_record(shard, line, text) for line, text in enumerate(texts)]
 
 
@@ -181,9 +192,7 @@ class TinyLake:
 
 def build_all(workshop: Workshop, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
     """Build every partition of the chain, upstream first; by name, such as ``grid/2023-06``."""
-    return {
-        f"{step.name}/{key}": step.verb(workshop, key) for step in CHAIN for key in keys_of(step.stage, workshop.recipe, snapshots)
-    }
+    return {f"{step.name}/{key}": step.verb(workshop, key) for step in CHAIN for key in keys_of(step.stage, workshop.recipe, snapshots)}
 
 
 def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:

@@ -40,7 +40,7 @@ def batch(
         raise BadInput(f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}")
     text = loader[step].text
     say(f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} {text.dtype}; targets are one token further")
-    lines = [_line(ids, position, origin_of(source, split, position)) for ids, position in zip(text, loader.rows_of(step), strict=True)]
+    lines = [_line(ids, position, origin_of(source, position)) for ids, position in zip(text, loader.rows_of(step), strict=True)]
     table(("row", "first tokens", "decoded", "document", "url"), lines)
 
 
@@ -64,7 +64,7 @@ def decode(ids: Any) -> str:
     return b"".join(words[number] for number in ids.tolist()).decode("utf-8", "replace")
 
 
-def origin_of(source: "ZarrRows | RiffledReader", split: str, position: int) -> "Row | None":
+def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
     """The document behind a row of what a loader reads; None when the array is of unknown origin."""
     from lc_assets.formats.riffled import RiffledReader
     from lc_assets.loaders.rows import ZarrRows

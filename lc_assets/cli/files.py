@@ -12,11 +12,11 @@ from lc_assets.cli.printing import sized
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.flat import METADATA as FLAT_METADATA
 from lc_assets.formats.flat import FlatReader
-from lc_assets.formats.grid import METADATA as GRID_METADATA
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, idx_path
 from lc_assets.formats.npy import read_npy
-from lc_assets.formats.order import SOURCES, read_sources
+from lc_assets.formats.order import SOURCES, GlobalOrder
+from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
 
 
@@ -51,6 +51,7 @@ def is_array(path: Path) -> bool:
 
 
 def show_grid(path: Path, verify: bool) -> Artefact:
+    """A token grid's array: its shape, its chunks, what its writer said of it."""
     reader = GridReader(path)
     return Artefact(
         kind="token grid (Zarr v3)",
@@ -65,6 +66,7 @@ def show_grid(path: Path, verify: bool) -> Artefact:
 
 
 def show_flat(path: Path, verify: bool) -> Artefact:
+    """An array of LongCrawl64's layout."""
     reader = FlatReader(path)
     return Artefact(
         kind="flat array (Zarr v2, LongCrawl64's layout)",
@@ -98,6 +100,7 @@ def _unreadable_rows(reader: GridReader | FlatReader) -> list[str]:
 
 
 def show_megatron(path: Path, verify: bool) -> Artefact:
+    """A Megatron data set; its reader holds the two files against each other."""
     reader = MegatronReader(_prefix(path))
     lengths = reader.lengths
     spread = f"{int(lengths.min()):,} to {int(lengths.max()):,} tokens" if len(reader) else "none"
@@ -112,6 +115,7 @@ def _prefix(path: Path) -> Path:
 
 
 def show_table(path: Path, verify: bool) -> Artefact:
+    """A Parquet table, by its columns."""
     try:
         with pq.ParquetFile(path) as file:
             columns, metadata = file.schema_arrow, file.metadata
@@ -148,11 +152,12 @@ def _table_kind(columns: pa.Schema) -> str:
 
 
 def show_sources(path: Path, _: bool) -> Artefact:
-    sources = read_sources(path.parent)
-    lines: Lines = [(source.snapshot, source.version, source.train_rows, source.heldout_rows) for source in sources.sources]
+    """Which grids a global order is over."""
+    order = GlobalOrder.open(path.parent, "train")
+    lines: Lines = [(source.snapshot, source.version, source.train_rows, source.heldout_rows) for source in order.sources]
     return Artefact(
         kind="sources of a global order",
-        facts=[("row tokens", sources.row_tokens), ("vocabulary", sources.vocab_size)],
+        facts=[("row tokens", order.row_tokens), ("vocabulary", order.vocab_size)],
         tables=[Table(title="sources", columns=("snapshot", "version", "train rows", "heldout rows"), lines=lines)],
     )
 

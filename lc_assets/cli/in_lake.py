@@ -57,6 +57,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def show_lake(path: Path, verify: bool) -> Artefact:
+    """A lake: a line per published partition, in the chain's order."""
     lake = LakeFolder(path)
     lines: Lines = []
     damage: list[str] = []
@@ -70,9 +71,12 @@ def show_lake(path: Path, verify: bool) -> Artefact:
 
 
 def show_stage(path: Path, verify: bool) -> Artefact:
+    """One stage: a line per published partition."""
     found = [_partition_line(Place(path / key), verify) for key in _keys(path)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
-    return Artefact(kind=f"stage {path.name}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify))
+    return Artefact(
+        kind=f"stage {path.name}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify)
+    )
 
 
 def _keys(folder: Path) -> list[str]:
@@ -96,10 +100,12 @@ def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[s
 
 
 def show_place(path: Path, verify: bool) -> Artefact:
+    """One partition: the version that is published."""
     return _published(Place(path).require(), verify, kind="partition, published version")
 
 
 def show_version(path: Path, verify: bool) -> Artefact:
+    """One version, published now or not."""
     published = Published.at(path)
     current = Place(path.parent).current() if (path.parent / CURRENT).is_file() else None
     kind = "version, published now" if current is not None and current.folder == path else "version, not published now"
@@ -124,7 +130,9 @@ def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
     ]
     dropped = sorted(tally.dropped.items(), key=lambda item: -item[1])
     table = Table(
-        title="dropped", columns=("reason", "first reason of", "found in"), lines=[(name, n, tally.complaints.get(name)) for name, n in dropped]
+        title="dropped",
+        columns=("reason", "first reason of", "found in"),
+        lines=[(name, n, tally.complaints.get(name)) for name, n in dropped],
     )
     damage = damage_of(published, verify=verify)
     return Artefact(kind=kind, facts=lines, tables=[table] if dropped else [], damage=damage, checked=_checked(verify))
@@ -136,5 +144,3 @@ def _compact(value: Any) -> str:
 
 def _checked(verify: bool) -> str:
     return "every byte read again and compared with the receipt" if verify else "names and sizes compared with the receipt"
-
-

@@ -11,7 +11,7 @@ Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", hel
 Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]
 Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor.")]
 Source = Annotated[
-    Path | None, typer.Option("--from", help="Folder of .txt files to cut the documents from; without one they are made up.")
+    Path | None, typer.Option("--from", help="Folder of .txt, .md or .rst files; by default the documentation of installed packages.")
 ]
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
 

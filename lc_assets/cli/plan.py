@@ -52,11 +52,14 @@ def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] 
     Raises:
         BadInput: when a name is none.
     """
+    from pathlib import Path
+
+    from lc_assets.cli.upstreams import listed_snapshots
     from lc_assets.vocabulary import parse_snapshot
 
     if named:
         return sorted({parse_snapshot(name) for name in named})
-    return sorted({*_in_lake(lake), *listed_upstream(upstream)})
+    return sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
 
 
 def _in_lake(lake: "LakeFolder") -> set[str]:

@@ -56,7 +56,7 @@ def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str 
         drawn.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for line in cells:
         drawn.add_row(*(Text(shown(cell)) for cell in line))
-    out().print(drawn)
+    _draw(drawn)
 
 
 def facts(lines: Iterable[tuple[str, Any]]) -> None:
@@ -66,7 +66,7 @@ def facts(lines: Iterable[tuple[str, Any]]) -> None:
     drawn.add_column(overflow="fold")
     for name, value in lines:
         drawn.add_row(Text(name, style="dim"), Text(shown(value)))
-    out().print(drawn)
+    _draw(drawn)
 
 
 def shown(value: Any) -> str:
@@ -137,6 +137,16 @@ def shortened(text: str, most: int) -> str:
     'abc…'
     """
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _draw(drawn: Table) -> None:
+    console = out()
+    if console.is_terminal:
+        console.print(drawn)
+        return
+    with console.capture() as captured:
+        console.print(drawn)
+    console.file.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
 
 
 def _is_number(value: Any) -> bool:

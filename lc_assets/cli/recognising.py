@@ -43,4 +43,6 @@ def recognise(path: Path, *, verify: bool = False) -> Artefact:
             return describe(path, verify)
     if not path.exists():
         raise BadInput(f"{path}: nothing is there")
-    raise BadInput(f"{path}: no artefact that is known; wanted a lake or a folder in it, a .zarr, .bin, .idx, .npy or .parquet, or an upstream")
+    raise BadInput(
+        f"{path}: no artefact that is known; wanted a lake or a folder in it, a .zarr, .bin, .idx, .npy or .parquet, or an upstream"
+    )

@@ -123,7 +123,14 @@ def show_row(row: "Row") -> None:
 
 def show_sample(sample: "Sample") -> None:
     """Print what a sample of a mix is made of."""
-    say(f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}; its last token is a target only")
+<<<<<<< HEAD
+    say(
+        f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}; its last token is a target only"
+    )
+=======
+    say(f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}")
+    say("its last token is only a target")
+>>>>>>> cli
     lines = [(piece.row.row, f"{piece.start:,}:{piece.stop:,}", _ranges(piece), piece.row.id, piece.row.url) for piece in sample.pieces]
     table(("train row", "columns", "tokens of the document", "document", "url"), lines)
 
@@ -137,7 +144,11 @@ def show_found(found: "Found") -> None:
     row = found.row
     heading(f"{row.split} row {row.row:,} of grid/{row.snapshot}")
     show_row(row)
-    position = "none: the order was made from another version of this grid, or there is no order" if found.position is None else f"{found.position:,}"
+    position = (
+        "none: the order was made from another version of this grid, or there is no order"
+        if found.position is None
+        else f"{found.position:,}"
+    )
     facts([("position", f"{position} (in the global order, {row.split})" if found.position is not None else position)])
     for mix, samples in found.samples.items():
         facts([(f"mixes/{mix}", _samples(samples))])

@@ -91,7 +91,10 @@ def show_documents(path: Path, verify: bool) -> Artefact:
 
 def show_json_lines(path: Path, verify: bool) -> Artefact:
     """One shard's signals."""
-    facts = [("size", sized(path.stat().st_size)), ("first line", visible(shortened((next(_lines(path), (0, b""))[1] or b"").decode(), 240)))]
+    facts = [
+        ("size", sized(path.stat().st_size)),
+        ("first line", visible(shortened((next(_lines(path), (0, b""))[1] or b"").decode(), 240))),
+    ]
     n_lines = [("documents", sum(1 for _ in _lines(path)))] if verify else []
     checked = "read to its end" if verify else "the first line read"
     return Artefact(kind="RedPajama-V2 quality signals of one shard", facts=n_lines + facts, checked=checked)

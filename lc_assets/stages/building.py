@@ -5,11 +5,13 @@ finds the finished shards of the same version and goes on. A stage says *what* t
 """
 
 import contextlib
+import functools
+import os
 import resource
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -60,6 +62,25 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     severity: Literal["error", "warning"] = "error"
 
 
+class Spent(msgspec.Struct, frozen=True):
+    """What a task took: CPU seconds, and the highest memory its process (by number) has reached, in MiB."""
+
+    process: int
+    cpu_seconds: float
+    peak_rss_mb: float
+
+
+@dataclass(slots=True)
+class Meter:
+    """What the tasks of a build took, in whatever process they ran."""
+
+    spent: list[Spent] = field(default_factory=list)
+
+    def add(self, spent: Spent) -> None:
+        """Note one task."""
+        self.spent.append(spent)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A version's folder while it is being filled."""
@@ -67,6 +88,7 @@ class Draft:
     folder: Path
     fingerprint: Fingerprint
     inputs: Mapping[str, Published]
+    meter: Meter = field(default_factory=Meter)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +228,7 @@ def build(
         if standing is not None:
             return _republish(place, standing)
         draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
-        with full_disk_said_plainly(draft.folder), _measured() as measured:
+        with full_disk_said_plainly(draft.folder), _measured(draft.meter) as measured:
             tally = _fill(draft, fill)
         findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
         _refuse_what_is_wrong(findings, place, draft)
@@ -240,9 +262,20 @@ def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
     return Evidence(folder=published.folder, fingerprint=fingerprint, tally=published.receipt.tally, lake=lake, inputs=inputs)
 
 
-def run_shards(workshop: Workshop, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
-    """Run a shard function over tasks and add up what it counted."""
-    return Tally.total(tally for _, tally in workshop.engine.run(function, tasks, what=what))
+def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
+    """Run a shard function over tasks, add up what it counted, and note on the draft's meter what it took."""
+    counted = []
+    for _, (tally, spent) in workshop.engine.run(functools.partial(_metered, function), tasks, what=what):
+        counted.append(tally)
+        draft.meter.add(spent)
+    return Tally.total(counted)
+
+
+def _metered(function: Callable[[Any], Tally], task: Any) -> tuple[Tally, Spent]:
+    before = _usage().cpu_seconds
+    tally = function(task)
+    after = _usage()
+    return tally, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb)
 
 
 def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
@@ -280,24 +313,20 @@ def _alone(place: Place) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _measured() -> Iterator[dict[str, float]]:
+def _measured(meter: Meter) -> Iterator[dict[str, float]]:
     measured: dict[str, float] = {}
-    wall, cpu = time.perf_counter(), _cpu_seconds()
+    wall, before = time.perf_counter(), _usage()
     yield measured
+    now = _usage()
+    others = [spent for spent in meter.spent if spent.process != os.getpid()]
     measured["seconds"] = round(time.perf_counter() - wall, 3)
-    measured["cpu_seconds"] = round(_cpu_seconds() - cpu, 3)
-    measured["peak_rss_mb"] = round(max(_usage(who).ru_maxrss for who in _BOTH) / 1024, 1)
+    measured["cpu_seconds"] = round(now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others), 3)
+    measured["peak_rss_mb"] = round(max(spent.peak_rss_mb for spent in (now, *others)), 1)
 
 
-_BOTH = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-
-
-def _usage(who: int) -> resource.struct_rusage:
-    return resource.getrusage(who)
-
-
-def _cpu_seconds() -> float:
-    return sum(_usage(who).ru_utime + _usage(who).ru_stime for who in _BOTH)
+def _usage() -> Spent:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Spent(os.getpid(), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def _versions() -> dict[str, str]:

@@ -89,7 +89,7 @@ def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
             FilterTask(upstream=workshop.upstream, files=files, folder=draft.folder, rules=rules, settings=workshop.recipe.filtering)
             for files in read_manifest(draft.inputs[f"raw/{snapshot}"])
         ]
-        return run_shards(workshop, filter_shard, tasks, what=f"filter {snapshot}")
+        return run_shards(workshop, draft, filter_shard, tasks, what=f"filter {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
 

@@ -56,7 +56,7 @@ def flatten(workshop: Workshop) -> Built:
     def fill(draft: Draft) -> Tally:
         order = draft.inputs[f"longcrawl/{GLOBAL}"].folder
         tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split)]
-        return run_shards(workshop, write_band, tasks, what="flatten")
+        return run_shards(workshop, draft, write_band, tasks, what="flatten")
 
     return build(workshop, STAGE, GLOBAL, fill)
 

@@ -71,7 +71,7 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
         rows = plan_rows(_documents(tokens), settings)
         write_table(draft.folder / ROWS_FILE, rows)
         tasks = [task for split in SPLITS for task in _bands(tokens, draft.folder, split, rows, settings)]
-        written = run_shards(workshop, write_rows, tasks, what=f"grid {snapshot}")
+        written = run_shards(workshop, draft, write_rows, tasks, what=f"grid {snapshot}")
         by_split = {f"{split} rows": _n_rows(rows, split) for split in SPLITS}
         return Tally(seen=rows.num_rows, kept=written.kept, also=by_split | {"tokens": rows.num_rows * settings.row_tokens})
 

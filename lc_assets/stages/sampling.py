@@ -30,10 +30,10 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
 from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
 from lc_assets.stages.page import Page, Texts
 from lc_assets.stages.sample_plan import Document, Kind, PageFact, fraction, newest_first, plan_sample
 from lc_assets.storage.lake import decode_json, encode_json
-from lc_assets.storage.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
 
@@ -298,7 +298,7 @@ def _date(snapshot: SnapshotId, drawn: float) -> str:
     dated = _DATED.fullmatch(snapshot)
     begin = _UNDATED
     if dated and dated[1] != "0000":
-        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=int(dated[2]) % 53)
+        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=(int(dated[2]) - 1) % 53)
     return (begin + timedelta(seconds=int(10 * 86_400 * drawn))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -75,7 +75,7 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     def fill(draft: Draft) -> Tally:
         source = draft.inputs[f"filtered/{snapshot}"].folder
         tasks = [TokenizeTask(documents=path, folder=draft.folder, settings=workshop.recipe.tokenizing) for path in documents_files(source)]
-        return run_shards(workshop, tokenize_shard, tasks, what=f"tokenize {snapshot}")
+        return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
 

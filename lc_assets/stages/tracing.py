@@ -334,9 +334,7 @@ def _rows_where(grid: Published, condition: Any) -> list[Row]:
     columns = ("split", "row", "id", "url", "digest", "shift", "n_tokens")
     snapshot, row_tokens = grid.receipt.fingerprint.key, _row_tokens(grid)
     lines = _lines_where(grid.folder / ROWS_FILE, condition)
-    return [
-        Row(grid=grid.folder, snapshot=snapshot, row_tokens=row_tokens, **{name: line[name] for name in columns}) for line in lines
-    ]
+    return [Row(grid=grid.folder, snapshot=snapshot, row_tokens=row_tokens, **{name: line[name] for name in columns}) for line in lines]
 
 
 def _lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ import dagster as dg
 import msgspec
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
-
 from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
@@ -124,7 +123,9 @@ def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
 def test_a_users_own_snapshots_are_partitions(tmp_path):
     """A name in LC_SNAPSHOTS can be materialized like RedPajama-V2's."""
     (tmp_path / "mine.txt").write_text("books-1\n")
-    (spec,) = [spec for spec in build_defs(snapshots=str(tmp_path / "mine.txt")).resolve_all_asset_specs() if spec.key.path == ["token_grid"]]
+    (spec,) = [
+        spec for spec in build_defs(snapshots=str(tmp_path / "mine.txt")).resolve_all_asset_specs() if spec.key.path == ["token_grid"]
+    ]
     assert len(spec.partitions_def.get_partition_keys()) == 85
     assert "books-1" in spec.partitions_def.get_partition_keys()
 
@@ -253,7 +254,6 @@ def test_a_snapshot_that_upstream_does_not_list_says_so(house):
 
 def test_settings_are_part_of_the_code_version(tmp_path):
     """Two recipes give an asset two code versions where it reads them, and one where it does not."""
-
     lenient, strict = (_code_versions(FilteringSettings(min_words=words), tmp_path) for words in (10, 20))
     assert {name for name in lenient if lenient[name] != strict[name]} == {"filtered_documents"}
 

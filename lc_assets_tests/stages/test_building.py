@@ -201,7 +201,7 @@ def flush(path):
 publishing.flush = flush
 workshop = Workshop(lake=LakeFolder(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), engine=LocalEngine())
 stage = Stage(name="toy", code_version=sys.argv[3], upstream=(), params=lambda r, k: {}, claims=())
-built = build(workshop, stage, "k", lambda draft: run_shards(workshop, work, [Task(draft.folder, name) for name in "abc"], what="x"))
+built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
 print("digest", built.published.digest, built.tally.kept)
 """
 

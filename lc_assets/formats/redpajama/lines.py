@@ -6,11 +6,9 @@ Memory is bounded by the longest line wanted, never by a line's or a file's size
 file without newlines can exhaust it.
 """
 
-import contextlib
 import gzip
 import json
 from collections.abc import Iterable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
 
@@ -38,18 +36,20 @@ def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator
     [(0, b'one'), (1, None), (2, b''), (3, b'three')]
 
     Raises:
-        CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how far it got. All
-            lines before have been handed out by then.
+        CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how many lines came
+            before. Up to some ten kilobytes of sound text just before the damage are not handed out.
     """
-    number = 0
+    n_lines = 0
     start = stream.tell()
-    with igzip.IGzipFile(fileobj=stream, mode="rb") as text, _damage_said_plainly(text, where):
-        for number in count():
-            line = text.readline(max_line_bytes + 1)
-            if not line:
-                break
-            yield number, _whole(line, text, max_line_bytes)
-    if number == 0 and stream.tell() == start:
+    with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
+        try:
+            for n_lines, line in enumerate(_lines(text, max_line_bytes), start=1):
+                yield n_lines - 1, line
+        except EOFError as error:
+            raise CorruptFile(f"{where}: cut short after {n_lines:,} lines; fetch it again") from error
+        except _DAMAGE as error:
+            raise CorruptFile(f"{where}: not sound gzip after {n_lines:,} lines: {error}; fetch it again") from error
+    if n_lines == 0 and stream.tell() == start:
         raise CorruptFile(f"{where}: the file is empty, not even a gzip header; fetch it again")
 
 
@@ -78,6 +78,11 @@ def write_json_lines(path: Path, records: Iterable[Any]) -> None:
         out.writelines(msgspec.json.encode(record) + b"\n" for record in records)
 
 
+def _lines(text: igzip.IGzipFile, max_line_bytes: int) -> Iterator[bytes | None]:
+    while line := text.readline(max_line_bytes + 1):
+        yield _whole(line, text, max_line_bytes)
+
+
 def _whole(line: bytes, text: igzip.IGzipFile, max_line_bytes: int) -> bytes | None:
     """Return the line without its newline; when it goes on too far, read past its end and return None."""
     if line.endswith(b"\n"):
@@ -89,23 +94,15 @@ def _whole(line: bytes, text: igzip.IGzipFile, max_line_bytes: int) -> bytes | N
     return None
 
 
-@contextlib.contextmanager
-def _damage_said_plainly(text: igzip.IGzipFile, where: str) -> Iterator[None]:
-    try:
-        yield
-    except EOFError as error:
-        raise CorruptFile(f"{where}: cut short after {text.tell():,} bytes of text; fetch it again") from error
-    except _DAMAGE as error:
-        raise CorruptFile(f"{where}: not sound gzip after {text.tell():,} bytes of text: {error}; fetch it again") from error
-
-
 def _decode_slowly(line: bytes, decoder: msgspec.json.Decoder[T], where: str) -> T:
     """Decode with the standard library, which accepts lone surrogates where msgspec does not."""
     try:
         value = json.loads(line.decode("utf-8"), parse_constant=_reject)
         return msgspec.convert(_without_surrogates(value), decoder.type)
-    except (ValueError, RecursionError) as error:  # undecodable UTF-8 and msgspec's ValidationError are ValueErrors
-        raise CorruptFile(f"{where}: {error or 'nested too deeply'}") from error
+    except ValueError as error:  # undecodable UTF-8 and msgspec's ValidationError are ValueErrors
+        raise CorruptFile(f"{where}: {error}") from error
+    except RecursionError as error:
+        raise CorruptFile(f"{where}: nested too deeply") from error
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -59,7 +59,8 @@ def without_markup(paragraph: str) -> str:
     >>> without_markup("See :func:`~os.path.join` and `the manual <https://a.example/x>`_, *please*.")
     'See os.path.join and the manual, please.'
     """
-    if _SIGNS_OF_MARKUP.search(paragraph):  # three quarters of all paragraphs have none, and ten patterns take their time
+    paragraph = " ".join(paragraph.split())
+    if _SIGNS_OF_MARKUP.search(paragraph):  # half of all paragraphs have none, and nine patterns take their time
         for pattern, replacement in _MARKUP:
             paragraph = pattern.sub(replacement, paragraph)
     return " ".join(paragraph.split())

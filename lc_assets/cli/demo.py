@@ -1,0 +1,95 @@
+"""``lc demo``: the whole chain over a sample, through Dagster, and a report; a second time it finds what stands."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import lasted, say
+from lc_assets.cli.workplace import Workplace
+from lc_assets.vocabulary import ROW_TOKENS
+
+if TYPE_CHECKING:
+    from lc_assets.stages.planning import Plan
+    from lc_assets.stages.sampling import SampleReport
+
+
+def demo(
+    folder: Annotated[Path, typer.Option("--dir", help="Everything is written below it; remove it and nothing is left.")] = Path("demo"),
+    source: options.Source = None,
+    workers: options.Workers = None,
+    row_tokens: Annotated[
+        int, typer.Option("--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts.")
+    ] = ROW_TOKENS,
+) -> None:
+    """Build the whole chain over a sample of real prose, through Dagster, and report what came of it.
+
+    Writes two small crawl snapshots, materializes every asset, reads a batch back and traces a row to its page.
+    Run again, it reuses what stands.
+
+    Example: lc demo --dir demo --from ~/texts
+    """
+    import os
+
+    from lc_assets.cli.demo_report import report
+
+    started = time.monotonic()
+    place = Workplace(folder)
+    place.set_up(row_tokens)
+    sampled = write_or_find_sample(place, source, workers)
+    build(place, sampled.settings.snapshots, workers or os.cpu_count() or 1)
+    report(place, sampled)
+    say(f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks with:")
+    say(place.ui_command)
+
+
+def write_or_find_sample(place: Workplace, source: Path | None, workers: int | None) -> "SampleReport":
+    """Write the sample, or find that a finished one stands."""
+    from lc_assets.cli.sample import engine_of, show_sample, texts_of
+    from lc_assets.stages.sampling import REPORT, SampleReport, write_sample
+    from lc_assets.storage.lake import decode_json
+
+    path = place.sample / REPORT
+    if path.is_file() and (found := decode_json(path, SampleReport)).finished:
+        other = "; --from was not looked at: choose a new --dir for other texts" if source is not None else ""
+        say(f"{place.sample}: the sample stands, {found.n_documents:,} documents{other}")
+        return found
+    started = time.monotonic()
+    say(f"Writing a sample into {place.sample} …")
+    engine = engine_of(workers)
+    written = write_sample(place.sample, texts=texts_of(source, engine), engine=engine)
+    show_sample(place.sample, written)
+    say(f"sample written in {lasted(time.monotonic() - started)}")
+    return written
+
+
+def build(place: Workplace, snapshots: list[str], workers: int) -> None:
+    """Run the jobs of what is out of date, as the planner says; none when all stands.
+
+    Raises:
+        LcError: when a run fails.
+        Mismatch: when something is still out of date after its job.
+    """
+    behind = plans_behind(place, snapshots)
+    if not behind:
+        say(f"{place.lake}: everything stands and is current, nothing is built")
+        return
+    from lc_assets.cli.demo_runs import run_jobs
+
+    say(f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing or out of date …")
+    run_jobs(place, snapshots, behind, workers)
+
+
+def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
+    """What is out of date, the upstream looked at as it is now."""
+    from lc_assets.cli.plan import look_at_all
+    from lc_assets.stages.planning import plan
+    from lc_assets.stages.recipe import read_recipe
+    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.upstream import Upstream
+
+    lake, recipe = LakeFolder(place.lake), read_recipe(place.recipe)
+    digests = look_at_all(lake, Upstream(str(place.sample)), recipe, snapshots)
+    return [made for made in plan(lake, recipe, snapshots, upstream_digests=digests) if made.status != "current"]

@@ -1,0 +1,143 @@
+"""The demo's report: what came in and where it went, what lies where, a batch, a trace, digests, times."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from lc_assets.cli.batch import decode
+from lc_assets.cli.printing import facts, heading, lasted, say, sized, table, visible
+from lc_assets.cli.trace import show_row
+from lc_assets.cli.workplace import HELDOUT_FRACTION, Workplace
+from lc_assets.errors import BadInput
+from lc_assets.formats.flat import FlatReader
+from lc_assets.formats.grid import GridReader
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.sampling import SampleReport
+from lc_assets.stages.tracing import row_of_order
+from lc_assets.storage.digests import short
+from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.vocabulary import SPLITS
+
+OF_DOCUMENTS = ("filtered", "tokens", "grid")
+"""Stages whose tallies count documents."""
+
+BATCH_ROWS = 4
+CONTEXT_TOKENS = 1024
+HEAD_CHARS = 240
+
+
+def report(place: Workplace, sample: SampleReport) -> None:
+    """Print everything."""
+    lake = LakeFolder(place.lake)
+    published = {step.name: lake.published(step.name) for step in CHAIN}
+    show_documents(published, sample)
+    show_rows(published)
+    show_arrays(lake, published)
+    show_first_batch(lake)
+    show_first_row(lake)
+    show_digests(published)
+
+
+def show_documents(published: dict[str, dict[str, Published]], sample: SampleReport) -> None:
+    """Print what each stage saw, kept and dropped; each line balances, and each stage sees what the one before kept."""
+    heading(f"Documents: {sample.n_documents:,} written, in = kept + dropped at every stage")
+    columns = ("snapshot", "stage", "in", "kept", "dropped", "why, by first reason")
+    table(columns, list(_document_lines(published)))
+
+
+def _document_lines(published: dict[str, dict[str, Published]]) -> Iterator[tuple[str, str, int, int, int, str]]:
+    for snapshot in published["filtered"]:
+        for stage in OF_DOCUMENTS:
+            tally = published[stage][snapshot].receipt.tally
+            reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(tally.dropped.items(), key=lambda item: -item[1]))
+            yield snapshot, stage, tally.seen, tally.kept, sum(tally.dropped.values()), reasons
+
+
+def show_rows(published: dict[str, dict[str, Published]]) -> None:
+    """Print tokens, rows and samples."""
+    heading("Tokens and rows")
+    lines = []
+    for snapshot, grid in published["grid"].items():
+        also = grid.receipt.tally.also
+        tokens = published["tokens"][snapshot].receipt.tally.also.get("tokens", 0)
+        lines.append((snapshot, tokens, also["train rows"], also["heldout rows"], also["tokens"]))
+    table(("snapshot", "tokens of whole documents", "train rows", "heldout rows", "tokens in rows"), lines)
+    n_rows = sum(line[2] + line[3] for line in lines)
+    say(f"{HELDOUT_FRACTION:g} of the documents are held out; 1/128, the default, would be {n_rows / 128:.1f} of these {n_rows:,} rows.")
+    table(
+        ("mix", "samples", "sources"),
+        [(name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"]) for name, mix in published["mixes"].items()],
+    )
+
+
+def show_arrays(lake: LakeFolder, published: dict[str, dict[str, Published]]) -> None:
+    """Print the Zarr arrays and what everything takes on disk."""
+    heading("Arrays")
+    lines = []
+    for stage in ("grid", "flat"):
+        for version in published[stage].values():
+            for split in SPLITS:
+                path = version.folder / f"{split}.zarr"
+                reader = GridReader(path) if stage == "grid" else FlatReader(path)
+                chunks = " × ".join(f"{length:,}" for length in reader.chunk_shape)
+                shape = f"{reader.n_rows:,} × {reader.row_tokens:,}"
+                lines.append((str(path.relative_to(lake.root)), shape, str(reader.dtype), chunks, sized(size_of(path))))
+    table(("array", "rows × tokens", "type", "chunks", "on disk"), lines)
+    sizes = [(name, len(of), sized(sum(version.receipt.n_bytes for version in of.values()))) for name, of in published.items()]
+    table(("stage", "partitions", "on disk"), sizes)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def show_first_batch(lake: LakeFolder) -> None:
+    """Print the shape and the decoded head of the first training batch."""
+    heading("First batch")
+    rows = open_rows(lake.root, "train")
+    if not rows.n_rows:
+        raise BadInput("no document was long enough to fill a row: choose fewer --row-tokens, or longer texts")
+    loader = GridLoader(rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=context_of(rows.row_tokens))
+    batch = loader[0]
+    shape = " × ".join(f"{length:,}" for length in batch.text.shape)
+    facts(
+        [
+            ("shape", f"{shape} {batch.text.dtype}, of {len(loader):,} steps"),
+            ("text", " ".join(map(str, batch.text[0, :12].tolist())) + " …"),
+            ("targets", " ".join(map(str, batch.targets[0, :12].tolist())) + " …"),
+            ("decoded", visible(decode(batch.text[0, :HEAD_CHARS])[:HEAD_CHARS]) + " …"),
+        ]
+    )
+
+
+def context_of(row_tokens: int) -> int:
+    """The longest context of at most `CONTEXT_TOKENS` that divides a row.
+
+    >>> context_of(65_536), context_of(100), context_of(1_030)
+    (1024, 100, 515)
+    """
+    return next(length for length in range(min(CONTEXT_TOKENS, row_tokens), 0, -1) if row_tokens % length == 0)
+
+
+def show_first_row(lake: LakeFolder) -> None:
+    """Print where train row 0 of the global order came from."""
+    heading("Where train row 0 came from")
+    show_row(row_of_order(lake, "train", 0))
+
+
+def show_digests(published: dict[str, dict[str, Published]]) -> None:
+    """Print each artefact's data digest and how long it took to make."""
+    heading("What stands published, and how long its making took")
+    lines = [
+        (
+            version.name,
+            short(version.digest),
+            lasted(version.receipt.measured["seconds"]),
+            f"{version.receipt.measured['peak_rss_mb']:,.0f} MB",
+        )
+        for of in published.values()
+        for version in of.values()
+    ]
+    table(("artefact", "data digest", "took", "peak memory"), lines)

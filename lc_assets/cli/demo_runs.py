@@ -1,0 +1,109 @@
+"""The demo's Dagster runs: which jobs, in which order, and a line per asset as it is materialized."""
+
+import time
+from collections.abc import Sequence
+
+import dagster as dg
+from rich.status import Status
+
+from lc_assets.cli.dagster_runs import instance_at, run_job
+from lc_assets.cli.demo import plans_behind
+from lc_assets.cli.printing import lasted, out, say, shown
+from lc_assets.cli.workplace import Workplace
+from lc_assets.definitions import build_defs
+from lc_assets.errors import Mismatch
+from lc_assets.stages.planning import Plan
+
+STAGES_OF = {
+    "snapshot": ("raw", "filtered", "tokens", "grid", "megatron"),
+    "longcrawl": ("longcrawl", "flat"),
+    "mixes": ("mixes",),
+}
+"""Job → the stages it builds, one partition of each."""
+
+BEGIN_AND_END = (" 0%|", " 100%|")
+"""Progress lines that say nothing beside the line of the finished asset."""
+
+
+def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], workers: int) -> None:
+    """Run, one after another, the jobs of what is out of date; the planner is asked again after each.
+
+    Args:
+        place: where.
+        snapshots: which should be there.
+        behind: what is out of date now.
+        workers: processes of a stage.
+
+    Raises:
+        LcError: when a run fails.
+        Mismatch: when something is still out of date after its job.
+    """
+    lake, sample, recipe = (str(path.absolute()) for path in (place.lake, place.sample, place.recipe))
+    defs = build_defs(lake=lake, upstream=sample, recipe=recipe, workers=workers)
+    done: set[tuple[str, str | None]] = set()
+    with instance_at(place.dagster_home) as instance, Lines(n_partitions_of(behind)) as lines:
+        while behind:
+            job, partition = job_of(behind[0])
+            if (job, partition) in done:
+                raise Mismatch(f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}")
+            done.add((job, partition))
+            run_job(defs, job, instance=instance, partition=partition, listener=lines)
+            behind = plans_behind(place, snapshots)
+
+
+def job_of(plan: Plan) -> tuple[str, str | None]:
+    """The job, and its partition, that builds what a plan is about."""
+    job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
+    return job, None if job == "longcrawl" else plan.key
+
+
+def n_partitions_of(behind: Sequence[Plan]) -> int:
+    """How many partitions the jobs of what is out of date will go through."""
+    return sum(len(STAGES_OF[job]) for job, _ in {job_of(plan) for plan in behind})
+
+
+class Lines:
+    """A Dagster listener that prints a line per materialized asset, and shows progress in between on a terminal.
+
+    A stage's own progress (count, rate, time left) comes by as log lines every few seconds.
+    """
+
+    def __init__(self, n_partitions: int) -> None:
+        self._n_partitions, self._n_done = n_partitions, 0
+        self._started: dict[str, float] = {}
+        self._console = out()
+        self._status = Status("", console=self._console)
+
+    def __enter__(self) -> "Lines":
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def __call__(self, entry: dg.EventLogEntry) -> None:
+        """Take notice of one event."""
+        event = entry.dagster_event
+        if event is None:
+            self._progress(entry.user_message)
+        elif event.is_step_start and event.step_key is not None:
+            self._started[event.step_key] = time.monotonic()
+            self._status.update(f"{event.step_key} {event.partition or ''}")
+        elif event.is_step_materialization:
+            self._materialized(event)
+
+    def _progress(self, words: str) -> None:
+        if self._console.is_terminal:
+            self._status.update(words)
+        elif not any(mark in words for mark in BEGIN_AND_END):
+            say(f"        {words}")
+
+    def _materialized(self, event: dg.DagsterEvent) -> None:
+        self._n_done += 1
+        materialization = event.step_materialization_data.materialization
+        name = f"{materialization.asset_key.to_user_string()} {materialization.partition or ''}".strip()
+        seconds = time.monotonic() - self._started.get(event.step_key or "", time.monotonic())
+        rows = materialization.metadata.get("dagster/row_count")
+        kept = "" if rows is None else f"{shown(rows.value)} kept"
+        say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")

@@ -1,0 +1,89 @@
+"""A workplace: the folders and settings of `lc demo`, so that everything it makes lies in one place and can be removed."""
+
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from lc_assets.vocabulary import ROW_TOKENS
+
+HELDOUT_FRACTION = 0.1
+"""One row in ten, not LongCrawl64's one in 128: the sample has too few rows for that."""
+
+MIN_WORDS = 16_000
+SEQUENCE_LENGTH = 8192
+
+DAGSTER_YAML = """\
+# The instance of `lc demo`: Dagster's history of it. What is built, and from what, stands in the lake's receipts.
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Workplace:
+    """Where the demo works; all of it below ``root``."""
+
+    root: Path
+
+    @property
+    def sample(self) -> Path:
+        """The upstream."""
+        return self.root / "sample"
+
+    @property
+    def lake(self) -> Path:
+        """What is published."""
+        return self.root / "lake"
+
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's history."""
+        return self.root / "dagster_home"
+
+    @property
+    def recipe(self) -> Path:
+        """The settings."""
+        return self.root / "recipe.toml"
+
+    def set_up(self, row_tokens: int) -> None:
+        """Make the folders, the instance's settings and the recipe; what stands and is the same stays untouched."""
+        self.dagster_home.mkdir(parents=True, exist_ok=True)
+        for path, content in ((self.dagster_home / "dagster.yaml", DAGSTER_YAML), (self.recipe, recipe_text(row_tokens))):
+            if not path.is_file() or path.read_text("utf-8") != content:
+                path.write_text(content, "utf-8")
+
+    @property
+    def ui_command(self) -> str:
+        """The line that opens Dagster's UI on this workplace."""
+        variables = {"DAGSTER_HOME": self.dagster_home, "LC_ROOT": self.lake, "LC_UPSTREAM": self.sample, "LC_RECIPE": self.recipe}
+        settings = " ".join(f"{name}={shlex.quote(str(path.absolute()))}" for name, path in variables.items())
+        dagster = "dagster" if shutil.which("dagster") else shlex.quote(str(Path(sys.executable).with_name("dagster")))
+        return f"{settings} {dagster} dev -m lc_assets.definitions"
+
+
+def recipe_text(row_tokens: int) -> str:
+    """The demo's recipe: rows of ``row_tokens``, and what must be smaller when rows are.
+
+    >>> "min_words = 256" in recipe_text(1024)
+    True
+    """
+    min_words = MIN_WORDS if row_tokens >= ROW_TOKENS else min(MIN_WORDS, row_tokens // 4)
+    return f"""\
+# Settings of `lc demo` that differ from the default recipe, or might.
+[filtering]
+min_words = {min_words}
+
+[tokenizing]
+min_tokens = {row_tokens}
+
+[gridding]
+row_tokens = {row_tokens}
+heldout_fraction = {HELDOUT_FRACTION}  # the default is 1/128; a sample has few rows
+
+[megatron]
+sequence_length = {min(SEQUENCE_LENGTH, row_tokens)}
+"""

@@ -1,0 +1,201 @@
+"""LongCrawl64's layout: what the published data has, key by key, and none of its traps."""
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, write_flat_band
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
+from lc_assets_tests.grid_builders import ids, write_flat
+from lc_assets_tests.oracles.article_loader import ArticleLoader
+
+PUBLISHED = {
+    "chunks": [2048, 2048],
+    "compressor": {"blocksize": 0, "clevel": 5, "cname": "lz4", "id": "blosc", "shuffle": 1},
+    "dtype": "<u2",
+    "fill_value": 0,
+    "filters": None,
+    "order": "C",
+    "shape": [52131, 65536],
+    "zarr_format": 2,
+}
+"""The ``.zarray`` of LongCrawl64's heldout split."""
+
+
+def test_the_metadata_is_the_published_one(tmp_path):
+    """Laid out for the heldout split's rows, it is LongCrawl64's own metadata, with no key more or less."""
+    create_flat(tmp_path / "heldout.zarr", 52_131, 65_536)
+    assert json.loads((tmp_path / "heldout.zarr/.zarray").read_text()) == PUBLISHED
+    assert json.loads((tmp_path / "heldout.zarr/.zattrs").read_text()) == {}
+    assert sorted(path.name for path in (tmp_path / "heldout.zarr").iterdir()) == [".zarray", ".zattrs"]
+
+
+def test_the_published_metadata_is_read(tmp_path):
+    (tmp_path / ".zarray").write_text(json.dumps(PUBLISHED, indent=4))
+    reader = FlatReader(tmp_path)
+    assert (reader.n_rows, reader.row_tokens, reader.chunk_shape) == (52_131, 65_536, (2048, 2048))
+
+
+@given(shape=st.tuples(st.integers(1, 30), st.integers(1, 30)), chunk=st.tuples(st.integers(1, 9), st.integers(1, 40)))
+@settings(max_examples=25, deadline=None)
+def test_what_is_written_is_what_zarr_reads(tmp_path_factory, shape, chunk):
+    """Any shape and chunks: our reader and zarr-python give back the ids; chunks are named row.column."""
+    rows = ids(*shape)
+    path = write_flat(tmp_path_factory.mktemp("flat") / "a.zarr", rows, chunk=chunk)
+    np.testing.assert_array_equal(FlatReader(path).read(), rows)
+    np.testing.assert_array_equal(zarr.open_array(path, mode="r")[:], rows)
+    names = {f"{row}.{column}" for row in range(-(-shape[0] // chunk[0])) for column in range(-(-shape[1] // chunk[1]))}
+    assert {file.name for file in path.iterdir()} == names | {".zarray", ".zattrs"}
+
+
+def test_an_array_that_zarr_python_wrote_is_read(tmp_path):
+    """The reader knows the layout, not the writer."""
+    rows = ids(10, 20)
+    theirs = zarr.create_array(store=tmp_path / "a.zarr", shape=(10, 20), chunks=(4, 8), dtype="<u2", zarr_format=2, fill_value=0)
+    theirs[:] = rows
+    with pytest.raises(CorruptFile, match="compressor"):
+        FlatReader(tmp_path / "a.zarr")
+    document = json.loads((tmp_path / "a.zarr/.zarray").read_text())
+    (tmp_path / "a.zarr/.zarray").write_text(json.dumps(document | {"compressor": PUBLISHED["compressor"]}))
+    ours = zarr.open_array(tmp_path / "a.zarr", mode="r+")
+    ours[:] = rows
+    np.testing.assert_array_equal(FlatReader(tmp_path / "a.zarr").read(), rows)
+
+
+def test_a_ragged_chunk_is_of_full_size_and_ends_in_zeros(tmp_path):
+    """As in the published copy, whose last chunks hold 931 rows: a reader must go by the shape."""
+    path = write_flat(tmp_path / "a.zarr", np.full((5, 9), 7), chunk=(4, 8))
+    assert struct.unpack_from("<I", (path / "1.1").read_bytes(), 4) == (4 * 8 * 2,)
+    document = json.loads((path / ".zarray").read_text()) | {"shape": [8, 16]}
+    (path / ".zarray").write_text(json.dumps(document))
+    assert FlatReader(path).read()[4:, 8:].tolist() == [[7] + 7 * [0]] + 3 * [8 * [0]]
+
+
+def test_bands_may_be_written_again_and_give_the_same_bytes(tmp_path):
+    """Also for chunks large enough for Blosc to start threads, whose blocks would come in any order."""
+    rows = np.random.default_rng(0).zipf(1.3, (1024, 1024)).clip(max=50_256)
+    create_flat(tmp_path / "a.zarr", 1024, 1024)
+    contents = set()
+    for _ in range(8):
+        write_flat_band(tmp_path / "a.zarr", RowBlock(0, 1024), rows)
+        contents.add((tmp_path / "a.zarr/0.0").read_bytes())
+    assert len(contents) == 1
+
+
+@given(n_docs=st.integers(1, 5), context=st.sampled_from([1, 3, 8, 24]))
+@settings(max_examples=15, deadline=None)
+def test_the_articles_loader_and_ours_give_the_same_batches(tmp_path_factory, n_docs, context):
+    """Step by step over a whole epoch, inputs and targets, edges thrown away alike."""
+    path = write_flat(tmp_path_factory.mktemp("flat") / "train.zarr", ids(11, 24))
+    theirs, ours = ArticleLoader(path, n_docs, context), GridLoader(open_rows(path), batch_rows=n_docs, context_tokens=context)
+    assert len(ours) == len(theirs)
+    for step in range(len(ours)):
+        np.testing.assert_array_equal(ours[step].text, theirs[step]["text"])
+        np.testing.assert_array_equal(ours[step].targets, theirs[step]["targets"])
+        assert ours[step].text.dtype == theirs[step]["text"].dtype == np.uint16
+
+
+@pytest.fixture
+def flat(tmp_path):
+    """10 × 16 ids in chunks of 4 × 8."""
+    return write_flat(tmp_path / "a.zarr", ids(10, 16))
+
+
+def test_a_missing_chunk_is_damage(flat):
+    """Zarr reads token 0 there, which is a real token: users of the published data trained on it."""
+    (flat / "1.1").unlink()
+    assert (zarr.open_array(flat, mode="r")[4:8, 8:] == 0).all()
+    with pytest.raises(CorruptFile, match=r"a\.zarr/1\.1: the chunk is missing"):
+        FlatReader(flat).read()
+    assert FlatReader(flat).read(slice(0, 4)).shape == (4, 16)
+    assert FlatReader(flat).holes() == [f"{flat}/1.1: the chunk is missing"]
+
+
+@pytest.mark.parametrize("keep", [0, 5, 16, 30, -1])
+def test_a_truncated_chunk_is_damage(flat, keep):
+    """Blosc itself reads beyond the end of such a file, so it is never handed one."""
+    (flat / "0.0").write_bytes((flat / "0.0").read_bytes()[:keep])
+    with pytest.raises(CorruptFile, match=r"a\.zarr/0\.0: "):
+        FlatReader(flat).read()
+
+
+@given(at=st.integers(0, 10**6), value=st.integers(0, 255))
+@settings(max_examples=100, deadline=None)
+def test_a_flipped_byte_never_gives_an_id_outside_the_vocabulary(tmp_path_factory, at, value):
+    """The layout has no checksum, so damage may pass as other tokens; it never crashes, and never is no token."""
+    path = tmp_path_factory.getbasetemp() / "flat-flipped.zarr"
+    if not path.exists():
+        write_flat(path, ids(40, 40), chunk=(40, 40))
+        (path / "whole").write_bytes((path / "0.0").read_bytes())
+    content = bytearray((path / "whole").read_bytes())
+    content[at % len(content)] = value
+    (path / "0.0").write_bytes(content)
+    try:
+        assert FlatReader(path).read().max() < 50_257
+    except CorruptFile:
+        assert content != (path / "whole").read_bytes()
+
+
+def test_a_chunk_of_another_size_is_damage(flat):
+    """A whole chunk of another array, put under this name."""
+    other = write_flat(flat.parent / "b.zarr", ids(10, 16), chunk=(5, 8))
+    (flat / "0.0").write_bytes((other / "0.0").read_bytes())
+    with pytest.raises(CorruptFile, match="giving 64"):
+        FlatReader(flat).read()
+
+
+def test_an_id_outside_the_vocabulary_is_damage(flat):
+    with pytest.raises(CorruptFile, match="holds id 50,256: the vocabulary has 50,256 ids"):
+        FlatReader(flat, vocab_size=50_256).read()
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"dtype": ">u2"}, "dtype is '>u2', LongCrawl64's layout has '<u2'"),
+        ({"order": "F"}, "order is 'F'"),
+        ({"fill_value": 1}, "fill_value is 1"),
+        ({"zarr_format": 3}, "zarr_format is 3"),
+        ({"dimension_separator": "/"}, "dimension_separator is '/'"),
+        ({"compressor": {"id": "zstd"}}, "compressor is"),
+        ({"compressor": None}, "not the metadata"),
+        ({"filters": []}, "not the metadata"),
+        ({"shape": [10]}, "not the metadata"),
+        ({"shape": [-1, 16]}, "is impossible"),
+        ({"chunks": [0, 8]}, "is impossible"),
+        ({"chunks": [2**40, 8]}, "are above"),
+    ],
+)
+def test_metadata_of_another_array_is_refused(flat, changed, says):
+    document = json.loads((flat / ".zarray").read_text()) | changed
+    (flat / ".zarray").write_text(json.dumps(document))
+    with pytest.raises(CorruptFile, match=f"a.zarr/.zarray: .*{says}"):
+        FlatReader(flat)
+
+
+def test_rows_and_bands_that_do_not_fit_are_refused(flat):
+    with pytest.raises(BadInput, match="are no band of 10 rows"):
+        write_flat_band(flat, RowBlock(2, 6), ids(4, 16))
+    with pytest.raises(BadInput, match="row 4, token 0 is id 50,257"):
+        write_flat_band(flat, RowBlock(4, 8), np.full((4, 16), 50_257))
+    with pytest.raises(BadInput, match="another array stands here"):
+        create_flat(flat, 11, 16)
+    with pytest.raises(BadInput, match="cannot lay out"):
+        create_flat(flat.parent / "c.zarr", 1, 0)
+    with pytest.raises(BadInput, match="multiple of 2,048"):
+        plan_flat_bands(5000, 1000)
+    with pytest.raises(NotPublished, match="no flat array here"):
+        FlatReader(flat.parent)
+
+
+def test_zero_rows_are_an_array(tmp_path):
+    path = write_flat(tmp_path / "a.zarr", ids(0, 16))
+    assert FlatReader(path).read().shape == zarr.open_array(path, mode="r").shape == (0, 16)

@@ -1,0 +1,82 @@
+"""Small grids, flat arrays and lakes for tests."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.formats.flat import create_flat, plan_flat_bands, write_flat_band
+from lc_assets.formats.grid import GridLayout, create_grid, plan_bands, write_band
+from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+
+
+def ids(n_rows: int, row_tokens: int, *, vocab_size: int = GPT2_VOCAB_SIZE, seed: int = 0) -> NDArray[np.int64]:
+    """Random ids, the vocabulary's first and last among them when there is room."""
+    drawn = np.random.default_rng(seed).integers(0, vocab_size, (n_rows, row_tokens))
+    drawn.flat[:1], drawn.flat[-1:] = 0, vocab_size - 1
+    return drawn
+
+
+def zipf_ids(n_rows: int, row_tokens: int, *, seed: int = 0) -> NDArray[np.uint16]:
+    """Ids whose frequencies fall as words' do: what a codec and a loader meet in practice, but without repeated phrases."""
+    table = np.minimum(65536 / np.arange(1, 65537) - 1, 1).cumsum()
+    rank = np.searchsorted(table / table[-1], np.random.default_rng(seed).random(65536))
+    drawn = np.random.default_rng(seed + 1).integers(0, 65536, (n_rows, row_tokens), np.uint16)
+    return np.minimum(rank, GPT2_VOCAB_SIZE - 1).astype(np.uint16)[drawn]
+
+
+def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, shard_rows: int = 2048) -> Path:
+    """Write a whole grid, band by band."""
+    layout = GridLayout(*rows.shape, vocab_size, shard_rows=shard_rows)
+    create_grid(path, layout)
+    for block in plan_bands(layout):
+        write_band(path, block, rows[block.start : block.stop])
+    return path
+
+
+def write_flat(path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8)) -> Path:
+    """Write a whole flat array, band by band."""
+    create_flat(path, *rows.shape, chunk=chunk)
+    for block in plan_flat_bands(len(rows), chunk[0], chunk_rows=chunk[0]):
+        write_flat_band(path, block, rows[block.start : block.stop])
+    return path
+
+
+def riffle(counts: list[int], *, seed: int = 0) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
+    """A random order over sources of so many rows, ascending within each."""
+    source = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts), dtype=np.uint16), counts))
+    row = np.zeros(len(source), np.uint32)
+    for number, count in enumerate(counts):
+        row[source == number] = np.arange(count)
+    return source, row
+
+
+def publish(root: Path, stage: str, key: str, version: str) -> Published:
+    """Give a folder its receipt and make it the current version."""
+    place = LakeFolder(root).place(stage, key)
+    fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params={}, inputs={})
+    published = write_receipt(place.folder / version, receipt_of(place.folder / version, fingerprint, Tally()))
+    place.point_at(published)
+    return published
+
+
+def write_lake(root: Path, train: Mapping[str, NDArray], heldout: Mapping[str, NDArray]) -> Path:
+    """Publish one grid per snapshot and a global order over them."""
+    sources = []
+    for snapshot in train:
+        folder = root / "grid" / snapshot / "v1"
+        write_grid(folder / "train.zarr", train[snapshot])
+        write_grid(folder / "heldout.zarr", heldout[snapshot])
+        digest = publish(root, "grid", snapshot, "v1").digest
+        rows = {"train_rows": len(train[snapshot]), "heldout_rows": len(heldout[snapshot])}
+        sources.append(OrderSource(snapshot=snapshot, version="v1", digest=digest, **rows))
+    folder = root / "longcrawl" / "all" / "v7"
+    write_sources(folder, sources, row_tokens=next(iter(train.values())).shape[1], vocab_size=GPT2_VOCAB_SIZE)
+    for split, grids in (("train", train), ("heldout", heldout)):
+        write_order(folder, split, *riffle([len(grids[snapshot]) for snapshot in train]))
+    publish(root, "longcrawl", "all", "v7")
+    return root

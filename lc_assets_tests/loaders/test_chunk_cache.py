@@ -1,0 +1,87 @@
+"""The chunk cache: bounded in bytes, least recently used goes first."""
+
+import pickle
+import threading
+from collections import OrderedDict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.loaders.cache import ChunkCache
+
+
+def chunk(n_bytes, value=0):
+    return np.full(n_bytes, value, np.uint8)
+
+
+def unread():
+    raise AssertionError("the chunk was there and is read again")
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 5)), max_size=60), st.integers(5, 15))
+def test_what_is_kept_is_what_was_asked_for_last(requests, max_bytes):
+    """Against a plain model: a list of the last requests, cut where their sizes exceed the bound."""
+    cache, model = ChunkCache(max_bytes), OrderedDict()
+    for key, size in requests:
+        found = cache.get(key, unread if key in model else lambda key=key, size=size: chunk(size, key))
+        assert (found == key).all()
+        model[key] = found
+        model.move_to_end(key)
+        while sum(each.nbytes for each in model.values()) > max_bytes:
+            model.popitem(last=False)
+        assert cache.n_bytes == sum(each.nbytes for each in model.values()) <= max_bytes
+    for key in model:
+        cache.get(key, unread)
+
+
+def test_a_bound_below_one_chunk_is_refused():
+    """It would decode every chunk for every batch, silently."""
+    with pytest.raises(BadInput, match="a cache of 99 bytes cannot hold one chunk of 100"):
+        ChunkCache(99).get("a", lambda: chunk(100))
+    for max_bytes in (0, -1):
+        with pytest.raises(BadInput):
+            ChunkCache(max_bytes).require_room(1)
+    ChunkCache(100).require_room(100)
+
+
+def test_a_kept_chunk_cannot_be_changed():
+    """It is shared by all who ask for it."""
+    found = ChunkCache(100).get("a", lambda: chunk(5))
+    with pytest.raises(ValueError, match="read-only"):
+        found[0] = 1
+
+
+def test_a_failed_read_keeps_nothing():
+    cache = ChunkCache(100)
+    with pytest.raises(AssertionError):
+        cache.get("a", unread)
+    assert (cache.get("a", lambda: chunk(5, 3)) == 3).all()
+
+
+def test_a_cache_sent_elsewhere_arrives_empty():
+    """A reader process gets the bound, not a quarter of a gigabyte of chunks."""
+    cache = ChunkCache(100)
+    cache.get("a", lambda: chunk(50))
+    copy = pickle.loads(pickle.dumps(cache))  # noqa: S301 - how multiprocessing sends objects; nothing stored is read so
+    assert (copy.max_bytes, copy.n_bytes) == (100, 0)
+
+
+def test_threads_may_share_a_cache():
+    cache = ChunkCache(64)
+    wrong = []
+
+    def work(seed):
+        keys = np.random.default_rng(seed).integers(0, 20, 2000).tolist()
+        wrong.extend(key for key in keys if (cache.get(key, lambda key=key: chunk(8, key)) != key).any())
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert cache.n_bytes <= 64
+    assert cache.hits + cache.misses == 8000

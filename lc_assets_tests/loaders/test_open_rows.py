@@ -1,0 +1,195 @@
+"""Opening a data set by its path: an array, a published version, a lake; each read through one bounded cache."""
+
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
+from lc_assets.formats.riffled import RiffledReader
+from lc_assets.loaders.cache import ChunkCache
+from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import ZarrRows, open_rows
+from lc_assets_tests.grid_builders import ids, publish, riffle, write_flat, write_grid, write_lake
+
+TRAIN = {"2022-49": ids(70, 48, seed=1), "2023-06": ids(5, 48, seed=2), "mine": ids(0, 48)}
+HELDOUT = {"2022-49": ids(2, 48, seed=3), "2023-06": ids(0, 48), "mine": ids(3, 48, seed=4)}
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    """Three snapshots' grids, one without training rows, and the global order over them."""
+    return write_lake(tmp_path_factory.mktemp("lake"), TRAIN, HELDOUT)
+
+
+@pytest.fixture
+def own_lake(lake, tmp_path):
+    """A copy of the lake that a test may damage."""
+    return shutil.copytree(lake, tmp_path / "lake")
+
+
+def in_order(grids):
+    """All rows in the global order, by the obvious loop."""
+    arrays = list(grids.values())
+    return np.array([arrays[source][row] for source, row in zip(*riffle([len(array) for array in arrays]), strict=True)])
+
+
+def test_a_lake_is_its_global_order(lake):
+    """The root, the published version's folder and the place that holds it are the same rows."""
+    for path in (lake, lake / "longcrawl/all", lake / "longcrawl/all/v7"):
+        rows = open_rows(path)
+        assert (rows.n_rows, rows.row_tokens, rows.vocab_size) == (75, 48, 50_257)
+        np.testing.assert_array_equal(rows.read(), in_order(TRAIN))
+        np.testing.assert_array_equal(open_rows(path, "heldout").read(), in_order(HELDOUT))
+
+
+def test_a_relative_path_is_a_path(lake, monkeypatch):
+    monkeypatch.chdir(lake / "longcrawl/all/v7")
+    assert open_rows(lake.__class__("."), "heldout").n_rows == 5
+
+
+def test_one_snapshots_grid_is_opened_by_its_place_version_or_array(lake):
+    for path in ("grid/2022-49", "grid/2022-49/v1", "grid/2022-49/v1/train.zarr"):
+        np.testing.assert_array_equal(open_rows(lake / path).read(), TRAIN["2022-49"])
+    np.testing.assert_array_equal(open_rows(lake / "grid/2022-49/v1", "heldout").read(), HELDOUT["2022-49"])
+
+
+def test_a_downloaded_flat_data_set_is_opened_by_its_folder(tmp_path):
+    write_flat(tmp_path / "train.zarr", TRAIN["2022-49"])
+    np.testing.assert_array_equal(open_rows(tmp_path).read(), TRAIN["2022-49"])
+
+
+def test_lake_and_flat_copy_hold_the_same_rows(lake, tmp_path):
+    """Loaders over the riffled lake and over the flat copy of it give the same batches, so the same rows."""
+    flat = open_rows(write_flat(tmp_path / "train.zarr", in_order(TRAIN), chunk=(8, 16)))
+    ours, theirs = (GridLoader(rows, batch_rows=4, context_tokens=24) for rows in (open_rows(lake), flat))
+    np.testing.assert_equal(list(ours), list(theirs))
+    visited = np.concatenate([batch.targets for batch in ours][: ours.walk.row_blocks])
+    lost = in_order(TRAIN)[-ours.dropped_rows :, :24]
+    every = np.concatenate([array[:, :24] for array in TRAIN.values()])
+    assert sorted(map(bytes, [*visited, *lost.astype(np.uint16)])) == sorted(map(bytes, every.astype(np.uint16)))
+
+
+def test_a_loader_over_a_lake_keeps_the_contracts(lake):
+    def make():
+        return GridLoader(open_rows(lake, cache_bytes=64 * 48 * 2), batch_rows=7, context_tokens=16)
+
+    assert_step_is_enough(make(), steps=range(len(make())))
+    assert_resume_gives_the_rest(make, stop_after=11)
+
+
+def test_a_batchs_rows_are_traced_to_their_grids(lake):
+    """Positions of a step lead to snapshot, version and row, and the tokens there are the batch's."""
+    rows = open_rows(lake)
+    assert isinstance(rows, RiffledReader)
+    loader = GridLoader(rows, batch_rows=10, context_tokens=16)
+    for step in (0, 6, 8):
+        left = loader.walk.rectangle(step).tokens
+        for position, found in zip(loader.rows_of(step), loader[step].targets, strict=True):
+            origin = rows.origin(position)
+            assert origin.version == "v1"
+            np.testing.assert_array_equal(found, TRAIN[origin.snapshot][origin.row, left.start : left.stop])
+
+
+def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
+    """Through a cache of one chunk, 16 batches that lie in 2 inner chunks cost 2 decodings, not 16."""
+    path = write_grid(tmp_path / "a.zarr", ids(128, 32))
+    cache = ChunkCache(64 * 32 * 2)
+    loader = GridLoader(ZarrRows(path, cache), batch_rows=8, context_tokens=32)
+    list(loader)
+    assert (cache.misses, cache.hits) == (2, 14)
+
+
+def test_what_a_reader_got_is_its_own(tmp_path):
+    """Changing a batch changes neither the cache nor the next batch."""
+    loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=8, context_tokens=32)
+    before = loader[0].targets.copy()
+    loader[0].targets[:] = 7
+    np.testing.assert_array_equal(loader[0].targets, before)
+
+
+@pytest.mark.parametrize("kind", ["grid", "flat"])
+def test_a_cache_below_one_chunk_is_refused(tmp_path, kind):
+    """When it is opened, not at the first batch."""
+    path = tmp_path / "a.zarr"
+    chunk_bytes = {"grid": 10 * 32 * 2, "flat": 4 * 8 * 2}[kind]
+    write_grid(path, ids(10, 32)) if kind == "grid" else write_flat(path, ids(10, 32))
+    assert open_rows(path, cache_bytes=chunk_bytes).read().shape == (10, 32)
+    with pytest.raises(BadInput, match=f"a cache of {chunk_bytes - 1} bytes cannot hold one chunk of {chunk_bytes}"):
+        open_rows(path, cache_bytes=chunk_bytes - 1)
+
+
+def test_damage_is_said_through_the_loader(own_lake):
+    (own_lake / "grid/2022-49/v1/train.zarr/c/0/0").unlink()
+    with pytest.raises(CorruptFile, match=r"2022-49/v1/train\.zarr/c/0/0: the shard is missing"):
+        list(GridLoader(open_rows(own_lake), batch_rows=5, context_tokens=16))
+
+
+def test_a_grid_that_is_not_the_orders_is_refused(own_lake):
+    """Its receipt has another digest than the order was made for: rows would be other rows."""
+    receipt = own_lake / "grid/2023-06/v1/receipt.json"
+    document = json.loads(receipt.read_text()) | {"digest": "0" * 64}
+    receipt.write_text(json.dumps(document))
+    with pytest.raises(Mismatch, match="the global order was made for"):
+        open_rows(own_lake)
+
+
+def test_a_grid_that_was_removed_is_said(own_lake):
+    shutil.rmtree(own_lake / "grid/2023-06")
+    with pytest.raises(NotPublished, match="2023-06/v1"):
+        open_rows(own_lake)
+
+
+def test_paths_without_data_say_what_was_looked_for(own_lake, tmp_path):
+    with pytest.raises(BadInput, match=r"found no train\.zarr, sources\.json, zarr\.json or \.zarray"):
+        open_rows(tmp_path)
+    with pytest.raises(BadInput, match="no split is called 'test'"):
+        open_rows(own_lake, "test")
+    with pytest.raises(NotPublished, match="no array here"):
+        ZarrRows(tmp_path, ChunkCache())
+    (own_lake / "longcrawl/all/current.json").unlink()
+    with pytest.raises(NotPublished, match="longcrawl/all is not published"):
+        open_rows(own_lake)
+
+
+def test_identity_goes_with_the_data_not_with_the_path(own_lake, lake):
+    """A data set that was moved resumes; another split, another shape, another order does not."""
+    assert open_rows(lake).identity == open_rows(own_lake).identity
+    paths = ["", "grid/2022-49", "grid/2023-06"]
+    assert len({open_rows(lake / path, split).identity for path in paths for split in ("train", "heldout")}) == 6
+
+
+def test_identity_tells_a_rewritten_array(tmp_path):
+    """Same shape, other rows."""
+    one, other = (write_grid(tmp_path / f"{seed}.zarr", ids(8, 32, seed=seed)) for seed in (1, 2))
+    assert open_rows(one).identity != open_rows(other).identity
+
+
+def test_a_new_version_of_the_order_does_not_move_an_open_reader(own_lake):
+    """What is open stays as it is while another version is published."""
+    rows = open_rows(own_lake)
+    shutil.copytree(own_lake / "longcrawl/all/v7", own_lake / "longcrawl/all/v8")
+    np.save(own_lake / "longcrawl/all/v8/train_row.npy", np.zeros(75, np.uint32))
+    publish(own_lake, "longcrawl", "all", "v8")
+    np.testing.assert_array_equal(rows.read(), in_order(TRAIN))
+
+
+def test_a_loader_can_be_sent_to_another_process(lake):
+    """As data loaders with worker processes do: the copy reads the same, and its cache starts empty."""
+    loader = GridLoader(open_rows(lake), batch_rows=4, context_tokens=24)
+    before = loader[3]
+    copy = pickle.loads(pickle.dumps(loader))  # noqa: S301 - how multiprocessing sends objects; nothing stored is read so
+    np.testing.assert_equal(copy[3], before)
+    assert copy.state_dict() == loader.state_dict()
+
+
+@pytest.mark.parametrize("module", ["grid", "rows", "contracts"])
+def test_a_training_node_needs_neither_dagster_nor_torch(module):
+    """Nor zarr: chunks are decoded here."""
+    code = f"import sys, lc_assets.loaders.{module} as _; print(sorted({{'dagster', 'torch', 'zarr', 'pyarrow'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
