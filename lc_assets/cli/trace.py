@@ -123,14 +123,8 @@ def show_row(row: "Row") -> None:
 
 def show_sample(sample: "Sample") -> None:
     """Print what a sample of a mix is made of."""
-<<<<<<< HEAD
-    say(
-        f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}; its last token is a target only"
-    )
-=======
     say(f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}")
     say("its last token is only a target")
->>>>>>> cli
     lines = [(piece.row.row, f"{piece.start:,}:{piece.stop:,}", _ranges(piece), piece.row.id, piece.row.url) for piece in sample.pieces]
     table(("train row", "columns", "tokens of the document", "document", "url"), lines)
 

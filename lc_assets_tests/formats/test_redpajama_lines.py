@@ -124,7 +124,7 @@ def test_a_reading_error_is_not_called_corruption():
         (b'["\\ud83d", NaN]', "NaN is not JSON"),
         (b'["\\ud83d", 1]', "Expected `str`"),
         ('["é"]'.encode("utf-16"), "line 7"),
-        (b'[1]', "Expected `str`"),
+        (b"[1]", "Expected `str`"),
     ],
 )
 def test_an_undecodable_line_is_named(line, message):
