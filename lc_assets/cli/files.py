@@ -79,7 +79,7 @@ def show_flat(path: Path, verify: bool) -> Artefact:
 def _array_facts(reader: GridReader | FlatReader, path: Path) -> list[tuple[str, Any]]:
     n_tokens = reader.n_rows * reader.row_tokens
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    ratio = f", {n_tokens * reader.dtype.itemsize / size:.2f} times smaller than its ids" if n_tokens and size else ""
+    ratio = f", {size / (n_tokens * reader.dtype.itemsize):.2f} of the plain ids" if n_tokens and size else ""
     return [
         ("shape", f"{reader.n_rows:,} rows × {reader.row_tokens:,} tokens, {reader.dtype}"),
         ("tokens", n_tokens),

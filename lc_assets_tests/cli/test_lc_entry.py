@@ -1,0 +1,86 @@
+"""The command line as a whole: help, examples, errors in one sentence, exit codes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lc_assets.cli import recognising
+from lc_assets.cli.main import app
+
+COMMANDS = sorted(command.callback.__name__ for command in app.registered_commands)
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+EXAMPLE = re.compile(r"Example: (lc [^\n│]*)")
+
+
+def squeezed(text):
+    """Help without the frame that rich draws, on one line."""
+    return re.sub(r"\s+", " ", re.sub(r"[│╭╮╰╯─]", " ", text))
+
+
+def test_help_names_every_command_and_an_example(lc):
+    said = lc("--help")
+    assert said.code == 0
+    assert COMMANDS == ["batch", "demo", "plan", "sample", "show", "trace"]
+    assert all(f" {name} " in squeezed(said.out) for name in COMMANDS)
+    assert "Example: lc demo" in squeezed(said.out)
+
+
+def test_without_a_command_help_is_shown(lc):
+    assert "Usage: lc" in lc().out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_commands_help_has_a_purpose_and_an_example_that_parses(lc, name):
+    """The example names the command, and every option in it exists: an unknown one would end with 2 before the help."""
+    said = lc(name, "--help")
+    assert said.code == 0
+    example = EXAMPLE.search(said.out)
+    assert example is not None
+    words = shlex.split(example.group(1).strip())
+    assert words[:2] == ["lc", name]
+    assert lc(*words[1:], "--help").code == 0
+    assert lc(name, "--no-such-option", "--help").code == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_page_shows_every_command(name):
+    page = PAGE.read_text("utf-8")
+    assert f"## `lc {name}`" in page
+    assert re.search(rf"^lc {name}\b", page, re.MULTILINE)
+
+
+def test_what_is_not_there_is_one_sentence_and_2(lc, tmp_path):
+    said = lc("show", tmp_path / "nowhere")
+    assert (said.code, said.out) == (2, "")
+    assert said.err.splitlines() == [f"{tmp_path}/nowhere: nothing is there"]
+
+
+def test_what_is_broken_is_one_sentence_and_1(lc, tmp_path):
+    broken = tmp_path / "rows.parquet"
+    broken.write_bytes(b"PAR1 but no more")
+    said = lc("show", broken)
+    assert said.code == 1
+    assert said.err.startswith(f"{broken}: not a readable Parquet file")
+    assert "Traceback" not in said.err + said.out
+
+
+def test_a_stop_by_hand_is_quiet_and_130(lc, monkeypatch, tmp_path):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recognising, "recognise", stopped)
+    said = lc("show", tmp_path)
+    assert (said.code, said.out, said.err) == (130, "", "")
+
+
+def test_a_bug_keeps_its_traceback(lc, monkeypatch, tmp_path):
+    """Only deliberate errors are made pretty."""
+
+    def wrong(*_, **__):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(recognising, "recognise", wrong)
+    with pytest.raises(ZeroDivisionError):
+        lc("show", tmp_path)
