@@ -4,7 +4,6 @@ Here: index arithmetic and the copy out of chunks. Not here: how a chunk is stor
 `formats.flat`), nor where.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -87,9 +86,10 @@ def tiles(rows: range, tokens: range, chunk_shape: tuple[int, int]) -> Iterator[
     (0, 0) slice(3, 4, None) slice(0, 1, None)
     (1, 0) slice(0, 1, None) slice(1, 2, None)
     """
-    across = list(_pieces(tokens, chunk_shape[1]))
-    for (row, in_row, out_row), (column, in_token, out_token) in itertools.product(_pieces(rows, chunk_shape[0]), across):
-        yield Tile((row, column), (in_row, in_token), (out_row, out_token))
+    across = _pieces(tokens, chunk_shape[1])
+    for row, in_row, out_row in _pieces(rows, chunk_shape[0]):
+        for column, in_token, out_token in across:
+            yield Tile((row, column), (in_row, in_token), (out_row, out_token))
 
 
 def gather(
@@ -171,7 +171,13 @@ def require_band(block: RowBlock, *, n_rows: int, shard_rows: int) -> None:
         )
 
 
-def _pieces(span_: range, chunk: int) -> Iterator[tuple[int, slice, slice]]:
-    for index in range(span_.start // chunk, -(-span_.stop // chunk) if len(span_) else 0):
-        first, last = max(span_.start, index * chunk), min(span_.stop, (index + 1) * chunk)
-        yield index, slice(first - index * chunk, last - index * chunk), slice(first - span_.start, last - span_.start)
+def _pieces(whole: range, chunk: int) -> list[tuple[int, slice, slice]]:
+    pieces = []
+    start = whole.start
+    while start < whole.stop:
+        index, inside = divmod(start, chunk)
+        n = min(chunk - inside, whole.stop - start)
+        outside = start - whole.start
+        pieces.append((index, slice(inside, inside + n), slice(outside, outside + n)))
+        start += n
+    return pieces

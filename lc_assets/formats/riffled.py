@@ -5,9 +5,10 @@ Here: which row stands at which position, and reading rectangles of them. Not he
 """
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,9 @@ class RiffledReader:
         self.order = order
         self.sources = tuple(sources)
         self._source_rows = np.array([rows.n_rows for rows in sources], np.int64)
+        # Plain views: slicing a memmap object itself costs several times as much.
+        self._source, self._row = np.asarray(order.source), np.asarray(order.row)
+        self._dtype = grid_dtype(order.vocab_size)
 
     @property
     def n_rows(self) -> int:
@@ -109,11 +113,13 @@ class RiffledReader:
         """
         positions, token_span = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
         source, row = self._looked_up(positions)
-        rectangle = np.empty((len(positions), len(token_span)), grid_dtype(self.vocab_size))
-        for run in _runs(source, row):
+        rectangle = np.empty((len(positions), len(token_span)), self._dtype)
+        columns = slice(token_span.start, token_span.stop)
+        by_source = np.argsort(source, kind="stable")
+        for begin, end in _runs(source[by_source], row[by_source]):
+            run = by_source[begin:end]
             first = int(row[run[0]])
-            piece = slice(first, first + len(run))
-            rectangle[run] = self.sources[source[run[0]]].read(piece, slice(token_span.start, token_span.stop))
+            rectangle[run] = self.sources[source[run[0]]].read(slice(first, first + end - begin), columns)
         return rectangle
 
     def origin(self, position: int) -> RowOrigin:
@@ -130,11 +136,11 @@ class RiffledReader:
         return RowOrigin(named.snapshot, named.version, int(row[0]))
 
     def _looked_up(self, positions: range) -> tuple[NDArray[np.uint16], NDArray[np.int64]]:
-        source = np.asarray(self.order.source[positions.start : positions.stop])
-        row = self.order.row[positions.start : positions.stop].astype(np.int64)
-        beyond = np.flatnonzero(row >= self._source_rows[source])
-        if len(beyond):
-            at = int(beyond[0])
+        source = self._source[positions.start : positions.stop]
+        row = self._row[positions.start : positions.stop].astype(np.int64)
+        beyond = row >= self._source_rows[source]
+        if beyond.any():
+            at = int(beyond.argmax())
             raise CorruptFile(
                 f"the {self.order.split} order names row {row[at]:,} of {self.order.sources[source[at]].snapshot} at position"
                 f" {positions.start + at:,}; that grid has {self._source_rows[source[at]]:,} rows"
@@ -142,11 +148,15 @@ class RiffledReader:
         return source, row
 
 
-def _runs(source: NDArray[np.uint16], row: NDArray[np.int64]) -> list[NDArray[Any]]:
-    """Cut positions into runs of one source whose rows follow each other."""
-    by_source = np.argsort(source, kind="stable")
-    breaks = np.flatnonzero((np.diff(source[by_source]) != 0) | (np.diff(row[by_source]) != 1)) + 1
-    return [run for run in np.split(by_source, breaks) if len(run)]
+def _runs(source: NDArray[np.uint16], row: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Begin and end of each run of one source whose rows follow each other; both arrays are sorted by source.
+
+    >>> _runs(np.array([0, 0, 2, 2, 2], np.uint16), np.array([5, 6, 1, 2, 4]))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    follows = (source[1:] == source[:-1]) & (row[1:] == row[:-1] + 1)
+    edges = [0, *(np.flatnonzero(~follows) + 1).tolist(), len(source)]
+    return list(itertools.pairwise(edges)) if len(source) else []
 
 
 def _require_same(named: OrderSource, rows: Rows, order: GlobalOrder) -> None:

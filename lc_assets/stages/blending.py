@@ -114,12 +114,14 @@ def chosen(settings: MixSettings, inputs: Mapping[str, Published]) -> list[Publi
 
 
 def weights_of(settings: MixSettings, sources: list[Published], available: list[int]) -> NDArray[np.float64]:
-    """Weights of the sources, summing to 1."""
+    """Weights of the sources, summing to 1 as nearly as Megatron's do: its builder and its blend normalise one after the other."""
     if settings.weights == "tokens":
-        return normalise(available)
-    if settings.weights == "equal":
-        return normalise([1.0] * len(sources))
-    return normalise([settings.weights[source.receipt.fingerprint.key] for source in sources])
+        asked: list[float] = [float(n_samples) for n_samples in available]
+    elif settings.weights == "equal":
+        asked = [1.0] * len(sources)
+    else:
+        asked = [settings.weights[source.receipt.fingerprint.key] for source in sources]
+    return normalise(normalise(asked).tolist())
 
 
 def _blended(settings: MixSettings, weights: NDArray[np.float64], available: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:

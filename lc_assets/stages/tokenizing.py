@@ -32,6 +32,7 @@ from lc_assets.stages.recipe import TokenizingSettings, plain
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, read_lines, read_table
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
+from lc_assets.tokens.bounds import most_tokens
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
 from lc_assets.vocabulary import SnapshotId
@@ -119,7 +120,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer) -> Tally:
 def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
     """Ids of a document that is long enough; otherwise the reason and the number that fell short."""
     escaped = escape(text, settings.text_encoding)
-    n_bytes = len(escaped.encode("utf-8", "replace"))
+    n_bytes = most_tokens(escaped)
     if n_bytes < settings.min_tokens:
         return None, TOO_FEW_BYTES, n_bytes
     try:
@@ -151,7 +152,7 @@ class ShardOutput:
         text = line.pop("raw_content")
         self._megatron.add(ids)
         self._kept.add(
-            line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": len(text.encode("utf-8", "replace"))}
+            line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)}
         )
         self.n_kept += 1
 

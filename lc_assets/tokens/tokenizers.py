@@ -1,7 +1,7 @@
 r"""Tokenizers: text becomes token ids, and every text means the same ids to the fast one and to its twin.
 
 * `TiktokenTokenizer` is the reference: OpenAI's own program.
-* `GigatokenTokenizer` gives the same ids some twenty times faster, because it remembers words; `disagreement`
+* `GigatokenTokenizer` gives the same ids 12 times faster, 25 times where it remembers the words; `disagreement`
   compares the two on the beginnings of real texts, so nobody has to take that on trust.
 
 Three things are the same for both. ``<|endoftext|>`` in a text is thirteen characters like any others: a web

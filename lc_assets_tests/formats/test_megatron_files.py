@@ -180,6 +180,7 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
         (SOUND[:-16] + struct.pack("<2q", 5, 2), "document boundaries fall"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 0, 0), "document boundaries are absent"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_damage_is_named(content, complaint):
     """Where, what was found, what was expected."""

@@ -49,7 +49,7 @@ def test_repetition_is_what_counting_every_ngram_gives(words):
 
 
 def test_overlapping_repeats_score_above_one():
-    """ "ha" eight times has the 2-gram "ha ha" seven times: 28 characters of 16."""
+    """The text "ha" eight times has the 2-gram "ha ha" seven times: 28 characters of 16."""
     assert repetition_scores(["ha"] * 8)["rps_doc_frac_chars_top_2gram"] == 1.75
 
 
