@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import dagster as dg
 from rich.status import Status
+from rich.text import Text
 
 from lc_assets.cli.dagster_runs import instance_at, run_job
 from lc_assets.cli.demo import plans_behind
-from lc_assets.cli.printing import lasted, out, say, shown
-from lc_assets.cli.workplace import Workplace
+from lc_assets.cli.printing import harmless, lasted, out, shown
+from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
 from lc_assets.stages.planning import Plan
@@ -41,7 +42,7 @@ def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], wor
     lake, sample, recipe = (str(path.absolute()) for path in (place.lake, place.sample, place.recipe))
     defs = build_defs(lake=lake, upstream=sample, recipe=recipe, workers=workers)
     done: set[tuple[str, str | None]] = set()
-    with instance_at(place.dagster_home) as instance, Lines(n_partitions_of(behind)) as lines:
+    with instance_at(place.dagster_home, QUIET_YAML) as instance, Lines(n_partitions_of(behind)) as lines:
         while behind:
             job, partition = job_of(behind[0])
             if (job, partition) in done:
@@ -97,7 +98,7 @@ class Lines:
         if self._console.is_terminal:
             self._status.update(words)
         elif not any(mark in words for mark in BEGIN_AND_END):
-            say(f"        {words}")
+            self._say(f"        {words}")
 
     def _materialized(self, event: dg.DagsterEvent) -> None:
         self._n_done += 1
@@ -106,4 +107,8 @@ class Lines:
         seconds = time.monotonic() - self._started.get(event.step_key or "", time.monotonic())
         rows = materialization.metadata.get("dagster/row_count")
         kept = "" if rows is None else f"{shown(rows.value)} kept"
-        say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")
+        self._say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")
+
+    def _say(self, words: str) -> None:
+        # By the status line's own console: it takes its line away, and draws it again below.
+        self._console.print(Text(harmless(words)), soft_wrap=True)

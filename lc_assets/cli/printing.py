@@ -70,10 +70,10 @@ def facts(lines: Iterable[tuple[str, Any]]) -> None:
 
 
 def shown(value: Any) -> str:
-    """Show a value in a cell.
+    r"""Show a value in a cell, on one line.
 
-    >>> shown(1234567), shown(0.5), shown(None), shown("a")
-    ('1,234,567', '0.5', '', 'a')
+    >>> shown(1234567), shown(0.5), shown(None), shown("a\nb")
+    ('1,234,567', '0.5', '', 'a\\nb')
     """
     if value is None:
         return ""
@@ -81,7 +81,7 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else harmless(str(value))
+    return f"{value:,}" if isinstance(value, int) else _on_one_line(str(value))
 
 
 def sized(n_bytes: int) -> str:
@@ -124,6 +124,10 @@ def harmless(text: str) -> str:
     'a\nb\\x1b[2J'
     """
     return "".join(char if char == "\n" else _escaped(char) for char in text)
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(map(_escaped, text))
 
 
 def _escaped(char: str) -> str:

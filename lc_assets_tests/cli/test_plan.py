@@ -60,6 +60,11 @@ def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_pa
     assert not (tmp_path / "none").exists()
 
 
+def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, standing_lake, tmp_path):
+    said = planned("--all", upstream=tmp_path)
+    assert (said.code, said.out.count("current ")) == (0, len(standing_lake.built))
+
+
 def test_a_named_snapshot_is_planned_alone(planned):
     said = planned("--snapshot", "2023-06", "--all")
     assert "grid/2023-06" in said.out

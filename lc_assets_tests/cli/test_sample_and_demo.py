@@ -1,8 +1,10 @@
 """``lc sample`` and ``lc demo``: from a folder of texts to batches, through Dagster; the second time nothing is built."""
 
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import dagster as dg
@@ -10,7 +12,7 @@ import pytest
 
 from lc_assets.cli import dagster_runs, demo_report
 from lc_assets.cli.printing import shown
-from lc_assets.cli.workplace import Workplace, recipe_text
+from lc_assets.cli.workplace import QUIET_YAML, Workplace, recipe_text
 from lc_assets.definitions import build_defs
 from lc_assets.errors import LcError
 from lc_assets.randomness import rng_for
@@ -37,7 +39,8 @@ def test_a_sample_is_written_and_its_numbers_said(lc, texts, tmp_path):
     assert said.code == 0
     lines = [line.split() for line in said.out.splitlines() if line.startswith(" 2023-06")]
     assert [line[1] for line in lines] == ["head", "middle"]
-    assert sum(int(line[3]) for line in lines) == 16 + 2
+    n_documents, n_listed, n_short = (sum(int(line[column]) for line in lines) for column in (3, -2, -1))
+    assert (n_documents, n_listed, n_short) == (16 + 2, 2, 18)
     assert f"18 documents in {tmp_path}/sample: 16 pages, 2 duplicates, 0 excerpts" in said.out
     assert said.out.splitlines()[-1].endswith("--partition 2023-06")
     again = lc("sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1)
@@ -71,7 +74,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
         assert published[f"tokens/{snapshot}"].receipt.tally.seen == published[f"filtered/{snapshot}"].receipt.tally.kept
     assert "<|endoftext|>" in said.out
     assert "https://folder.invalid/" in said.out
-    with dagster_runs.instance_at(place.dagster_home) as instance:
+    with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
         assert all(run.is_success for run in instance.get_runs())
         assert len(instance.get_runs()) == 5
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {"2022-49", "2023-06"}
@@ -125,7 +128,7 @@ def test_a_failed_run_is_said_in_its_own_words(tmp_path):
     Workplace(tmp_path).set_up(64)
     defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tmp_path), workers=1)
     with (
-        dagster_runs.instance_at(tmp_path / "dagster_home") as instance,
+        dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
         pytest.raises(LcError, match="nothing is listed for snapshot 2023-06"),
     ):
         dagster_runs.run_job(defs, "snapshot", instance=instance, partition="2023-06", listener=lambda _: None)
@@ -135,3 +138,17 @@ def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
     code = "import sys, lc_assets.cli.demo as d, lc_assets.cli.demo_report, lc_assets.cli.sample; sys.exit('dagster' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
+    """Dagster turns Ctrl-C inside a step into a failed step; the command line must still end as stopped."""
+
+    @dg.asset
+    def stopped() -> None:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(1)
+
+    Workplace(tmp_path).set_up(64)
+    defs = dg.Definitions([stopped], jobs=[dg.define_asset_job("toy", [stopped])])
+    with dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance, pytest.raises(KeyboardInterrupt):
+        dagster_runs.run_job(defs, "toy", instance=instance, partition=None, listener=lambda _: None)

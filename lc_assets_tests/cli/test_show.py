@@ -35,7 +35,10 @@ def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
     [
         ("grid", ["stage grid", "2 published partitions", "grid/2023-14"]),
         ("grid/2023-06", ["published version", "24 in = 24 kept + 0 dropped", "setting seed", "blake2b", "from tokens/2023-06"]),
-        ("filtered/2023-06", ["36 in = 27 kept + 9 dropped", "long_enough", "duplicate", "symbols"]),
+        (
+            "filtered/2023-06",
+            ["36 in = 27 kept + 9 dropped", "symbols rps_doc_symbol_to_word_ratio 0.5 for tests", "long_enough 3 6", "duplicate 3 3"],
+        ),
         ("mixes/one-sided", ["60 in = 60 kept", "setting weights"]),
     ],
 )
@@ -63,7 +66,7 @@ def test_a_folder_of_the_lake_is_known(lc, standing_lake, path, words):
         ("megatron", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
     ],
 )
-def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, stage, key, file, words):
+def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, *, stage, key, file, words):
     """Also when every byte is read again."""
     path = version(standing_lake, stage, key) / file
     for options in ([], ["--verify"]):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lc_assets.cli.batch import decode
+from lc_assets.cli.printing import visible
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages import tracing
@@ -91,6 +92,7 @@ def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, standing_lake):
     for position in range(6, 9):
         ids = rows.read(slice(position, position + 1), slice(0, 16))[0]
         assert " ".join(map(str, [50256, *ids[:7].tolist()])) in said.out
+        assert visible("<|endoftext|>" + decode(ids))[:40] in said.out
         assert tracing.row_of_order(standing_lake.workshop.lake, "train", position).id in said.out
 
 

@@ -85,6 +85,7 @@ def test_columns_hold_what_numpy_rolls_there(shift):
         for stop in range(start + 1, 9):
             tokens = [token for first, last in row.tokens_in(start, stop) for token in range(first, last)]
             assert tokens == rolled[start:stop].tolist()
+            assert all(first < last for first, last in row.tokens_in(start, stop))
 
 
 @pytest.mark.parametrize("column", [-1, 8])
