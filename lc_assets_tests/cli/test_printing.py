@@ -69,6 +69,8 @@ def test_sizes_keep_four_characters_of_number(n_bytes, more):
     assert float(number) < 1000 or unit == "PB"
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (3599.6, "1 h 00 min"), (86_400, "24 h 00 min")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (3599.6, "1 h 00 min"), (86_400, "24 h 00 min")]
+)
 def test_durations_roll_over(seconds, words):
     assert printing.lasted(seconds) == words
