@@ -16,7 +16,8 @@ N_LINES = 4000
 def shard_file() -> bytes:
     """Lines of some 3 KB, as in a documents file."""
     prose = zipf_prose(400_000).replace("\n", "\\n")
-    lines = (prose[place % 390_000 : place % 390_000 + 1500 + place % 3001] for place in range(0, 4999 * N_LINES, 4999))  # far apart: little to find again
+    starts = (place % 390_000 for place in range(0, 4999 * N_LINES, 4999))  # far apart: gzip finds little to repeat
+    lines = (prose[start : start + 1500 + start % 3001] for start in starts)
     return gzip.compress("\n".join(lines).encode(), mtime=0)
 
 

@@ -98,6 +98,13 @@ def test_line_signals_by_hand():
     assert signals["rps_lines_javascript_counts"] == [(0, 10, 0.0), (10, 11, 0.0), (11, 28, 1.0)]
 
 
+def test_ten_characters_are_bullets_and_dash_and_star_are_not():
+    """Indented or not; a bullet later in the line does not count."""
+    starts = [*"•‣▶◀◦■□▪▫–", "  •", *"-*—·", "a •"]
+    bullets = signals_of("\n".join(starts))["rps_lines_start_with_bulletpoint"]
+    assert [score for *_, score in bullets] == [1.0] * 11 + [0.0] * 5
+
+
 def test_scalar_values_take_the_published_scores_and_derive_the_bullets():
     """Two of CCNet's four lines are bulleted; line signals have no single value; a null score stays None."""
     signals = signals_of("• a\n• b\nc\n") | {"ccnet_nlines": [(0, 10, 4.0)], "rps_doc_ut1_blacklist": [(0, 10, None)]}
