@@ -4,7 +4,8 @@ Here: reStructuredText, Markdown, NumPy, Google and Sphinx docstrings, all by th
 mix them. Not here: where the text comes from (`docstrings`, `packages`), which lines repeat (`repeats`).
 
 Nothing is rendered. A paragraph ends at a blank line, at a bullet, at a field and where the indentation changes (but for
-the lines that hang below a bullet or a field); what is left is dropped when it does not read like a sentence: program code, tables, signatures, headings.
+the lines that hang below a bullet or a field). What is left is dropped when it does not read like a sentence: program
+code, tables, signatures, headings.
 """
 
 import re
