@@ -19,6 +19,9 @@ from lc_assets.errors import BadInput, CorruptFile
 BLOCK_BYTES = 8 << 20
 """Read-ahead of a streamed file."""
 
+BY_TIME = "mtime:"
+"""How an identity begins that is a modification time."""
+
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 """Where the file systems behind fsspec say what a file holds, most telling first."""
 
@@ -32,7 +35,8 @@ class UpstreamFile(msgspec.Struct, frozen=True):
     Attributes:
         path: relative to the upstream's root.
         n_bytes: size, or -1 when the server does not tell.
-        identity: what changes when the content does: ``sha256:…`` of a local file, a server's ``md5:…`` or ``etag:…``.
+        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where nobody tells, the
+            ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a person trusts that.
     """
 
     path: str
@@ -57,8 +61,12 @@ class Upstream:
         except (ValueError, ImportError) as error:
             raise BadInput(f"cannot read from {self.root!r}: {error}") from error
 
-    def look(self, path: str) -> UpstreamFile | None:
+    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.
+
+        Args:
+            path: relative to the root.
+            trust_times: take a local file's modification time for its identity instead of reading all of it.
 
         Raises:
             BadInput: when the upstream itself cannot be reached.
@@ -72,7 +80,7 @@ class Upstream:
             return None
         except _transport_errors() as error:
             raise BadInput(f"cannot reach {self.root}/{path}: {type(error).__name__}: {error}") from error
-        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info))
+        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
@@ -104,7 +112,9 @@ class Upstream:
             raise CorruptFile(f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it should be")
         return content
 
-    def _identity(self, path: str, info: Mapping[str, Any]) -> str:
+    def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
+        if trust_times and "mtime" in info:
+            return f"{BY_TIME}{info['mtime']!r}"
         for name in _IDENTITIES:
             if info.get(name):
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import os
 import threading
 
 import fsspec
@@ -88,6 +89,17 @@ def test_a_body_that_stops_half_way_is_corrupt(served):
     ):
         while stream.read(1 << 16):
             pass
+
+
+def test_times_are_trusted_only_when_asked_for(tmp_path):
+    """By content, a touched file is the same; by time, it is another."""
+    place, upstream = tmp_path / "a.bin", Upstream(str(tmp_path))
+    place.write_bytes(CONTENT)
+    by_content, by_time = upstream.look("a.bin"), upstream.look("a.bin", trust_times=True)
+    os.utime(place, (1, 1))
+    assert upstream.look("a.bin") == by_content
+    assert upstream.look("a.bin", trust_times=True) != by_time
+    assert by_time.identity.startswith("mtime:")
 
 
 def test_memory_is_a_place_too():
