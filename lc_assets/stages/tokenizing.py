@@ -151,9 +151,7 @@ class ShardOutput:
         """Add a document."""
         text = line.pop("raw_content")
         self._megatron.add(ids)
-        self._kept.add(
-            line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)}
-        )
+        self._kept.add(line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)})
         self.n_kept += 1
 
     def drop(self, line: dict[str, Any], reason: str, value: int) -> None:
