@@ -16,7 +16,7 @@ from lc_assets.stages.planning import Plan
 
 STAGES_OF = {
     "snapshot": ("raw", "filtered", "tokens", "grid", "megatron"),
-    "longcrawl": ("longcrawl", "flat"),
+    "all_snapshots": ("longcrawl", "flat"),
     "mixes": ("mixes",),
 }
 """Job → the stages it builds, one partition of each."""
@@ -54,7 +54,7 @@ def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], wor
 def job_of(plan: Plan) -> tuple[str, str | None]:
     """The job, and its partition, that builds what a plan is about."""
     job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
-    return job, None if job == "longcrawl" else plan.key
+    return job, None if job == "all_snapshots" else plan.key
 
 
 def n_partitions_of(behind: Sequence[Plan]) -> int:

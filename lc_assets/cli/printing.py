@@ -102,7 +102,7 @@ def lasted(seconds: float) -> str:
     >>> lasted(0.25), lasted(75), lasted(7260)
     ('0.2 s', '1 min 15 s', '2 h 01 min')
     """
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -53,6 +53,10 @@ def test_prose_lines_are_prose_and_single_lines(text: str) -> None:
         (":returns: the width of the figure in inches\n:rtype: int or whatever else there may be", ["the width of the figure in inches"]),
         (".. versionadded:: 1.2\n   The width may be given in inches.", ["The width may be given in inches."]),
         ("# A Markdown heading of more words than six", ["A Markdown heading of more words than six"]),
+        (
+            "* a first thing that\n  hangs below its bullet here\nwhat comes after the list is apart",
+            ["a first thing that hangs below its bullet here", "what comes after the list is apart"],
+        ),
         ("See [the manual](https://a.example) and ![a picture](b.png) all you like", ["See the manual and all you like"]),
         ("================================\nToo short", []),
     ],
