@@ -112,7 +112,8 @@ class Verdicts:
     def _entries(self, fates: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the reasons of some fates stand, fate after fate."""
         counts = self.counts[fates]
-        return np.arange(counts.sum()) + np.repeat(self.starts[fates] - (np.cumsum(counts) - counts), counts)
+        entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(self.starts[fates] - (np.cumsum(counts) - counts), counts)
+        return entries
 
     def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:
         counts = np.bincount(reasons, minlength=len(self.names)).tolist()
