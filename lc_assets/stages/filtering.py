@@ -37,7 +37,7 @@ from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import Upstream, UpstreamFile
+from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.rules import RuleSet, judge_columns, long_enough
@@ -81,6 +81,7 @@ def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         NotPublished: when the snapshot's manifest is not there.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         Mismatch: when a file upstream is no longer what the manifest says.
+        Unreachable: when upstream does not deliver, also when asked again; whatever the policies say.
     """
     rules = rules_of(workshop.recipe.filtering)
 
@@ -109,6 +110,7 @@ def _said(bounds: Bounds) -> dict[str, float | None]:
 
 
 @once
+@patiently
 def filter_shard(task: FilterTask) -> Tally:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:

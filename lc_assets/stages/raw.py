@@ -19,7 +19,7 @@ from lc_assets.stages.recipe import RawSettings, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import Upstream, UpstreamFile
+from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import Shard, SnapshotId
 
@@ -54,7 +54,8 @@ def take_stock(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the manifest of one snapshot.
 
     Raises:
-        BadInput: when the upstream cannot be reached or lists nothing for this snapshot.
+        BadInput: when upstream lists nothing for this snapshot.
+        Unreachable: when upstream cannot be reached.
     """
     found = look_at_snapshot(workshop, snapshot)
     table = manifest_of(found)
@@ -96,6 +97,7 @@ def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSetting
     return [shard for shard in listed if shard.bucket in settings.buckets and (not settings.shards or shard.number in settings.shards)]
 
 
+@patiently
 def look(task: LookTask) -> ShardFiles:
     """State the files of one shard."""
     return ShardFiles(task.shard, {part: task.upstream.look(PARTS[part](task.shard)) for part in task.parts})
