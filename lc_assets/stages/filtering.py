@@ -24,12 +24,13 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
-from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
     documents_files,
+    dropped_files,
     every_document_is_named_once,
     tables_fit,
 )
@@ -49,6 +50,8 @@ UNREADABLE = "unreadable line"
 TOO_LONG = "line too long"
 NO_SIGNALS = "no signals"
 DUPLICATE = "duplicate"
+SKIPPED = "shards skipped"
+UNIQUE = "shards treated as unique"
 
 
 class Skip(Exception):
@@ -119,7 +122,7 @@ def filter_shard(task: FilterTask) -> Tally:
             kept, dropped = _writers(stack, task)
             return _sort_documents(task, verdicts, kept, dropped)
     except Skip as skip:
-        return Tally(also={"shards": 1, f"shards skipped: {skip}": 1})
+        return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,7 @@ class Verdicts:
 
     Attributes:
         table: signals by line.
+        unlisted: whether there was no list of duplicates, so that all documents count as unique.
         names: of the reasons, in the order that decides which is a document's first.
         fails: bool, reason by line-of-table: whether that reason speaks against the document.
         values: float64, reason by line-of-table: the value that was judged.
@@ -135,6 +139,7 @@ class Verdicts:
     """
 
     table: SignalsTable
+    unlisted: bool
     names: tuple[str, ...]
     fails: NDArray[np.bool_]
     values: NDArray[np.float64]
@@ -156,11 +161,11 @@ def verdicts_of(task: FilterTask) -> Verdicts:
     table = _signals(task)
     duplicates = _duplicates(task)
     lines = table.lines.tolist()
-    duplicate = np.fromiter((line in duplicates for line in lines), dtype=bool, count=len(lines))
+    duplicate = np.fromiter((line in (duplicates or ()) for line in lines), dtype=bool, count=len(lines))
     values = np.stack([duplicate.astype(np.float64), *(table.columns[rule.signal] for rule in task.rules.rules)])
     fails = np.vstack([duplicate, judge_columns(table.columns, task.rules)])
     names = (DUPLICATE, *(rule.name for rule in task.rules.rules))
-    return Verdicts(table, names, fails, values, {line: index for index, line in enumerate(lines)})
+    return Verdicts(table, duplicates is None, names, fails, values, {line: index for index, line in enumerate(lines)})
 
 
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
@@ -181,6 +186,7 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
         "bytes of JSON": n_bytes,
         "characters kept": n_kept_bytes,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
+        UNIQUE: int(verdicts.unlisted),
     }
     return Tally(seen=n_kept + first.total(), kept=n_kept, dropped=dict(first), complaints=dict(every), also=also)
 
@@ -212,11 +218,19 @@ def _signals(task: FilterTask) -> SignalsTable:
         )
 
 
-def _duplicates(task: FilterTask) -> frozenset[int]:
-    if task.settings.missing_duplicates == "treat_as_unique" and task.files.parts.get("duplicates") is None:
-        return frozenset()
-    policy = "fail" if task.settings.missing_duplicates == "fail" else "skip_shard"
-    with _policy("duplicates", policy), _opened(task, "duplicates") as stream:
+def _duplicates(task: FilterTask) -> frozenset[int] | None:
+    """Lines that are duplicates; None when there is no sound list and the policy is to do without."""
+    policy = task.settings.missing_duplicates
+    if policy != "treat_as_unique":
+        with _policy("duplicates", policy):
+            return _listed_duplicates(task)
+    with contextlib.suppress(CorruptFile):
+        return _listed_duplicates(task)
+    return None
+
+
+def _listed_duplicates(task: FilterTask) -> frozenset[int]:
+    with _opened(task, "duplicates") as stream:
         return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
 
 
@@ -293,6 +307,25 @@ def _dropped_line(shard: Shard, line: int, reasons: list[tuple[str, float]], ver
     }
 
 
+def every_shard_was_filtered(evidence: Evidence) -> Finding:
+    """No shard was left out, and none went without its list of duplicates, because a file upstream is missing or broken."""
+    shards = [files.shard for files in read_manifest(evidence.only_input("raw"))]
+    done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(evidence.folder)}
+    lost = [shard.tag for shard in shards if shard.name not in done]
+    why = [f"{name} ({count:,})" for name, count in evidence.tally.also.items() if name.startswith(SKIPPED)]
+    unique = evidence.tally.also.get(UNIQUE, 0)
+    words = f"{len(done):,} of {len(shards):,} shards filtered"
+    words += f"; {', '.join(why)}, such as {', '.join(lost[:3])}" if lost else ""
+    words += f"; {unique:,} of them without a list of duplicates, so every document there counts as unique" if unique else ""
+    return Finding(
+        claim="every_shard_was_filtered",
+        passed=not lost and not unique,
+        words=words,
+        numbers={"shards skipped": len(lost), UNIQUE: unique},
+        severity="warning",
+    )
+
+
 def word_counts(filtered: Published) -> NDArray[np.float64]:
     """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
     return np.asarray(read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
@@ -308,6 +341,6 @@ STAGE = Stage(
     code_version="1",
     upstream=("raw",),
     params=_params,
-    claims=(counts_add_up, tables_fit(), every_document_is_named_once),
+    claims=(counts_add_up, tables_fit(), every_document_is_named_once, every_shard_was_filtered),
 )
 """Documents worth keeping, and why the others are not."""
