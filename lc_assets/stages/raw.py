@@ -157,20 +157,19 @@ def tally_of(table: pa.Table) -> Tally:
 
 
 def every_listed_file_is_there(evidence: Evidence) -> Finding:
-    """Every listed shard has its documents, signals and duplicates upstream; what is missing is counted here."""
+    """Shards are listed, and each has its documents, signals and duplicates upstream; what is missing is counted here."""
     tally = evidence.tally
     missing = {
         "documents": tally.dropped.get("documents missing", 0),
         "signals": tally.also["signals missing"],
         "duplicates": tally.also["duplicates missing"],
     }
-    words = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
+    lost = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
+    words = f"{tally.seen:,} shards are whole" if tally.seen else "no shard is listed for these languages, buckets and shard numbers"
     return Finding(
         claim="every_listed_file_is_there",
-        passed=not words,
-        words=f"missing: {words} of {tally.seen:,} shards; `filtering` applies its policies to them"
-        if words
-        else f"{tally.seen:,} shards are whole",
+        passed=tally.seen > 0 and not lost,
+        words=f"missing: {lost} of {tally.seen:,} shards; `filtering` applies its policies to them" if lost else words,
         numbers={f"{part} missing": count for part, count in missing.items()},
         severity="warning",
     )
