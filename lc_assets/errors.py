@@ -9,6 +9,8 @@
     ├── NotPublished    an artefact is asked for that is not there (yet)
     ├── AuditFailed     a stage refused to publish what it wrote
     ├── StorageFull     the disk is full; nothing was published
+    ├── NotWritable     a folder of the lake cannot be written to; nothing was published
+    ├── Unreachable     upstream does not answer, or stopped half-way; what it holds is not known
     ├── Busy            another run is building the same partition
     └── WorkerDied      a worker process ended without an answer
 
@@ -42,6 +44,14 @@ class AuditFailed(LcError):
 
 class StorageFull(LcError, OSError):
     """The disk ran full while writing; what was published before is untouched."""
+
+
+class NotWritable(LcError, OSError):
+    """A folder or file may not be written, or is not what it must be; what was published before is untouched."""
+
+
+class Unreachable(LcError):
+    """A server, bucket or disk upstream did not answer, or not to the end. That says nothing about the files there."""
 
 
 class Busy(LcError):

@@ -26,6 +26,9 @@ from lc_assets.storage.lake import Published, decode_json, encode_json
 from lc_assets.tally import Tally
 
 MIX_FILE = "mix.json"
+NO_SAMPLES = "without training samples (no training row, or fewer tokens in all rows together than megatron.sequence_length)"
+TAKEN = "dataset"
+"""``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
 
 
 class MixSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,14 +106,22 @@ def chosen(settings: MixSettings, inputs: Mapping[str, Published]) -> list[Publi
     """The sources of a mix, sorted by snapshot: those it names, or all that have training samples.
 
     Raises:
-        BadInput: when a named snapshot is not published for Megatron, or nothing is left to mix.
+        BadInput: when a named snapshot is not published for Megatron or has no sample, or nothing is left to mix.
     """
-    published = {name.removeprefix("megatron/"): source for name, source in sorted(inputs.items()) if samples_of(source)}
-    named = settings.weights.keys() if isinstance(settings.weights, dict) else published.keys()
-    missing = sorted(set(named) - published.keys())
-    if missing or not published:
-        raise BadInput(f"no training samples of {', '.join(missing) or 'any snapshot'}: the mix needs `megatron` of these first")
-    return [published[name] for name in sorted(named)]
+    published = {name.removeprefix("megatron/"): source for name, source in inputs.items()}
+    sampled = {snapshot: source for snapshot, source in sorted(published.items()) if samples_of(source)}
+    named = settings.weights.keys() if isinstance(settings.weights, dict) else sampled.keys()
+    if missing := sorted(named - published.keys()):
+        raise BadInput(f"the mix names {', '.join(missing)}, of which no `megatron` is published: build it, or take it out of the weights")
+    if empty := sorted(named - sampled.keys()):
+        raise BadInput(f"the mix names {', '.join(empty)}, {NO_SAMPLES}; take it out of the weights")
+    if not named:
+        raise BadInput(
+            f"nothing to mix: {'no snapshot is named' if settings.weights == {} else f'every published snapshot is one {NO_SAMPLES}'}"
+        )
+    if TAKEN in named:
+        raise BadInput(f"a snapshot called {TAKEN!r} cannot be mixed: its index would take the names of the mix's own files; rename it")
+    return [sampled[snapshot] for snapshot in sorted(named)]
 
 
 def weights_of(settings: MixSettings, sources: list[Published], available: list[int]) -> NDArray[np.float64]:

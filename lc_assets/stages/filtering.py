@@ -24,12 +24,13 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
-from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
     counts_add_up,
     documents_files,
+    dropped_files,
     every_document_is_named_once,
     tables_fit,
 )
@@ -38,13 +39,16 @@ from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
 from lc_assets.stages.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
+from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile, patiently
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.rules import RuleSet, long_enough
 from lc_assets.vocabulary import Shard, SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
+
+SKIPPED = "shards skipped"
+UNIQUE = "shards treated as unique"
 
 
 class Skip(Exception):
@@ -77,6 +81,7 @@ def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         NotPublished: when the snapshot's manifest is not there.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         Mismatch: when a file upstream is no longer what the manifest says.
+        Unreachable: when upstream does not deliver, also when asked again; whatever the policies say.
     """
     rules = rules_of(workshop.recipe.filtering)
 
@@ -105,20 +110,18 @@ def _said(bounds: Bounds) -> dict[str, float | None]:
 
 
 @once
+@patiently
 def filter_shard(task: FilterTask) -> Tally:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:
-        verdicts = verdicts_of(task)
+        duplicates = _duplicates(task)
+        verdicts = Verdicts.of(_signals(task), duplicates or (), task.rules, max_line_bytes=task.settings.max_line_bytes)
         with contextlib.ExitStack() as stack:
             kept, dropped = _writers(stack, task)
-            return _sort_documents(task, verdicts, kept, dropped)
+            sorted_out = _sort_documents(task, verdicts, kept, dropped)
+        return sorted_out + Tally(also={"shards": 1, UNIQUE: int(duplicates is None)})
     except Skip as skip:
-        return Tally(also={"shards": 1, f"shards skipped: {skip}": 1})
-
-
-def verdicts_of(task: FilterTask) -> Verdicts:
-    """Judge all documents of a shard by their signals and the list of duplicates."""
-    return Verdicts.of(_signals(task), _duplicates(task), task.rules, max_line_bytes=task.settings.max_line_bytes)
+        return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
 
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
@@ -138,7 +141,6 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
         dropped.write(table)
     first, every = verdicts.counted(np.array(fates))
     also = {
-        "shards": 1,
         "bytes of JSON": n_bytes,
         "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
@@ -173,11 +175,19 @@ def _signals(task: FilterTask) -> SignalsTable:
         )
 
 
-def _duplicates(task: FilterTask) -> frozenset[int]:
-    if task.settings.missing_duplicates == "treat_as_unique" and task.files.parts.get("duplicates") is None:
-        return frozenset()
-    policy = "fail" if task.settings.missing_duplicates == "fail" else "skip_shard"
-    with _policy("duplicates", policy), _opened(task, "duplicates") as stream:
+def _duplicates(task: FilterTask) -> frozenset[int] | None:
+    """Lines that are duplicates; None when there is no sound list and the policy is to do without."""
+    policy = task.settings.missing_duplicates
+    if policy != "treat_as_unique":
+        with _policy("duplicates", policy):
+            return _listed_duplicates(task)
+    with contextlib.suppress(CorruptFile):
+        return _listed_duplicates(task)
+    return None
+
+
+def _listed_duplicates(task: FilterTask) -> frozenset[int]:
+    with _opened(task, "duplicates") as stream:
         return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
 
 
@@ -241,6 +251,25 @@ def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdic
     }
 
 
+def every_shard_was_filtered(evidence: Evidence) -> Finding:
+    """No shard was left out, and none went without its list of duplicates, because a file upstream is missing or broken."""
+    shards = [files.shard for files in read_manifest(evidence.only_input("raw"))]
+    done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(evidence.folder)}
+    lost = [shard.tag for shard in shards if shard.name not in done]
+    why = [f"{name} ({count:,})" for name, count in evidence.tally.also.items() if name.startswith(SKIPPED)]
+    unique = evidence.tally.also.get(UNIQUE, 0)
+    words = f"{len(done):,} of {len(shards):,} shards filtered"
+    words += f"; {', '.join(why)}, such as {', '.join(lost[:3])}" if lost else ""
+    words += f"; {unique:,} of them without a list of duplicates, so every document there counts as unique" if unique else ""
+    return Finding(
+        claim="every_shard_was_filtered",
+        passed=not lost and not unique,
+        words=words,
+        numbers={"shards skipped": len(lost), UNIQUE: unique},
+        severity="warning",
+    )
+
+
 def word_counts(filtered: Published) -> NDArray[np.float64]:
     """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
     return np.asarray(read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
@@ -256,6 +285,6 @@ STAGE = Stage(
     code_version="1",
     upstream=("raw",),
     params=_params,
-    claims=(counts_add_up, tables_fit(), every_document_is_named_once),
+    claims=(counts_add_up, tables_fit(), every_document_is_named_once, every_shard_was_filtered),
 )
 """Documents worth keeping, and why the others are not."""

@@ -19,7 +19,7 @@ from lc_assets.stages.recipe import RawSettings, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import Upstream, UpstreamFile
+from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import Shard, SnapshotId
 
@@ -55,7 +55,8 @@ def take_stock(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the manifest of one snapshot.
 
     Raises:
-        BadInput: when the upstream cannot be reached or lists nothing for this snapshot.
+        BadInput: when upstream lists nothing for this snapshot.
+        Unreachable: when upstream cannot be reached.
     """
     found = look_at_snapshot(workshop, snapshot)
     table = manifest_of(found)
@@ -100,6 +101,7 @@ def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSetting
     return [shard for shard in listed if shard.bucket in settings.buckets and (not settings.shards or shard.number in settings.shards)]
 
 
+@patiently
 def look(task: LookTask) -> ShardFiles:
     """State the files of one shard."""
     return ShardFiles(task.shard, {part: task.upstream.look(PARTS[part](task.shard), trust_times=task.trust_times) for part in task.parts})
@@ -159,20 +161,19 @@ def tally_of(table: pa.Table) -> Tally:
 
 
 def every_listed_file_is_there(evidence: Evidence) -> Finding:
-    """Every listed shard has its documents, signals and duplicates upstream; what is missing is counted here."""
+    """Shards are listed, and each has its documents, signals and duplicates upstream; what is missing is counted here."""
     tally = evidence.tally
     missing = {
         "documents": tally.dropped.get("documents missing", 0),
         "signals": tally.also["signals missing"],
         "duplicates": tally.also["duplicates missing"],
     }
-    words = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
+    lost = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
+    words = f"{tally.seen:,} shards are whole" if tally.seen else "no shard is listed for these languages, buckets and shard numbers"
     return Finding(
         claim="every_listed_file_is_there",
-        passed=not words,
-        words=f"missing: {words} of {tally.seen:,} shards; `filtering` applies its policies to them"
-        if words
-        else f"{tally.seen:,} shards are whole",
+        passed=tally.seen > 0 and not lost,
+        words=f"missing: {lost} of {tally.seen:,} shards; `filtering` applies its policies to them" if lost else words,
         numbers={f"{part} missing": count for part, count in missing.items()},
         severity="warning",
     )

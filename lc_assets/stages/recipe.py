@@ -67,8 +67,11 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
         thresholds: bounds that differ from the rule file's, by rule.
         min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not known.
         missing_signals: policy for a shard whose quality signals are missing or broken (about 80 files upstream).
-        missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350 files upstream).
+        missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350 files upstream);
+            ``treat_as_unique`` keeps the shard as if no document in it were a duplicate, and counts the shard. A list
+            that cannot be read to its end is no list: what could be read of it is not used.
         corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred" upstream).
+            Broken means the file: a single line that cannot be read is one dropped document.
         max_line_bytes: a longer line is not read but counted as ``line too long``.
     """
 

@@ -2,19 +2,29 @@
 
 fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it, and turns
 transport errors into sentences. Paths below the root are made from parsed names only, so none can leave it.
+
+A file that is missing and a file that could not be fetched are different things: the first is a fact about
+upstream, which a policy may count and pass over; the second (`Unreachable`) says nothing about upstream, so it is
+tried again and then stops the stage. Counted as missing, a minute's outage would silently shrink a data set.
 """
 
 import contextlib
+import functools
 import hashlib
-from collections.abc import Iterator, Mapping
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import fsspec
 import msgspec
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
 
 BLOCK_BYTES = 8 << 20
 """Read-ahead of a streamed file."""
@@ -27,6 +37,14 @@ _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 
 _GONE = (404, 410)
 """HTTP's answers for a file that is not there."""
+
+NO_RANGES = (
+    f"the server sends whole files only, but files above {BLOCK_BYTES:,} bytes are read in parts: "
+    "serve them with one that answers range requests (nginx, Apache, a bucket; not `python -m http.server`), or from a folder"
+)
+
+PAUSES_SECONDS = (1.0, 10.0, 60.0)
+"""Waits before upstream is asked again for what it did not deliver."""
 
 
 class UpstreamFile(msgspec.Struct, frozen=True):
@@ -69,7 +87,7 @@ class Upstream:
             trust_times: take a local file's modification time for its identity instead of reading all of it.
 
         Raises:
-            BadInput: when the upstream itself cannot be reached.
+            Unreachable: when the upstream itself cannot be reached.
         """
         files, root = self._place
         full = f"{root.rstrip('/')}/{path}"
@@ -79,7 +97,7 @@ class Upstream:
             _must_have_been_reached(error, f"{self.root}/{path}")
             return None
         except _transport_errors() as error:
-            raise BadInput(f"cannot reach {self.root}/{path}: {type(error).__name__}: {error}") from error
+            raise _unreachable(f"{self.root}/{path}", error) from error
         return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
 
     @contextlib.contextmanager
@@ -87,16 +105,26 @@ class Upstream:
         """Open a file for streaming.
 
         Raises:
-            CorruptFile: when the file is missing or its bytes stop coming half-way; names the file.
+            CorruptFile: when the file is missing; names it.
+            Unreachable: when its bytes do not come, or stop coming half-way.
+            BadInput: when the server cannot send a part of a file, and this one is larger than one read-ahead.
         """
         files, root = self._place
+        where = f"{self.root}/{path}"
         try:
             with files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream:
                 yield stream
         except FileNotFoundError as error:
-            raise CorruptFile(f"{self.root}/{path}: is missing") from error
+            _must_have_been_reached(error, where)
+            raise CorruptFile(f"{where}: is missing") from error
+        except LcError:
+            raise  # some of ours are OSErrors or ValueErrors too
+        except ValueError as error:
+            if "range requests" not in str(error):
+                raise
+            raise BadInput(f"{where}: {NO_RANGES}") from error
         except _transport_errors() as error:
-            raise CorruptFile(f"{self.root}/{path}: could not be read to its end: {type(error).__name__}: {error}") from error
+            raise Unreachable(f"{where}: could not be read to its end: {type(error).__name__}: {error}") from error
 
     def read(self, path: str, *, most_bytes: int) -> bytes | None:
         """The whole of a small file, or None when it is missing.
@@ -122,11 +150,30 @@ class Upstream:
             return f"sha256:{_sha256(stream)}"
 
 
+def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Make a function of one task ask again, after a pause, when upstream does not deliver; its work must bear being repeated."""
+
+    @functools.wraps(function)
+    def asking(task: Asked) -> Answer:
+        for seconds in PAUSES_SECONDS:
+            try:
+                return function(task)
+            except Unreachable:
+                time.sleep(seconds)
+        return function(task)
+
+    return asking
+
+
 def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
     """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
     cause = error.__cause__
     if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
-        raise BadInput(f"cannot reach {where}: {type(cause).__name__}: {cause}") from error
+        raise _unreachable(where, cause) from error
+
+
+def _unreachable(where: str, error: BaseException) -> Unreachable:
+    return Unreachable(f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is right and run it again")
 
 
 def _sha256(stream: BinaryIO) -> str:
@@ -139,4 +186,11 @@ def _sha256(stream: BinaryIO) -> str:
 def _transport_errors() -> tuple[type[Exception], ...]:
     import aiohttp  # noqa: PLC0415 - half a second that a local folder need not pay
 
-    return (OSError, aiohttp.ClientError, TimeoutError)
+    return (OSError, aiohttp.ClientError, TimeoutError, *_google_errors())
+
+
+def _google_errors() -> Iterator[type[Exception]]:
+    """What gcsfs raises and is no `OSError`; only when it was imported, so only when a bucket is read."""
+    for module, name in (("gcsfs.retry", "HttpError"), ("google.auth.exceptions", "GoogleAuthError")):
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)

@@ -8,8 +8,8 @@ import threading
 import fsspec
 import pytest
 
-from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.storage.upstream import Upstream
+from lc_assets.errors import BadInput, CorruptFile, Unreachable
+from lc_assets.storage.upstream import Upstream, patiently
 
 CONTENT = b"some bytes" * 1000
 
@@ -81,10 +81,10 @@ def test_a_server_that_names_versions_is_believed(served):
     assert Upstream(served(EtagHandler)).look("deep/a.bin").identity == 'etag:"v1"'
 
 
-def test_a_body_that_stops_half_way_is_corrupt(served):
-    """A connection that ends early is an error with the file's name, not a shorter file."""
+def test_a_body_that_stops_half_way_says_nothing_about_the_file(served):
+    """A connection that ends early is an error with the file's name: neither a shorter file nor a broken one."""
     with (
-        pytest.raises(CorruptFile, match="deep/a.bin: could not be read to its end"),
+        pytest.raises(Unreachable, match="deep/a.bin: could not be read to its end"),
         Upstream(served(CutHandler)).open("deep/a.bin") as stream,
     ):
         while stream.read(1 << 16):
@@ -120,14 +120,56 @@ def test_a_file_that_should_be_small_is_not_read_whole(tmp_path):
 
 def test_nobody_listening_is_said_plainly():
     """A refused connection names the address."""
-    with pytest.raises(BadInput, match="cannot reach http://127.0.0.1:1/x"):
+    with pytest.raises(Unreachable, match="cannot reach http://127.0.0.1:1/x"):
         Upstream("http://127.0.0.1:1").look("x")
 
 
 def test_a_server_in_trouble_is_not_a_missing_file(served):
     """A 500 must not look like a file that upstream does not have: that would be counted and skipped."""
-    with pytest.raises(BadInput, match="cannot reach .*500"):
-        Upstream(served(BrokenHandler)).look("deep/a.bin")
+    broken = Upstream(served(BrokenHandler))
+    with pytest.raises(Unreachable, match="cannot reach .*500"):
+        broken.look("deep/a.bin")
+    with pytest.raises(Unreachable, match="cannot reach .*500"), broken.open("deep/a.bin"):
+        pass
+
+
+def test_a_file_that_goes_missing_is_missing(tmp_path, served):
+    """Only "not found" in so many words makes a file missing: a policy may then pass over it."""
+    for upstream in (Upstream(str(tmp_path)), Upstream(served(QuietHandler))):
+        with pytest.raises(CorruptFile, match="deep/none: is missing"), upstream.open("deep/none"):
+            pass
+
+
+def test_a_server_without_ranges_is_named(served, tmp_path, monkeypatch):
+    """Python's own server cannot send the second part of a large file; the message says which servers can."""
+    monkeypatch.setattr("lc_assets.storage.upstream.BLOCK_BYTES", 1000)
+    with (
+        pytest.raises(BadInput, match="deep/a.bin: the server sends whole files only.*nginx"),
+        Upstream(served(QuietHandler)).open("deep/a.bin") as stream,
+    ):
+        while stream.read(1000):
+            pass
+
+
+def test_upstream_is_asked_again_and_then_given_up(monkeypatch):
+    """Two failures and an answer are an answer; a failure more than there are pauses is a failure; a missing file is not asked twice."""
+    waited, answers = [], [Unreachable("no"), Unreachable("no"), None]
+    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (1, 2))
+    monkeypatch.setattr("lc_assets.storage.upstream.time.sleep", waited.append)
+
+    @patiently
+    def ask(answers):
+        if (answer := answers.pop(0)) is not None:
+            raise answer
+        return "answer"
+
+    assert ask(answers) == "answer"
+    assert waited == [1, 2]
+    with pytest.raises(Unreachable, match="third"):
+        ask([Unreachable("first"), Unreachable("second"), Unreachable("third"), None])
+    with pytest.raises(CorruptFile):
+        ask([CorruptFile("is missing"), None])
+    assert waited == [1, 2, 1, 2]
 
 
 def test_an_unknown_kind_of_place_is_refused():

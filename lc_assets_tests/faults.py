@@ -1,0 +1,109 @@
+"""Spoiling what upstream holds, one file at a time, and asking a build what it made of it.
+
+Files are those of `lc_assets_tests.builders.tiny_upstream`; paths are of one shard's parts. What a build made is
+compared by digests: equal digests are equal bytes.
+"""
+
+import gzip
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lc_assets.stages.building import Built, Finding, Workshop
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.raw import PARTS
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets.vocabulary import Shard, parse_snapshot
+
+PER_SNAPSHOT = tuple(found.name for found in CHAIN if found.stage.partitioned_by == "snapshot")
+
+
+def file_of(upstream: Path, part: str, tag: str) -> Path:
+    """Where one part of one shard lies."""
+    return upstream / PARTS[part](Shard.parse(tag))
+
+
+def cut_short(path: Path) -> None:
+    """Leave the first two thirds of a file."""
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) * 2 // 3])
+
+
+def emptied(path: Path) -> None:
+    """Leave no byte."""
+    path.write_bytes(b"")
+
+
+def not_gzip(path: Path) -> None:
+    """Leave a page that says why there is no file."""
+    path.write_bytes(b"<html><body>503 Service Unavailable</body></html>\n" * 20)
+
+
+def flipped(path: Path, at: int | None = None) -> None:
+    """Flip one bit: of the byte in the middle, or at ``at``."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 if at is None else at] ^= 0x10
+    path.write_bytes(content)
+
+
+def lines_of(path: Path) -> list[bytes]:
+    """The lines of a gzipped file, with their ends."""
+    return gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+
+
+def edit_lines(path: Path, edit: Callable[[list[bytes]], Iterable[bytes]]) -> None:
+    """Write a gzipped file again with other lines."""
+    path.write_bytes(gzip.compress(b"".join(edit(lines_of(path))), mtime=0))
+
+
+def field_changed(line: bytes, **fields: Any) -> bytes:
+    """A JSON line with other values."""
+    return msgspec.json.encode(msgspec.json.decode(line) | fields) + b"\n"
+
+
+def build_snapshot(workshop: Workshop, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT) -> dict[str, Built]:
+    """Build some stages of one snapshot, in the chain's order."""
+    return {name: step(name).verb(workshop, parse_snapshot(snapshot)) for name in stages}
+
+
+def digests(built: Mapping[str, Built]) -> dict[str, str]:
+    """Data versions by name."""
+    return {name: found.published.digest for name, found in built.items()}
+
+
+def finding(built: Built, claim: str) -> Finding:
+    """What a build's audit said of one claim."""
+    (found,) = [found for found in built.findings if found.claim == claim]
+    return found
+
+
+def adds_up(built: Built) -> bool:
+    """Whether what came in is what was kept and what was dropped, by reason."""
+    return built.tally.seen == built.tally.kept + sum(built.tally.dropped.values())
+
+
+def unpublished(lake: LakeFolder, *stages: str) -> bool:
+    """Whether none of these stages has a published partition, nor any receipt."""
+    return not any(lake.published(stage) or list(lake.root.glob(f"{stage}/*/*/receipt.json")) for stage in stages)
+
+
+def at_upstream(workshop: Workshop, upstream: Path, lake: Path) -> Workshop:
+    """The same settings over another upstream, into another lake."""
+    return replace(workshop, upstream=Upstream(str(upstream)), lake=LakeFolder(lake))
+
+
+def with_policies(workshop: Workshop, **policies: Any) -> Workshop:
+    """The same workshop with other settings of the filter."""
+    filtering = msgspec.structs.replace(workshop.recipe.filtering, **policies)
+    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering))
+
+
+def copied(upstream: Path, to: Path) -> Path:
+    """A copy of an upstream, to be spoiled."""
+    shutil.copytree(upstream, to)
+    return to

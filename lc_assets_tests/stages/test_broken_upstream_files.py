@@ -1,0 +1,263 @@
+"""Files that upstream holds broken, or not at all: an error or a counted gap, as the policy says, and nothing else.
+
+Each fault hits one shard of three. Every test ends by mending the file: the rebuilt chain has the digests of one
+that never saw the fault.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.stages.building import Workshop
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_upstream, tiny_workshop
+from lc_assets_tests.faults import (
+    PER_SNAPSHOT,
+    adds_up,
+    build_snapshot,
+    copied,
+    cut_short,
+    digests,
+    edit_lines,
+    emptied,
+    file_of,
+    finding,
+    flipped,
+    not_gzip,
+    unpublished,
+    with_policies,
+)
+
+SNAPSHOT = SNAPSHOTS[0]
+TAG = f"{SNAPSHOT}/0000/en_middle"
+JUDGED = ("raw", "filtered")
+"""The stages that read upstream. Those after them see digests only, so equal digests here make equal digests there."""
+
+
+def gone(path: Path) -> None:
+    """Remove the file."""
+    path.unlink()
+
+
+def other_columns(path: Path) -> None:
+    """Write a table that is sound and not a list of duplicates."""
+    pq.write_table(pa.table({"doc_id": ["2023-06/0000/en_middle.json.gz/1"], "digest": [7]}), path)
+
+
+def of_another_shard(path: Path) -> None:
+    """Write another shard's list of duplicates."""
+    path.write_bytes(path.with_name("en_head.duplicates.parquet").read_bytes())
+
+
+class Sound(NamedTuple):
+    """An upstream without faults, and the digests of one snapshot's stages over it."""
+
+    root: Path
+    digests: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    root = tiny_upstream(tmp_path_factory.mktemp("sound"), snapshots=[SNAPSHOT])
+    return Sound(root, digests(build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT)))
+
+
+@pytest.fixture
+def workshop(tmp_path, sound):
+    """A workshop over a copy of the upstream that may be spoiled."""
+    return tiny_workshop(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
+
+
+def spoil(workshop: Workshop, part: str, fault) -> None:
+    fault(file_of(Path(workshop.upstream.root), part, TAG))
+
+
+def mend(workshop: Workshop, sound: Sound, part: str) -> None:
+    file_of(Path(workshop.upstream.root), part, TAG).write_bytes(file_of(sound.root, part, TAG).read_bytes())
+
+
+def assert_stops(workshop: Workshop, words: str) -> None:
+    """`filtered` raises CorruptFile with these words and publishes nothing; `raw` stands."""
+    build_snapshot(workshop, SNAPSHOT, ["raw"])
+    with pytest.raises(CorruptFile, match=words):
+        build_snapshot(workshop, SNAPSHOT, ["filtered"])
+    assert unpublished(workshop.lake, "filtered")
+    assert workshop.lake.place("raw", SNAPSHOT).require().damage() == []
+
+
+def assert_leaves_out(workshop: Workshop, reason: str) -> None:
+    """One shard of three is left out, counted and named; what is kept of the others adds up."""
+    built = build_snapshot(workshop, SNAPSHOT, JUDGED)
+    filtered = built["filtered"].tally
+    assert (filtered.seen, filtered.kept) == (24, 18)
+    assert filtered.dropped == {"duplicate": 2, "long_enough": 2, "symbols": 2}
+    assert filtered.also["shards"] == 3
+    assert filtered.also[f"shards skipped: {reason}"] == 1
+    warned = finding(built["filtered"], "every_shard_was_filtered")
+    assert (warned.passed, warned.severity) == (False, "warning")
+    assert warned.words == f"2 of 3 shards filtered; shards skipped: {reason} (1), such as {TAG}"
+    assert not list(built["filtered"].published.folder.glob("0000-en_middle*"))
+    assert adds_up(built["filtered"])
+
+
+def assert_whole_again(workshop: Workshop, sound: Sound, stages=JUDGED) -> None:
+    built = build_snapshot(workshop, SNAPSHOT, stages)
+    assert digests(built) == {name: sound.digests[name] for name in stages}
+    assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 27)
+    assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
+
+
+BROKEN = [
+    ("documents", cut_short, "cut short after"),
+    ("documents", emptied, "the file is empty, not even a gzip header"),
+    ("documents", not_gzip, "not sound gzip after 0 lines"),
+    ("documents", flipped, "(not sound gzip|cut short) after"),
+    ("documents", gone, "is missing upstream"),
+    ("signals", cut_short, "cut short after"),
+    ("signals", emptied, "the file is empty, not even a gzip header"),
+    ("signals", gone, "is missing upstream"),
+    ("duplicates", cut_short, "not readable Parquet"),
+    ("duplicates", emptied, "not readable Parquet"),
+    ("duplicates", other_columns, "columns are .* wanted strings named shard_id, doc_id, digest"),
+    ("duplicates", of_another_shard, "found id .* is this another shard's file"),
+    ("duplicates", gone, "is missing upstream"),
+]
+POLICY_OF = {"documents": "corrupt_documents", "signals": "missing_signals", "duplicates": "missing_duplicates"}
+
+
+@pytest.mark.parametrize(("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
+def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(workshop, sound, part, fault, words):
+    """The error names shard, part and damage; nothing is published; once the file is mended, nothing is left of it."""
+    strict = with_policies(workshop, **{POLICY_OF[part]: "fail"})
+    spoil(strict, part, fault)
+    assert_stops(strict, rf"{TAG} \({part}\): {words}")
+    mend(strict, sound, part)
+    assert_whole_again(strict, sound)
+
+
+@pytest.mark.parametrize(("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
+def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(workshop, sound, part, fault, words):
+    """The shard is counted as skipped and named in a warning, the others are kept; mended, all is whole."""
+    lenient = with_policies(workshop, **{POLICY_OF[part]: "skip_shard"})
+    spoil(lenient, part, fault)
+    assert_leaves_out(lenient, f"{part} missing or broken")
+    mend(lenient, sound, part)
+    assert_whole_again(lenient, sound)
+
+
+@pytest.mark.parametrize("fault", [gone, cut_short, emptied, other_columns, of_another_shard])
+def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, fault):
+    """`treat_as_unique` covers a list that is missing and one that is broken: counted, and shown as a warning."""
+    trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
+    spoil(trusting, "duplicates", fault)
+    built = build_snapshot(trusting, SNAPSHOT, JUDGED)
+    filtered = built["filtered"].tally
+    assert (filtered.seen, filtered.kept) == (36, 28)
+    assert filtered.dropped == {"duplicate": 2, "long_enough": 3, "symbols": 3}
+    assert filtered.also["shards treated as unique"] == 1
+    warned = finding(built["filtered"], "every_shard_was_filtered")
+    assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (False, "warning", 1)
+    assert "3 of 3 shards filtered; 1 of them without a list of duplicates" in warned.words
+    assert adds_up(built["filtered"])
+    mend(trusting, sound, "duplicates")
+    assert_whole_again(trusting, sound)
+
+
+def test_a_list_that_breaks_off_is_not_used_in_part(workshop):
+    """What could be read of a damaged list of duplicates plays no part: the counts are those of a list that is missing."""
+    trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
+    lines = [f"{TAG}.json.gz/0", f"{TAG}.json.gz/1", f"{SNAPSHOT}/0001/en_head.json.gz/2"]
+    columns = {"shard_id": [f"{TAG}.json.gz"] * 3, "doc_id": lines, "digest": ["x"] * 3}
+    pq.write_table(pa.table(columns), file_of(Path(trusting.upstream.root), "duplicates", TAG), row_group_size=1)
+    built = build_snapshot(trusting, SNAPSHOT, JUDGED)
+    assert built["filtered"].tally.kept == 28
+    assert built["filtered"].tally.also["shards treated as unique"] == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "also", "dropped"),
+    [("documents", None, {"documents missing": 1}), ("signals", "signals missing", {}), ("duplicates", "duplicates missing", {})],
+)
+def test_the_manifest_says_what_upstream_lacks(workshop, sound, part, also, dropped):
+    """A file that is not there is counted by `raw` and shown as a warning, before anything is filtered."""
+    spoil(workshop, part, gone)
+    built = build_snapshot(workshop, SNAPSHOT, ["raw"])["raw"]
+    assert built.tally.dropped == dropped
+    assert (built.tally.seen, built.tally.kept, built.tally.also["files"]) == (3, 3 - len(dropped), 8)
+    assert also is None or built.tally.also[also] == 1
+    warned = finding(built, "every_listed_file_is_there")
+    assert (warned.passed, warned.severity) == (False, "warning")
+    assert warned.words == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
+    mend(workshop, sound, part)
+    assert digests(build_snapshot(workshop, SNAPSHOT, ["raw"]))["raw"] == sound.digests["raw"]
+
+
+@pytest.mark.parametrize("part", ["documents", "signals", "duplicates"])
+@pytest.mark.parametrize("change", [gone, cut_short])
+def test_a_file_that_changed_since_the_manifest_stops_the_stage(workshop, sound, part, change):
+    """Whatever the policies: the manifest must be made again first, and then they apply."""
+    build_snapshot(workshop, SNAPSHOT, ["raw"])
+    spoil(workshop, part, change)
+    with pytest.raises(Mismatch, match="has changed since the manifest was made: materialize `raw` of this snapshot again"):
+        build_snapshot(workshop, SNAPSHOT, ["filtered"])
+    assert unpublished(workshop.lake, "filtered")
+    assert_leaves_out(workshop, f"{part} missing or broken")
+    mend(workshop, sound, part)
+    assert_whole_again(workshop, sound)
+
+
+def test_a_shard_without_documents_is_a_shard(workshop, sound):
+    """An empty gzip is sound: nothing comes in, nothing is skipped, empty tables stand for it through the chain."""
+    for part in ("documents", "signals"):
+        edit_lines(file_of(Path(workshop.upstream.root), part, TAG), lambda _: [])
+    built = build_snapshot(workshop, SNAPSHOT)
+    assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (24, 18)
+    assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
+    assert sorted(path.name for path in built["tokens"].published.folder.glob("0000-en_middle*")) == [
+        "0000-en_middle.documents.parquet",
+        "0000-en_middle.dropped.parquet",
+    ]
+    assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
+    for part in ("documents", "signals"):
+        mend(workshop, sound, part)
+    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+
+
+def test_the_chain_goes_on_without_a_skipped_shard(workshop, sound):
+    """What the other shards keep becomes rows; every stage adds up; mended, every stage has the bytes it would have had."""
+    spoil(workshop, "documents", cut_short)
+    built = build_snapshot(workshop, SNAPSHOT)
+    assert (built["tokens"].tally.seen, built["tokens"].tally.kept) == (18, 16)
+    assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
+    assert all(map(adds_up, built.values()))
+    mend(workshop, sound, "documents")
+    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+
+
+def test_all_shards_may_be_broken(workshop, sound):
+    """With every documents file cut short nothing is kept, all of it is counted, and the snapshot's chain stands empty."""
+    root, tags = Path(workshop.upstream.root), [f"{SNAPSHOT}/{tag}" for tag in TAGS]
+    for tag in tags:
+        cut_short(file_of(root, "documents", tag))
+    built = build_snapshot(workshop, SNAPSHOT)
+    assert {name: found.tally.seen for name, found in built.items()} == {"raw": 3, "filtered": 0, "tokens": 0, "grid": 0, "megatron": 0}
+    assert built["filtered"].tally.also["shards skipped: documents missing or broken"] == 3
+    for tag in tags:
+        file_of(root, "documents", tag).write_bytes(file_of(sound.root, "documents", tag).read_bytes())
+    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+
+
+def test_a_rerun_does_only_what_is_missing(workshop, sound):
+    """After a stop at one shard, the tables of those that were finished are found and not written again."""
+    build_snapshot(workshop, SNAPSHOT, ["raw"])
+    spoil(workshop, "documents", cut_short)
+    with pytest.raises(Mismatch):
+        build_snapshot(workshop, SNAPSHOT, ["filtered"])
+    first = {path: path.stat().st_mtime_ns for path in workshop.lake.root.glob("filtered/*/*/0000-en_head*")}
+    assert len(first) == 2
+    mend(workshop, sound, "documents")
+    assert_whole_again(workshop, sound)
+    assert {path: path.stat().st_mtime_ns for path in first} == first
