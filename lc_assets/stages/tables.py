@@ -132,6 +132,11 @@ class TableWriter:
         if self._n_bytes >= self._group_bytes:
             self._flush()
 
+    def write(self, table: pa.Table) -> None:
+        """Write many lines at once, after those added so far, as a row group of their own."""
+        self._flush()
+        self._writer.write_table(table)
+
     def close(self) -> None:
         """Write what is left and the file's footer."""
         self._flush()
