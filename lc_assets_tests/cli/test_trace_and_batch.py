@@ -9,7 +9,7 @@ from lc_assets.cli.batch import decode
 from lc_assets.cli.printing import visible
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import tracing
+from lc_assets.stages import tracing, whereabouts
 from lc_assets_tests.builders import N_LONG, SURPRISES
 
 
@@ -51,7 +51,7 @@ def test_a_sample_leads_to_its_pages(lc, standing_lake):
 def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
     lake = standing_lake.workshop.lake
     row = tracing.row_of_order(lake, "train", 5)
-    (found,) = tracing.find_id(lake, row.id)
+    (found,) = whereabouts.find_id(lake, row.id)
     said = lc("trace", standing_lake.root, "--id", row.id)
     assert f"train row {row.row} of grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)

@@ -12,7 +12,7 @@ from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import tracing
+from lc_assets.stages import tracing, whereabouts
 from lc_assets.stages.gridding import lay_grid
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.ordering import order_snapshots
@@ -133,7 +133,7 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
                 forward.setdefault((identity, mix), []).append(number)
     for position in range(open_rows(lake.root, "train").n_rows):
         row = tracing.row_of_order(lake, "train", position)
-        (found,) = tracing.find_id(lake, row.id)
+        (found,) = whereabouts.find_id(lake, row.id)
         assert (found.row, found.position) == (row, position)
         assert {mix: list(samples) for mix, samples in found.samples.items()} == {
             mix: forward.get((row.id, mix), []) for mix in lake.published("mixes")
@@ -142,15 +142,15 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
 
 def test_a_heldout_document_is_in_no_sample(lake):
     row = tracing.row_of_order(lake, "heldout", 0)
-    (found,) = tracing.find_id(lake, row.id)
+    (found,) = whereabouts.find_id(lake, row.id)
     assert (found.row.split, found.position, found.samples) == ("heldout", 0, {})
 
 
 def test_an_address_is_found_in_every_snapshot(lake):
     """The made-up shards have the same addresses in both snapshots."""
-    found = tracing.find_url(lake, "https://example.org/0000-en_head/1?q=[a]")
+    found = whereabouts.find_url(lake, "https://example.org/0000-en_head/1?q=[a]")
     assert [one.row.id for one in found] == ["2023-06/0000/en_head.json.gz/1", "2023-14/0000/en_head.json.gz/1"]
-    assert tracing.find_url(lake, "https://example.org/no-such-page") == []
+    assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
 
 
 @pytest.mark.parametrize(
@@ -164,18 +164,18 @@ def test_an_address_is_found_in_every_snapshot(lake):
 )
 def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reason, value):
     identity = f"2023-06/0000/en_head.json.gz/{line}"
-    dropped = tracing.why_dropped(lake, identity)
+    dropped = whereabouts.why_dropped(lake, identity)
     assert dropped is not None
     assert (dropped.stage, dropped.id, dropped.url) == (stage, identity, f"https://example.org/0000-en_head/{line}?q=[a]")
     assert reason in dict(dropped.reasons)
     assert value is None or dict(dropped.reasons)[reason] == value
-    assert tracing.find_id(lake, identity) == []
+    assert whereabouts.find_id(lake, identity) == []
 
 
 def test_a_document_that_nobody_has_seen_has_no_fate(lake):
-    assert tracing.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
-    assert tracing.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
-    assert tracing.find_id(lake, "2019-04/0000/en_head.json.gz/0") == []
+    assert whereabouts.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
+    assert whereabouts.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
+    assert whereabouts.find_id(lake, "2019-04/0000/en_head.json.gz/0") == []
 
 
 def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
@@ -195,7 +195,7 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
     with pytest.raises(NotPublished, match="longcrawl/all"):
         tracing.row_of_order(LakeFolder(tmp_path), "train", 0)
     with pytest.raises(BadInput, match="not a document id"):
-        tracing.find_id(lake, "../../etc/passwd")
+        whereabouts.find_id(lake, "../../etc/passwd")
 
 
 def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
@@ -214,11 +214,11 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         lay_grid(newer, parse_snapshot(snapshot))
     assert [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)] == before
     assert tracing.sample_of_mix(workshop.lake, "one-sided", 0) == sample
-    (found,) = tracing.find_id(workshop.lake, before[0].id)
+    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
     assert found.row.grid != before[0].grid
     assert found.position is None
     assert all(samples == () for samples in found.samples.values())
     order_snapshots(newer)
-    (found,) = tracing.find_id(workshop.lake, before[0].id)
+    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
     assert found.position is not None
     assert tracing.row_of_order(workshop.lake, found.row.split, found.position) == found.row
