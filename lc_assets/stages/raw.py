@@ -50,6 +50,9 @@ class LookTask:
     parts: tuple[str, ...]
     trust_times: bool = False
 
+    def __str__(self) -> str:
+        return self.shard.tag
+
 
 def take_stock(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the manifest of one snapshot.

@@ -12,7 +12,6 @@ import contextlib
 import functools
 import hashlib
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import fsspec
 import msgspec
+import tenacity
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable
 
@@ -155,12 +155,13 @@ def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
 
     @functools.wraps(function)
     def asking(task: Asked) -> Answer:
-        for seconds in PAUSES_SECONDS:
-            try:
-                return function(task)
-            except Unreachable:
-                time.sleep(seconds)
-        return function(task)
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Unreachable),
+            wait=tenacity.wait_chain(*map(tenacity.wait_fixed, PAUSES_SECONDS)),
+            stop=tenacity.stop_after_attempt(len(PAUSES_SECONDS) + 1),
+            reraise=True,
+        )
+        return attempts(function, task)
 
     return asking
 

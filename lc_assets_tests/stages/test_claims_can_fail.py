@@ -76,6 +76,11 @@ def misname_an_id(evidence: Evidence) -> Evidence:
     return evidence
 
 
+def lose_a_shard(evidence: Evidence) -> Evidence:
+    first(evidence.folder, "*.dropped.parquet").unlink()
+    return evidence
+
+
 def see_one_more(evidence: Evidence) -> Evidence:
     tally = evidence.tally
     return replace(evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}))
@@ -204,6 +209,8 @@ SPOILS = [
             ("every_document_is_named_once", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
         )
     ),
+    ("filtered", "every_shard_was_filtered", lose_a_shard),
+    ("filtered", "every_shard_was_filtered", lambda evidence: say_also(evidence, shards_treated_as_unique=1)),
     ("tokens", "nothing_was_lost_on_the_way", see_one_more),
     ("tokens", "the_ids_are_where_the_table_says", forget_a_document),
     ("tokens", "the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),

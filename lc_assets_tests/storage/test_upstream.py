@@ -155,7 +155,7 @@ def test_upstream_is_asked_again_and_then_given_up(monkeypatch):
     """Two failures and an answer are an answer; a failure more than there are pauses is a failure; a missing file is not asked twice."""
     waited, answers = [], [Unreachable("no"), Unreachable("no"), None]
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (1, 2))
-    monkeypatch.setattr("lc_assets.storage.upstream.time.sleep", waited.append)
+    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
 
     @patiently
     def ask(answers):
