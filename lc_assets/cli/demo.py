@@ -79,7 +79,7 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
     from lc_assets.cli.demo_runs import run_jobs
 
     say(f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing or out of date …")
-    run_jobs(place, snapshots, behind, workers)
+    run_jobs(place, behind, workers, still_behind=lambda: plans_behind(place, snapshots))
 
 
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":

@@ -1,14 +1,13 @@
 """The demo's Dagster runs: which jobs, in which order, and a line per asset as it is materialized."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 from rich.status import Status
 from rich.text import Text
 
 from lc_assets.cli.dagster_runs import instance_at, run_job
-from lc_assets.cli.demo import plans_behind
 from lc_assets.cli.printing import harmless, lasted, out, shown
 from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
@@ -26,14 +25,14 @@ BEGIN_AND_END = (" 0%|", " 100%|")
 """Progress lines that say nothing beside the line of the finished asset."""
 
 
-def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], workers: int) -> None:
+def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_behind: Callable[[], Sequence[Plan]]) -> None:
     """Run, one after another, the jobs of what is out of date; the planner is asked again after each.
 
     Args:
         place: where.
-        snapshots: which should be there.
         behind: what is out of date now.
         workers: processes of a stage.
+        still_behind: asks the planner again.
 
     Raises:
         LcError: when a run fails.
@@ -49,7 +48,7 @@ def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], wor
                 raise Mismatch(f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}")
             done.add((job, partition))
             run_job(defs, job, instance=instance, partition=partition, listener=lines)
-            behind = plans_behind(place, snapshots)
+            behind = still_behind()
 
 
 def job_of(plan: Plan) -> tuple[str, str | None]:
