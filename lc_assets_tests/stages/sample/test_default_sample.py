@@ -9,10 +9,10 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.formats.rule_files import read_rules
-from lc_assets.stages.prose.gather import MAX_TEXT_BYTES, InstalledProse, installed_prose
-from lc_assets.stages.prose.pages import PAGE_CHARS
-from lc_assets.stages.prose.shelves import Shelf
-from lc_assets.stages.sampling import write_sample
+from lc_assets.stages.sample.prose.gather import MAX_TEXT_BYTES, InstalledProse, installed_prose
+from lc_assets.stages.sample.prose.pages import PAGE_CHARS
+from lc_assets.stages.sample.prose.shelves import Shelf
+from lc_assets.stages.sample.writing import write_sample
 from lc_assets.text.rules import judge_columns
 from lc_assets.vocabulary import Shard
 
@@ -37,7 +37,7 @@ def prose() -> InstalledProse:
 def test_every_page_has_an_address_of_its_own_and_text_is_bounded(prose: InstalledProse) -> None:
     assert len({page.url for page in prose}) == len(prose.pages)
     assert sum(len(page.record) for page in prose) <= MAX_TEXT_BYTES
-    assert not [page.url for page in prose if "index.example" in page.url]
+    assert not [page.url for page in prose if "/project/" in page.url]
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.stages.page import Page
-from lc_assets.stages.sample_plan import fraction
+from lc_assets.stages.sample.page import Page
+from lc_assets.stages.sample.plan import fraction
 from lc_assets.vocabulary import Shard, SnapshotId
 
 PERPLEXITIES: Mapping[str, tuple[float, float, float]] = {

@@ -1,7 +1,7 @@
 """Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
 
-Here: the verb `write_sample`. Not here: where pages come from (`stages.prose`, `stages.folder_texts`), what is
-planted where (`stages.sample_plan`), what a record says (`stages.sample_records`), the format (`formats.redpajama`).
+Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`, `stages.sample.folder_texts`), what is
+planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format (`formats.redpajama`).
 
 A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before everything else, so that
 an interrupted sample is known for what it is, and with ``finished`` set when all is there. The same pages and settings
@@ -24,9 +24,9 @@ from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
-from lc_assets.stages.page import Page, Texts
-from lc_assets.stages.sample_plan import Document, Kind, PageFact, newest_first, plan_sample
-from lc_assets.stages.sample_records import record_of
+from lc_assets.stages.sample.page import Page, Texts
+from lc_assets.stages.sample.plan import Document, Kind, PageFact, newest_first, plan_sample
+from lc_assets.stages.sample.records import record_of
 from lc_assets.storage.lake import decode_json, encode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
