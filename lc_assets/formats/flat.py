@@ -109,25 +109,41 @@ def plan_flat_bands(n_rows: int, band_rows: int = CHUNK[0], *, chunk_rows: int =
     return plan_bands(n_rows, band_rows, shard_rows=chunk_rows)
 
 
-def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, vocab_size: int = GPT2_VOCAB_SIZE) -> None:
-    """Write the chunks of one band. Doing it again gives the same bytes, whatever stood there before.
+def plan_flat_columns(row_tokens: int) -> list[slice]:
+    """Deal a row's tokens into columns of chunks: a band may be written column by column, which takes far less memory.
+
+    >>> plan_flat_columns(5000)
+    [slice(0, 2048, None), slice(2048, 4096, None), slice(4096, 5000, None)]
+    """
+    return [slice(block.start, block.stop) for block in plan_bands(row_tokens, CHUNK[1], shard_rows=CHUNK[1])]
+
+
+def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: slice = ALL, vocab_size: int = GPT2_VOCAB_SIZE) -> None:
+    """Write the chunks of one band, or of some columns of it. Doing it again gives the same bytes, whatever stood there before.
 
     Args:
         path: the array's folder, with its metadata.
-        block: which rows; begins and ends where a chunk does (see `plan_bands`).
+        block: which rows; begins and ends where a chunk does (see `plan_flat_bands`).
         rows: (row, token) ids of any integer dtype.
+        tokens: which columns they are; begins and ends where a chunk does (see `plan_flat_columns`).
         vocab_size: ids are below it.
 
     Raises:
-        BadInput: when ``block`` is no band, or ``rows`` do not fit it or hold ids outside the vocabulary.
+        BadInput: when ``block`` is no band or ``tokens`` no columns, or ``rows`` do not fit them or hold ids outside the vocabulary.
     """
     reader = FlatReader(path, vocab_size=vocab_size)
     require_band(block, n_rows=reader.n_rows, shard_rows=reader.chunk_shape[0])
-    ids = require_tokens(rows, block, row_tokens=reader.row_tokens, dtype=reader.dtype, vocab_size=vocab_size)
+    columns = span(tokens, reader.row_tokens, "tokens")
     down, across = reader.chunk_shape
-    for row, column in np.ndindex(n_chunks((len(block), reader.row_tokens), reader.chunk_shape)):
+    if columns.start % across or (columns.stop % across and columns.stop != reader.row_tokens):
+        raise BadInput(
+            f"tokens {columns.start:,} to {columns.stop:,} share chunks of {across:,} tokens with others (see plan_flat_columns)"
+        )
+    ids = require_tokens(rows, block, row_tokens=len(columns), dtype=reader.dtype, vocab_size=vocab_size)
+    for row, column in np.ndindex(n_chunks(ids.shape, reader.chunk_shape)):
         part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
-        publish_bytes(_chunk_path(path, block.start // down + row, column), _encode(padded(part, reader.chunk_shape, FILL)))
+        place = _chunk_path(path, block.start // down + row, columns.start // across + column)
+        publish_bytes(place, _encode(padded(part, reader.chunk_shape, FILL)))
 
 
 class FlatReader:

@@ -3,8 +3,9 @@
 A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and ``{shard}.dropped.parquet``.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,15 @@ def evenly_spaced(n_items: int, most: int) -> list[int]:
     ([0, 4, 8], [0, 1], [])
     """
     return sorted({round(step) for step in np.linspace(0, n_items - 1, min(most, n_items))}) if n_items else []
+
+
+def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
+    """Ascending rows grouped by the chunk that holds them, so that each chunk need be decoded only once.
+
+    >>> by_chunk([0, 3, 4, 9], 4)
+    [[0, 3], [4], [9]]
+    """
+    return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row // chunk_rows)]
 
 
 def counts_add_up(evidence: Evidence) -> Finding:

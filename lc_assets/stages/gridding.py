@@ -6,7 +6,7 @@ withdrawing other documents moves none of them. The plan is a table, ``rows.parq
 doing is a loop over bands of 2,048 rows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.gpt2_tokenizer import gpt2_text
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid, plan_bands, write_band
+from lc_assets.formats.grid import GridLayout, GridReader, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
 from lc_assets.stages.recipe import GriddingSettings, plain
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
@@ -31,7 +31,7 @@ from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
-from lc_assets.tokens.rolling import roll_rows, unroll_rows
+from lc_assets.tokens.rolling import roll_into, unroll_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
@@ -111,20 +111,34 @@ def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
 def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
-    rows = gather(plan, task.tokens, row_tokens=task.row_tokens)
-    write_band(task.folder / f"{task.split}.zarr", task.block, roll_rows(rows, np.asarray(plan["shift"])))
+    rows = gather(plan, task.tokens, row_tokens=task.row_tokens, shifts=plan["shift"].to_pylist())
+    write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows))
 
 
-def gather(plan: pa.Table, tokens: Path, *, row_tokens: int) -> NDArray[Any]:
-    """The first ``row_tokens`` tokens of each planned document, in the plan's order; uint16, row × token."""
-    readers = _readers(plan, tokens)
-    lines = zip(plan["token_shard"].to_pylist(), plan["document"].to_pylist(), strict=True)
-    return np.stack([readers[shard].read(document, 0, row_tokens) for shard, document in lines])
+def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
+    """The first ``row_tokens`` tokens of each planned document, in the plan's order, rolled right by its shift, if any.
+
+    Token shards are opened one after another: a band's documents lie in up to 2,048 of them, which is more files
+    than a process may hold open, and what is mapped counts as its memory.
+
+    Returns:
+        uint16, row × token.
+    """
+    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(GPT2_VOCAB_SIZE))
+    documents = plan["document"].to_pylist()
+    for shard, places in _by_shard(plan).items():
+        reader = MegatronReader(tokens / shard)
+        for place in places:
+            roll_into(rows[place], reader.read(documents[place], 0, row_tokens), shifts[place] if shifts else 0)
+    return rows
 
 
-def _readers(plan: pa.Table, tokens: Path) -> Mapping[str, MegatronReader]:
-    return {shard: MegatronReader(tokens / shard) for shard in plan["token_shard"].unique().to_pylist()}
+def _by_shard(plan: pa.Table) -> Mapping[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, shard in enumerate(plan["token_shard"].to_pylist()):
+        places.setdefault(shard, []).append(place)
+    return places
 
 
 def _documents(tokens: Path) -> pa.Table:
@@ -203,7 +217,9 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
     for split in SPLITS:
         plan = rows_of(evidence.folder, split)
         chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
-        wrong += [f"{split} row {row}" for row in chosen if not _row_is_right(evidence.folder, split, plan.slice(row, 1), tokens)]
+        reader = GridReader(evidence.folder / f"{split}.zarr")
+        for rows in by_chunk(chosen, reader.chunk_shape[0]):
+            wrong += [f"{split} row {row}" for row in _wrong_rows(reader, rows, plan.take(rows), tokens)]
         n_checked += len(chosen)
     return Finding(
         claim="rows_unroll_to_their_documents",
@@ -214,23 +230,38 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
     )
 
 
-def _row_is_right(folder: Path, split: str, plan: pa.Table, tokens: Path) -> bool:
-    reader = GridReader(folder / f"{split}.zarr")
-    row = plan["row"][0].as_py()
-    found = unroll_rows(reader.read(slice(row, row + 1), slice(0, reader.row_tokens)), np.asarray(plan["shift"]))
-    return bool(np.array_equal(found, gather(plan, tokens, row_tokens=reader.row_tokens)))
+def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
+    """Those of ``rows``, which lie close together, that are not the beginnings of their documents."""
+    read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
+    right = unroll_rows(read, np.asarray(plan["shift"])) == gather(plan, tokens, row_tokens=reader.row_tokens)
+    return [row for row, is_right in zip(rows, right.all(axis=1).tolist(), strict=True) if not is_right]
 
 
 def train_and_heldout_share_nothing(evidence: Evidence) -> Finding:
     """No document and no content digest is on both sides of the split."""
-    sides = [{key for column in ("id", "digest") for key in rows_of(evidence.folder, split)[column].to_pylist() if key} for split in SPLITS]
-    shared = set.intersection(*sides)
+    shared = on_both_sides([evidence.folder])
     return Finding(
         claim="train_and_heldout_share_nothing",
         passed=not shared,
         words=f"{len(shared):,} ids or digests on both sides" + (f", such as {min(shared)}" if shared else ""),
         numbers={"shared": len(shared), **{f"{split} rows": rows_of(evidence.folder, split).num_rows for split in SPLITS}},
     )
+
+
+def on_both_sides(grids: Sequence[Path]) -> set[str]:
+    """Ids and content digests that are both held out and trained on, in whichever grids; holds the smaller side and one grid."""
+    heldout_keys = pa.chunked_array([chunk for grid in grids for chunk in _keys(grid, "heldout").chunks], pa.string())
+    shared: set[str] = set()
+    for grid in grids:
+        keys = _keys(grid, "train")
+        shared |= set(keys.filter(pc.is_in(keys, value_set=heldout_keys)).to_pylist())
+    return shared
+
+
+def _keys(grid: Path, split: str) -> pa.ChunkedArray:
+    rows = rows_of(grid, split)
+    keys = pa.chunked_array([chunk for column in ("id", "digest") for chunk in rows[column].chunks], pa.string())
+    return keys.filter(pc.not_equal(keys, ""))
 
 
 def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:

@@ -13,8 +13,7 @@ from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.gridding import ROWS_FILE, rows_of
-from lc_assets.stages.tables import read_table
+from lc_assets.stages.gridding import on_both_sides, rows_of
 from lc_assets.storage.lake import GLOBAL, Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
@@ -117,11 +116,7 @@ def the_order_rises_by_priority(evidence: Evidence) -> Finding:
 
 def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
     """Over all snapshots, no document and no content digest is both trained on and held out."""
-    sides: dict[str, set[str]] = {split: set() for split in SPLITS}
-    for grid in grids_of(evidence.inputs):
-        for line in read_table(grid.folder / ROWS_FILE, ["split", "id", "digest"]).to_pylist():
-            sides[line["split"]] |= {key for key in (line["id"], line["digest"]) if key}
-    shared = set.intersection(*sides.values())
+    shared = on_both_sides([grid.folder for grid in grids_of(evidence.inputs)])
     return Finding(
         claim="no_document_is_on_both_sides",
         passed=not shared,

@@ -26,13 +26,22 @@ def roll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, "
     if rows.ndim != 2 or shifts.shape != rows.shape[:1]:
         raise BadInput(f"wanted rows × tokens and one shift per row, got rows {rows.shape} and shifts {shifts.shape}")
     rolled = np.empty_like(rows)
-    row_tokens = rows.shape[1]
-    if row_tokens == 0:
-        return rolled
-    for source, target, shift in zip(rows, rolled, (shifts % row_tokens).tolist(), strict=True):
-        target[shift:] = source[: row_tokens - shift]
-        target[:shift] = source[row_tokens - shift :]
+    for source, target, shift in zip(rows, rolled, shifts.tolist(), strict=True):
+        roll_into(target, source, shift)
     return rolled
+
+
+def roll_into(target: UInt16[np.ndarray, " token"], row: UInt16[np.ndarray, " token"], shift: int) -> None:
+    """Write ``row``, rolled right by ``shift``, over ``target``: rows that come one by one need no second copy.
+
+    Raises:
+        BadInput: when the two differ in length.
+    """
+    if target.shape != row.shape:
+        raise BadInput(f"wanted a target of the row's shape, got {target.shape} for {row.shape}")
+    right = shift % (len(row) or 1)
+    target[right:] = row[: len(row) - right]
+    target[:right] = row[len(row) - right :]
 
 
 def unroll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, " doc"]) -> UInt16[np.ndarray, "doc token"]:

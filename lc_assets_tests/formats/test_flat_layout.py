@@ -92,6 +92,19 @@ def test_bands_may_be_written_again_and_give_the_same_bytes(tmp_path, monkeypatc
     assert len(contents) == 1
 
 
+def test_a_band_written_column_by_column_is_the_band(tmp_path):
+    """Byte for byte; columns that would share a chunk with others are refused."""
+    rows = ids(7, 20)
+    at_once, by_column = write_flat(tmp_path / "a.zarr", rows, chunk=(7, 8)), tmp_path / "b.zarr"
+    create_flat(by_column, 7, 20, chunk=(7, 8))
+    for tokens in (slice(16, 20), slice(0, 16)):
+        write_flat_band(by_column, RowBlock(0, 7), rows[:, tokens], tokens=tokens)
+    assert {file.name: file.read_bytes() for file in by_column.iterdir()} == {file.name: file.read_bytes() for file in at_once.iterdir()}
+    for tokens in (slice(4, 20), slice(0, 12)):
+        with pytest.raises(BadInput, match="share chunks of 8"):
+            write_flat_band(by_column, RowBlock(0, 7), rows[:, tokens], tokens=tokens)
+
+
 @given(n_docs=st.integers(1, 5), context=st.sampled_from([1, 3, 8, 24]))
 @settings(max_examples=15, deadline=None)
 def test_the_articles_loader_and_ours_give_the_same_batches(tmp_path_factory, n_docs, context):

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.rolling import roll_rows, source_position, unroll_rows
+from lc_assets.tokens.rolling import roll_into, roll_rows, source_position, unroll_rows
 
 ROWS = hnp.arrays(np.uint16, hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=7))
 
@@ -55,3 +55,8 @@ def test_a_column_outside_the_row_is_refused(column):
     """The row goes round, columns do not."""
     with pytest.raises(BadInput, match="not in a row of 5 tokens"):
         source_position(column, 0, 5)
+
+
+def test_a_row_is_rolled_into_a_place_of_its_own_length_only():
+    with pytest.raises(BadInput, match=r"\(3,\) for \(4,\)"):
+        roll_into(np.zeros(3, np.uint16), np.zeros(4, np.uint16), 1)

@@ -1,0 +1,80 @@
+"""Rows are gathered from token shards as one would do it by hand, and read back in groups without losing sight of any."""
+
+import resource
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.stages.gridding import _wrong_rows, gather
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+from lc_assets_tests.grid_builders import write_grid
+
+ROW_TOKENS = 6
+
+
+def write_shards(folder: Path, n_shards: int, n_documents: int) -> dict[tuple[str, int], np.ndarray]:
+    """Token shards of documents that are all different; by shard and document."""
+    drawn = np.random.default_rng(3).integers(0, GPT2_VOCAB_SIZE, (n_shards, n_documents, ROW_TOKENS + 3), np.uint16)
+    for number, documents in enumerate(drawn):
+        with MegatronWriter.publishing(folder / f"s{number}", np.dtype(np.uint16)) as writer:
+            for ids in documents:
+                writer.add(ids)
+    return {(f"s{number}", document): ids for number, documents in enumerate(drawn) for document, ids in enumerate(documents)}
+
+
+def plan_of(places: list[tuple[str, int]], shifts: list[int]) -> pa.Table:
+    return pa.table({"token_shard": [shard for shard, _ in places], "document": [document for _, document in places], "shift": shifts})
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory):
+    """A folder of three shards, and what is in it."""
+    folder = tmp_path_factory.mktemp("tokens")
+    return folder, write_shards(folder, 3, 4)
+
+
+@given(st.data())
+@settings(max_examples=30, deadline=None)
+def test_gathering_is_stacking_and_rolling(tokens, data):
+    """Whatever the order of the plan and its shifts."""
+    folder, documents = tokens
+    places = data.draw(st.lists(st.sampled_from(sorted(documents)), min_size=1, max_size=10))
+    shifts = data.draw(st.lists(st.integers(0, ROW_TOKENS - 1), min_size=len(places), max_size=len(places)))
+    slow = [np.roll(documents[place][:ROW_TOKENS], shift) for place, shift in zip(places, shifts, strict=True)]
+    plan = plan_of(places, shifts)
+    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, shifts=shifts), np.stack(slow))
+    unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
+    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS), unrolled)
+
+
+def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
+    """A snapshot has ten thousand shards, and a process may usually hold 1,024 files."""
+    documents = write_shards(tmp_path, 60, 1)
+    plan = plan_of(sorted(documents), [0] * len(documents))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = max(int(path.name) for path in Path("/proc/self/fd").iterdir()) + 20
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    np.testing.assert_array_equal(rows, [documents[place][:ROW_TOKENS] for place in sorted(documents)])
+
+
+def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
+    """The first, one in between and the last of a group that is read at once; their neighbours are not blamed."""
+    folder, documents = tokens
+    places, shifts = sorted(documents), [number % ROW_TOKENS for number in range(12)]
+    rows = gather(plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, shifts=shifts)
+    for row, column in ((2, 0), (5, 3), (11, 5)):
+        rows[row, column] ^= 1
+    reader = GridReader(write_grid(tmp_path / "train.zarr", rows))
+    for asked, wrong in (([2, 4, 5, 11], [2, 5, 11]), ([0, 1, 3], []), ([5], [5])):
+        plan = plan_of([places[row] for row in asked], [shifts[row] for row in asked])
+        assert _wrong_rows(reader, asked, plan, folder) == wrong
