@@ -1,5 +1,6 @@
 """Rows are gathered from token shards as one would do it by hand, and read back in groups without losing sight of any."""
 
+import itertools
 import resource
 from pathlib import Path
 
@@ -58,9 +59,10 @@ def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
     documents = write_shards(tmp_path, 60, 1)
     plan = plan_of(sorted(documents), [0] * len(documents))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    few = max(int(path.name) for path in Path("/proc/self/fd").iterdir()) + 20
+    in_use = {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+    free = (number for number in itertools.count() if number not in in_use)
     try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, 20, None)), hard))
         rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
