@@ -2,12 +2,13 @@
 
 Most documents are short (median 2,700 characters), one in a thousand is long (from 100,000 characters on, with a
 heavy tail), one in twenty is a duplicate. The text is that of English books when ``../shared/data`` lies beside
-the checkout, and made-up words else. Signals cost more than all the rest, so a text is used several times, far apart: gzip, which looks
-back 32 KiB, does not notice.
+the checkout, and made-up words else. Signals cost more than all the rest, so a text is used several times, far
+apart: gzip, which looks back 32 KiB, does not notice. As a program: ``python -m … FOLDER N_CHARS REPEATS HUGE_CHARS``.
 """
 
 import functools
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,8 @@ MEDIAN_CHARS, SHORTEST_CHARS, LONGEST_SHORT_CHARS = 2_700, 300, 90_000
 LONG_CHARS, LONGEST_CHARS = 100_000, 3_000_000
 ONE_LONG_IN = 1000
 ONE_DUPLICATE_IN = 20
+SIGNALS_OF_CHARS = 1_000_000
+"""A longer text has the signals of its beginning: it is there for its size, not for its quality."""
 
 
 @functools.cache
@@ -61,7 +64,7 @@ def crawl_texts(n_chars: int, *, seed: int = 0) -> Iterator[str]:
 def write_crawl(folder: Path, shard: Shard, texts: list[str], *, repeats: int = 1) -> Path:
     """Write a shard whose documents are the texts, all of them ``repeats`` times over, and its listing."""
     n_docs = len(texts) * repeats
-    signals = [signals_of(text) for text in texts]
+    signals = [signals_of(text[:SIGNALS_OF_CHARS]) for text in texts]
 
     def record(line: int) -> DocumentRecord:
         return made_up_record(shard, line, texts[line % len(texts)])
@@ -75,3 +78,15 @@ def write_crawl(folder: Path, shard: Shard, texts: list[str], *, repeats: int = 
     write_duplicates(paths[2], shard, [(line, record(line).digest) for line in range(7, n_docs, ONE_DUPLICATE_IN)])
     listings.write_listing(listing, [shard])
     return folder
+
+
+def main(folder: str, n_chars: str, repeats: str, huge_chars: str) -> None:
+    """Write a shard; when ``huge_chars`` is not 0, its last document is that long."""
+    texts = list(crawl_texts(int(n_chars)))
+    source = prose()[1]
+    huge = (source * (int(huge_chars) // len(source) + 1))[: int(huge_chars)]
+    write_crawl(Path(folder), Shard.parse("2023-06/0000/en_head"), [*texts, *([huge] if huge else [])], repeats=int(repeats))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

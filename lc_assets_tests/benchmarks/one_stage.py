@@ -9,7 +9,7 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.lake import LakeFolder, Receipt
 from lc_assets.storage.upstream import Upstream
 
 
@@ -19,8 +19,17 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
     workshop = Workshop(
         lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine(workers=1)
     )
-    built = step(stage).verb(workshop, key)
-    print(json.dumps(built.published.receipt.measured | {"start_rss_mb": start_rss_mb, "n_bytes": built.published.receipt.n_bytes}))
+    receipt = step(stage).verb(workshop, key).published.receipt
+    print(json.dumps(receipt.measured | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(workshop, receipt) / 1e6}))
+
+
+def input_bytes(workshop: Workshop, receipt: Receipt) -> int:
+    """Size of what the stage read: published files, or upstream's, compressed as they are."""
+    if receipt.fingerprint.stage in ("raw", "filtered"):
+        return sum(path.stat().st_size for path in Path(workshop.upstream.root).rglob("*") if path.is_file())
+    inputs = [workshop.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs]
+    behind_the_order = workshop.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
+    return sum(published.receipt.n_bytes for published in (*inputs, *behind_the_order))
 
 
 if __name__ == "__main__":

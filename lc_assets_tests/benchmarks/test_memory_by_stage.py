@@ -1,0 +1,115 @@
+"""Memory of each stage in a process of its own: ``pytest -s -m slow lc_assets_tests/benchmarks/test_memory_by_stage.py``.
+
+Three inputs: a shard of a crawl; one with a document of 50 million characters, which the rules are told to let through; a token store
+of more rows than one band, which makes every stage behind it work on whole bands. Figures are the receipts' own.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.stages.tables import IDENTITY, TOKENIZED, TableWriter
+from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import ROW_TOKENS
+from lc_assets_tests.grid_builders import zipf_ids
+
+ROOT = Path(__file__).parents[2]
+KEY = "2023-06"
+CRAWL = {"n_chars": 20_000_000, "repeats": 5, "huge_chars": 0}
+HUGE = {"n_chars": 1_000_000, "repeats": 1, "huge_chars": 50_000_000}
+BAND_ROWS = 2048
+TOKEN_SHARDS, SHARD_DOCUMENTS = 12, 180
+"""2,160 documents: a band and a bit."""
+RECIPE = """
+[raw]
+languages = ["en"]
+[gridding]
+heldout_fraction = 0.01
+"""
+LENIENT = """
+[filtering.thresholds]
+words = { at_most = 1e12 }
+""" + "".join(f"dupe_{n}grams = {{ at_most = 1 }}\n" for n in range(5, 11))
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def measured(folder: Path, stage: str, key: str = KEY) -> dict[str, float]:
+    """Build one partition in a fresh process; what its receipt measured, and the memory that the process began with.
+
+    The process is started by a small one: where a child's peak is counted from its parent's memory, ours does not count.
+    """
+    begin = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    module = (sys.executable, "-m", "lc_assets_tests.benchmarks.one_stage")
+    places = (str(folder / name) for name in ("lake", "upstream", "recipe.toml"))
+    command = [sys.executable, "-c", begin, *module, *places, stage, key]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout.splitlines()[-1])
+
+
+def show(folder: Path, stage: str, bound: str, key: str = KEY) -> float:
+    """Build, print a line of the table, and return the memory above the beginning in MiB."""
+    found = measured(folder, stage, key)
+    above = found["peak_rss_mb"] - found["start_rss_mb"]
+    print(
+        f"{stage:10s} {found['input_mb']:8.0f} MB in {found['seconds']:7.1f} s {found['cpu_seconds']:7.1f} CPU-s "
+        f"{found['peak_rss_mb']:6.0f} MiB, {above:4.0f} above the start: {bound}"
+    )
+    return above
+
+
+def write_upstream(folder: Path, *, n_chars: int, repeats: int, huge_chars: int) -> Path:
+    """Write a crawl in another process."""
+    arguments = map(str, (folder / "upstream", n_chars, repeats, huge_chars))
+    subprocess.run([sys.executable, "-m", "lc_assets_tests.benchmarks.crawl", *arguments], cwd=ROOT, check=True)
+    (folder / "recipe.toml").write_text(RECIPE + (LENIENT if huge_chars else ""))
+    return folder
+
+
+def write_tokens(lake: LakeFolder) -> None:
+    """Publish a token store of whole rows, made up."""
+    place = lake.place("tokens", KEY)
+    folder, block = place.folder / "v1", zipf_ids(64, ROW_TOKENS)
+    folder.mkdir(parents=True)
+    for shard in range(TOKEN_SHARDS):
+        table = TableWriter(folder / f"{shard:04d}-en_head.documents.parquet", TOKENIZED)
+        with MegatronWriter.publishing(folder / f"{shard:04d}-en_head", np.dtype(np.uint16)) as writer:
+            for document in range(SHARD_DOCUMENTS):
+                writer.add(np.roll(block[document % 64], document * 7 + shard))
+                identity = {name: "" for name, _ in IDENTITY} | {"id": f"{KEY}/{shard:04d}/en_head.json.gz/{document}"}
+                table.add(identity | {"document": document, "n_tokens": ROW_TOKENS, "n_chars": 0, "n_bytes": 0})
+        table.close()
+    n_documents = TOKEN_SHARDS * SHARD_DOCUMENTS
+    fingerprint = Fingerprint(stage="tokens", key=KEY, code_version="1", params={}, inputs={})
+    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))))
+
+
+def test_memory_is_bounded_by_what_is_said(tmp_path):
+    """A stage's memory is that of the libraries plus what its line says, whatever the size of the shard."""
+    print()
+    crawl = write_upstream(tmp_path / "crawl", **CRAWL)
+    show(crawl, "raw", "the listing")
+    assert show(crawl, "filtered", "the longest line, 200 bytes a document, a row group of 32 MiB") < 250
+    assert show(crawl, "tokens", "the longest document, and what gigatoken remembers of 64 MiB of text") < 300
+
+    huge = write_upstream(tmp_path / "huge", **HUGE)
+    show(huge, "raw", "the listing")
+    assert show(huge, "filtered", "one document of 50 million characters") < 15 * 50
+    assert show(huge, "tokens", "one document of 50 million characters") < 15 * 50
+
+    rows = tmp_path / "rows"
+    write_tokens(LakeFolder(rows / "lake"))
+    (rows / "recipe.toml").write_text(RECIPE)
+    band_mib = BAND_ROWS * ROW_TOKENS * 2 / 2**20
+    assert show(rows, "grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped") < 1.6 * band_mib
+    show(rows, "longcrawl", "a few dozen bytes a row", "all")
+    assert show(rows, "flat", "two columns of chunks, 16 MiB", "all") < 0.5 * band_mib
+    assert show(rows, "megatron", "256 rows, 32 MiB") < 0.5 * band_mib
+    show(rows, "mixes", "the indices of the blend", "by-tokens")
