@@ -163,8 +163,12 @@ def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[di
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
     heads: Iterable[Any] = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
-    lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
-    return [line | {"begins": gpt2_text(head)} for line, head in zip(lines, heads, strict=True)]
+    lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
+    return [{"row": row, "begins": _one_line(gpt2_text(head)), **line} for row, (line, head) in enumerate(zip(lines, heads, strict=True))]
+
+
+def _one_line(text: str, n_chars: int = 80) -> str:
+    return " ".join(text.split())[:n_chars]
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:
