@@ -49,6 +49,8 @@ WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
 UNREADABLE = "unreadable line"
 TOO_LONG = "line too long"
 NO_SIGNALS = "no signals"
+OTHER_URL = "signals of another url"
+"""The id says that signals and document belong together, the addresses in them say that they do not."""
 DUPLICATE = "duplicate"
 SKIPPED = "shards skipped"
 UNIQUE = "shards treated as unique"
@@ -150,6 +152,10 @@ class Verdicts:
         index = self.at[line]
         return [(self.names[reason], float(self.values[reason, index])) for reason in np.flatnonzero(self.fails[:, index])]
 
+    def url(self, line: int) -> str:
+        """Address of the document on ``line`` as the signals file has it; empty when it has none."""
+        return self.table.urls[self.at[line]] if line in self.at else ""
+
     def signals(self, line: int) -> dict[str, float]:
         """The judged signals of the document on ``line``."""
         index = self.at[line]
@@ -202,6 +208,8 @@ def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -
         record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
     except CorruptFile:
         return [(UNREADABLE, float("nan"))], None
+    if not against and verdicts.url(line) not in ("", record.url):
+        return [(OTHER_URL, float("nan"))], None
     return (against, None) if against else ([], record)
 
 
@@ -296,10 +304,9 @@ def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdic
 
 def _dropped_line(shard: Shard, line: int, reasons: list[tuple[str, float]], verdicts: Verdicts) -> dict[str, Any]:
     names, values = zip(*reasons, strict=True)
-    url = verdicts.table.urls[verdicts.at[line]] if line in verdicts.at else ""
     return {
         "id": shard.document_id(line),
-        "url": url,
+        "url": verdicts.url(line),
         "reason": names[0],
         "value": values[0],
         "reasons": list(names),
