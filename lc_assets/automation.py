@@ -8,7 +8,7 @@ SNAPSHOT_JOB = dg.define_asset_job(
     description="Everything of one crawl snapshot, from what is upstream to Megatron's files.",
 )
 LONGCRAWL_JOB = dg.define_asset_job(
-    "longcrawl", ["longcrawl", "longcrawl_flat"], description="The global order over all published snapshots, and the flat Zarr."
+    "all_snapshots", ["longcrawl", "longcrawl_flat"], description="The global order over all published snapshots, and the flat Zarr."
 )
 MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend of the published snapshots.")
 

@@ -37,7 +37,7 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             columns=filtering.schema_of(rules),
             why_dropped=plots.bars(
                 "Why documents were dropped",
-                built.tally.complaints,
+                dict(sorted(built.tally.complaints.items(), key=lambda item: -item[1])),
                 unit="documents",
                 beside=built.tally.dropped,
                 names=("any reason", "first reason"),

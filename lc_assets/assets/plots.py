@@ -21,7 +21,7 @@ ACCENT = "#c0572b"
 def bars(
     title: str, heights: Mapping[str, float], *, unit: str, beside: Mapping[str, float] | None = None, names: Sequence[str] = ()
 ) -> dg.MetadataValue:
-    """A bar per name, longest first when there are many; ``beside`` draws a second bar per name.
+    """A bar per name, from top to bottom as they come; ``beside`` draws a second bar per name.
 
     Args:
         title: of the plot.
@@ -39,9 +39,9 @@ def bars(
     )
     if beside is not None:
         axes.barh(at - 0.2, [beside.get(label, 0) for label in labels], thick, color=ACCENT, label=names[1])
-        axes.legend(fontsize=7, frameon=False)
+        axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
     axes.set_yticks(at, labels, fontsize=7)
-    axes.set_xlabel(unit, fontsize=7)
+    _numbered(axes.xaxis, unit)
     return _markdown(figure, title)
 
 
@@ -63,17 +63,8 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=ACCENT, linewidth=1.5)
-        axes.annotate(
-            mark_name,
-            (mark, 0.95),
-            xycoords=("data", "axes fraction"),
-            xytext=(4, -6),
-            textcoords="offset points",
-            color=ACCENT,
-            fontsize=7,
-        )
-    axes.set_xlabel(unit, fontsize=7)
-    axes.set_ylabel("documents", fontsize=7)
+    _numbered(axes.xaxis, f"{unit}; the line: {mark_name}" if mark_name else unit, logarithmic=True)
+    _numbered(axes.yaxis, "documents")
     return _markdown(figure, title)
 
 
@@ -87,6 +78,16 @@ def _figure(title: str, width: float, height: float, left: float) -> tuple[Any, 
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
+    """Label an axis with whole numbers such as 50,000."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415 - as above
+
+    axis.set_label_text(unit, fontsize=7)
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if logarithmic else MaxNLocator(6, integer=True))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _markdown(figure: Any, title: str) -> dg.MetadataValue:

@@ -7,6 +7,7 @@ import dagster as dg
 import pyarrow as pa
 
 from lc_assets.stages.building import Built
+from lc_assets.stages.tables import meaning
 from lc_assets.storage.lake import Receipt
 
 MOST_REASONS = 25
@@ -26,6 +27,7 @@ def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None =
         "summary": dg.MetadataValue.md(summary(built)),
         "dagster/row_count": receipt.tally.kept if rows is None else rows,
         "dagster/uri": built.published.folder.absolute().as_uri(),
+        "place": dg.MetadataValue.path(built.published.folder.absolute()),
         "bytes": receipt.n_bytes,
         "built": "found finished, nothing was computed" if built.reused else "computed",
         **{name.replace(" ", "_"): count for name, count in receipt.tally.also.items()},
@@ -42,17 +44,13 @@ def summary(built: Built) -> str:
     """A paragraph and a table that balance: seen, kept, dropped by reason."""
     receipt = built.published.receipt
     tally = receipt.tally
-    lines = [f"**{tally.seen:,} in, {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.** {_also(tally.also)}", ""]
+    lines = [f"**{tally.seen:,} in, {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.**", ""]
     if tally.dropped:
         lines += _table(
             ("reason", "first reason of", "found in"), [(reason, n, tally.complaints.get(reason, n)) for reason, n in _most(tally.dropped)]
         )
     lines += ["", *(f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}" for finding in built.findings)]
     return "\n".join([*lines, "", _made_of(receipt)])
-
-
-def _also(also: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}: {count:,}" for name, count in also.items()) + "." if also else ""
 
 
 def _most(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -71,7 +69,9 @@ def _made_of(receipt: Receipt) -> str:
 
 def table_schema(columns: pa.Schema) -> dg.TableSchema:
     """Columns for the UI's table view."""
-    return dg.TableSchema(columns=[dg.TableColumn(name=field.name, type=str(field.type)) for field in columns])
+    return dg.TableSchema(
+        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=meaning(field.name)) for field in columns]
+    )
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:

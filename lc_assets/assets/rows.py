@@ -61,7 +61,9 @@ def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> 
     """One global order over the rows of all published snapshots: a uniform shuffle of their union, as a small index."""
     with workshop.open(context.log) as opened:
         built = ordering.order_snapshots(opened)
-        return report(built, rows_by_snapshot=plots.bars("Rows by snapshot", ordering.rows_by_snapshot(built.published), unit="rows"))
+        return report(
+            built, tokens_by_snapshot=plots.bars("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens")
+        )
 
 
 @dg.asset(group_name="tokens", kinds={"zarr"}, code_version=flattening.STAGE.code_version, deps=[longcrawl])

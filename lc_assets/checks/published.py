@@ -43,7 +43,8 @@ def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str]) -> l
     """Test the chosen claims on what is published."""
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
-    found = [claim(evidence_of(lake, published)) for claim in wanted]
+    evidence = evidence_of(lake, published)
+    found = [claim(evidence) for claim in wanted]
     return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
 
 

@@ -13,7 +13,7 @@ from lc_assets.vocabulary import ROW_TOKENS
 
 if TYPE_CHECKING:
     from lc_assets.stages.planning import Plan
-    from lc_assets.stages.sampling import SampleReport
+    from lc_assets.stages.sample.writing import SampleReport
 
 
 def demo(
@@ -48,7 +48,7 @@ def demo(
 def write_or_find_sample(place: Workplace, source: Path | None, workers: int | None) -> "SampleReport":
     """Write the sample, or find that a finished one stands."""
     from lc_assets.cli.sample import engine_of, show_sample, texts_of
-    from lc_assets.stages.sampling import REPORT, SampleReport, write_sample
+    from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
     from lc_assets.storage.lake import decode_json
 
     path = place.sample / REPORT
@@ -79,7 +79,7 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
     from lc_assets.cli.demo_runs import run_jobs
 
     say(f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing or out of date …")
-    run_jobs(place, snapshots, behind, workers)
+    run_jobs(place, behind, workers, still_behind=lambda: plans_behind(place, snapshots))
 
 
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":

@@ -13,7 +13,7 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.stages.sampling import SampleReport
+from lc_assets.stages.sample.writing import SampleReport
 from lc_assets.stages.tracing import row_of_order
 from lc_assets.storage.digests import short
 from lc_assets.storage.lake import LakeFolder, Published

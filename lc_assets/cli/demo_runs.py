@@ -1,22 +1,22 @@
 """The demo's Dagster runs: which jobs, in which order, and a line per asset as it is materialized."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import dagster as dg
 from rich.status import Status
+from rich.text import Text
 
 from lc_assets.cli.dagster_runs import instance_at, run_job
-from lc_assets.cli.demo import plans_behind
-from lc_assets.cli.printing import lasted, out, say, shown
-from lc_assets.cli.workplace import Workplace
+from lc_assets.cli.printing import harmless, lasted, out, shown
+from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
 from lc_assets.stages.planning import Plan
 
 STAGES_OF = {
     "snapshot": ("raw", "filtered", "tokens", "grid", "megatron"),
-    "longcrawl": ("longcrawl", "flat"),
+    "all_snapshots": ("longcrawl", "flat"),
     "mixes": ("mixes",),
 }
 """Job → the stages it builds, one partition of each."""
@@ -25,14 +25,14 @@ BEGIN_AND_END = (" 0%|", " 100%|")
 """Progress lines that say nothing beside the line of the finished asset."""
 
 
-def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], workers: int) -> None:
+def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_behind: Callable[[], Sequence[Plan]]) -> None:
     """Run, one after another, the jobs of what is out of date; the planner is asked again after each.
 
     Args:
         place: where.
-        snapshots: which should be there.
         behind: what is out of date now.
         workers: processes of a stage.
+        still_behind: asks the planner again.
 
     Raises:
         LcError: when a run fails.
@@ -41,20 +41,20 @@ def run_jobs(place: Workplace, snapshots: list[str], behind: Sequence[Plan], wor
     lake, sample, recipe = (str(path.absolute()) for path in (place.lake, place.sample, place.recipe))
     defs = build_defs(lake=lake, upstream=sample, recipe=recipe, workers=workers)
     done: set[tuple[str, str | None]] = set()
-    with instance_at(place.dagster_home) as instance, Lines(n_partitions_of(behind)) as lines:
+    with instance_at(place.dagster_home, QUIET_YAML) as instance, Lines(n_partitions_of(behind)) as lines:
         while behind:
             job, partition = job_of(behind[0])
             if (job, partition) in done:
                 raise Mismatch(f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}")
             done.add((job, partition))
             run_job(defs, job, instance=instance, partition=partition, listener=lines)
-            behind = plans_behind(place, snapshots)
+            behind = still_behind()
 
 
 def job_of(plan: Plan) -> tuple[str, str | None]:
     """The job, and its partition, that builds what a plan is about."""
     job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
-    return job, None if job == "longcrawl" else plan.key
+    return job, None if job == "all_snapshots" else plan.key
 
 
 def n_partitions_of(behind: Sequence[Plan]) -> int:
@@ -97,7 +97,7 @@ class Lines:
         if self._console.is_terminal:
             self._status.update(words)
         elif not any(mark in words for mark in BEGIN_AND_END):
-            say(f"        {words}")
+            self._say(f"        {words}")
 
     def _materialized(self, event: dg.DagsterEvent) -> None:
         self._n_done += 1
@@ -106,4 +106,8 @@ class Lines:
         seconds = time.monotonic() - self._started.get(event.step_key or "", time.monotonic())
         rows = materialization.metadata.get("dagster/row_count")
         kept = "" if rows is None else f"{shown(rows.value)} kept"
-        say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")
+        self._say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")
+
+    def _say(self, words: str) -> None:
+        # By the status line's own console: it takes its line away, and draws it again below.
+        self._console.print(Text(harmless(words)), soft_wrap=True)

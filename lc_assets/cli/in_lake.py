@@ -15,6 +15,10 @@ from lc_assets.errors import LcError
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.storage.digests import short
 from lc_assets.storage.lake import CURRENT, NOT_COUNTED, RECEIPT, LakeFolder, Place, Published
+from lc_assets.tally import Tally
+
+RULES = "rules"
+"""The setting that is better shown as a table."""
 
 
 def is_lake(path: Path) -> bool:
@@ -123,19 +127,27 @@ def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
         ("counts", f"{tally.seen:,} in = {tally.kept:,} kept + {tally.seen - tally.kept:,} dropped"),
         *tally.also.items(),
         *((f"from {name}", short(digest)) for name, digest in fingerprint.inputs.items()),
-        *((f"setting {name}", _compact(value)) for name, value in fingerprint.params.items()),
+        *((f"setting {name}", _compact(value)) for name, value in fingerprint.params.items() if name != RULES),
         *((f"drawn: {name}", how) for name, how in receipt.randomness.items()),
         ("libraries", ", ".join(f"{name} {version}" for name, version in receipt.libraries.items())),
         ("measured", ", ".join(f"{name} {shown(value)}" for name, value in receipt.measured.items())),
     ]
-    dropped = sorted(tally.dropped.items(), key=lambda item: -item[1])
-    table = Table(
-        title="dropped",
-        columns=("reason", "first reason of", "found in"),
-        lines=[(name, n, tally.complaints.get(name)) for name, n in dropped],
-    )
     damage = damage_of(published, verify=verify)
-    return Artefact(kind=kind, facts=lines, tables=[table] if dropped else [], damage=damage, checked=_checked(verify))
+    tables = [shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(tally)) if shown.lines]
+    return Artefact(kind=kind, facts=lines, tables=tables, damage=damage, checked=_checked(verify))
+
+
+def _rules(rules: Any) -> Table:
+    """The rules that a stage judged by, as its settings state them."""
+    columns = ("name", "signal", "at_least", "at_most", "source")
+    lines: Lines = [tuple(rule.get(column) for column in columns) for rule in rules["rules"]] if isinstance(rules, dict) else []
+    return Table(title="rules", columns=columns, lines=lines)
+
+
+def _dropped(tally: Tally) -> Table:
+    most_first = sorted(tally.dropped.items(), key=lambda item: -item[1])
+    lines: Lines = [(name, count, tally.complaints.get(name)) for name, count in most_first]
+    return Table(title="dropped", columns=("reason", "first reason of", "found in"), lines=lines)
 
 
 def _compact(value: Any) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import lasted, say, table
+from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
     from lc_assets.stages.planning import Plan
@@ -51,6 +52,7 @@ def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] 
 
     Raises:
         BadInput: when a name is none.
+        NotPublished: when neither knows one.
     """
     from pathlib import Path
 
@@ -59,7 +61,12 @@ def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] 
 
     if named:
         return sorted({parse_snapshot(name) for name in named})
-    return sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
+    known = sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
+    if not known:
+        raise NotPublished(
+            f"no snapshot is known: nothing is published in {lake.root}, and no listing lies in {upstream.root}; name --snapshot"
+        )
+    return known
 
 
 def _in_lake(lake: "LakeFolder") -> set[str]:

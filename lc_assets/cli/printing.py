@@ -70,10 +70,10 @@ def facts(lines: Iterable[tuple[str, Any]]) -> None:
 
 
 def shown(value: Any) -> str:
-    """Show a value in a cell.
+    r"""Show a value in a cell, on one line.
 
-    >>> shown(1234567), shown(0.5), shown(None), shown("a")
-    ('1,234,567', '0.5', '', 'a')
+    >>> shown(1234567), shown(0.5), shown(None), shown("a\nb")
+    ('1,234,567', '0.5', '', 'a\\nb')
     """
     if value is None:
         return ""
@@ -81,7 +81,7 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:,.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return f"{value:,}" if isinstance(value, int) else harmless(str(value))
+    return f"{value:,}" if isinstance(value, int) else _on_one_line(str(value))
 
 
 def sized(n_bytes: int) -> str:
@@ -102,7 +102,7 @@ def lasted(seconds: float) -> str:
     >>> lasted(0.25), lasted(75), lasted(7260)
     ('0.2 s', '1 min 15 s', '2 h 01 min')
     """
-    if seconds < 60:
+    if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
@@ -124,6 +124,10 @@ def harmless(text: str) -> str:
     'a\nb\\x1b[2J'
     """
     return "".join(char if char == "\n" else _escaped(char) for char in text)
+
+
+def _on_one_line(text: str) -> str:
+    return "".join(map(_escaped, text))
 
 
 def _escaped(char: str) -> str:

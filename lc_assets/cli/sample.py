@@ -12,8 +12,8 @@ from lc_assets.cli.printing import say, sized, table
 
 if TYPE_CHECKING:
     from lc_assets.engines.local import Engine
-    from lc_assets.stages.page import Texts
-    from lc_assets.stages.sampling import SampleReport
+    from lc_assets.stages.sample.page import Texts
+    from lc_assets.stages.sample.writing import SampleReport
     from lc_assets.vocabulary import Shard
 
 ASSETS_OF_A_SNAPSHOT = "raw_snapshot,filtered_documents,token_documents,token_grid,megatron_rows"
@@ -30,7 +30,7 @@ def sample(
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """
-    from lc_assets.stages.sampling import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
+    from lc_assets.stages.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
 
     engine = engine_of(workers)
     report = write_sample(
@@ -57,8 +57,8 @@ def engine_of(workers: int | None) -> "Engine":
 
 def texts_of(source: Path | None, engine: "Engine") -> "Texts":
     """The pages of a folder of texts, or those that the installed packages bring."""
-    from lc_assets.stages.folder_texts import texts_from_folder
-    from lc_assets.stages.prose.gather import installed_prose
+    from lc_assets.stages.sample.folder_texts import texts_from_folder
+    from lc_assets.stages.sample.prose.gather import installed_prose
 
     return installed_prose(engine=engine) if source is None else texts_from_folder(source)
 

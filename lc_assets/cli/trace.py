@@ -10,7 +10,8 @@ from lc_assets.cli.printing import facts, heading, say, shortened, table
 from lc_assets.errors import BadInput, NotPublished
 
 if TYPE_CHECKING:
-    from lc_assets.stages.tracing import Dropped, Found, Piece, Row, Sample
+    from lc_assets.stages.tracing import Piece, Row, Sample
+    from lc_assets.stages.whereabouts import Dropped, Found
     from lc_assets.storage.lake import LakeFolder
 
 MOST_SAMPLES = 12
@@ -81,13 +82,13 @@ def trace_sample(lake: "LakeFolder", mix: str, sample: int | None) -> None:
 
 def trace_id(lake: "LakeFolder", identity: str) -> None:
     """From a document id to its row, or to the reason why there is none."""
-    from lc_assets.stages import tracing
+    from lc_assets.stages import whereabouts
 
-    found = tracing.find_id(lake, identity)
+    found = whereabouts.find_id(lake, identity)
     for one in found:
         show_found(one)
     if not found:
-        dropped = tracing.why_dropped(lake, identity)
+        dropped = whereabouts.why_dropped(lake, identity)
         if dropped is None:
             raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.root}")
         show_dropped(dropped)
@@ -95,9 +96,9 @@ def trace_id(lake: "LakeFolder", identity: str) -> None:
 
 def trace_url(lake: "LakeFolder", url: str) -> None:
     """From an address to all its rows."""
-    from lc_assets.stages import tracing
+    from lc_assets.stages import whereabouts
 
-    found = tracing.find_url(lake, url)
+    found = whereabouts.find_url(lake, url)
     if not found:
         raise NotPublished(f"{url}: no row of a published grid is of this address; for a dropped document give its --id")
     for one in found:

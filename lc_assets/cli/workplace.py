@@ -14,13 +14,27 @@ HELDOUT_FRACTION = 0.1
 MIN_WORDS = 16_000
 SEQUENCE_LENGTH = 8192
 
-DAGSTER_YAML = """\
+SETTINGS = {
+    "dagster.yaml": """\
 # The instance of `lc demo`: Dagster's history of it. What is built, and from what, stands in the lake's receipts.
 telemetry:
   enabled: false
 nux:
   enabled: false
-"""
+""",
+    "in_process.yaml": """\
+# The same instance for the runs of `lc demo` itself, without capture of what steps print: the processes that
+# Dagster starts for that, two per step, would answer Ctrl-C with tracebacks.
+telemetry:
+  enabled: false
+compute_logs:
+  module: dagster._core.storage.noop_compute_log_manager
+  class: NoOpComputeLogManager
+""",
+}
+"""Files of Dagster's home."""
+
+QUIET_YAML = "in_process.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +66,8 @@ class Workplace:
     def set_up(self, row_tokens: int) -> None:
         """Make the folders, the instance's settings and the recipe; what stands and is the same stays untouched."""
         self.dagster_home.mkdir(parents=True, exist_ok=True)
-        for path, content in ((self.dagster_home / "dagster.yaml", DAGSTER_YAML), (self.recipe, recipe_text(row_tokens))):
+        wanted = {self.dagster_home / name: content for name, content in SETTINGS.items()} | {self.recipe: recipe_text(row_tokens)}
+        for path, content in wanted.items():
             if not path.is_file() or path.read_text("utf-8") != content:
                 path.write_text(content, "utf-8")
 

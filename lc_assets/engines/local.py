@@ -75,7 +75,10 @@ class LocalEngine:
                 deaths += 1
                 if deaths >= self.patience:
                     named = ", ".join(map(str, list(waiting.values())[: self.workers]))
-                    raise WorkerDied(f"a worker was killed {deaths} times (out of memory?) while working on one of: {named}") from error
+                    raise WorkerDied(
+                        f"a worker was killed {deaths} times while working on one of: {named}; "
+                        "it ran out of memory, or the program that started it does work when it is imported (guard it by __main__)"
+                    ) from error
 
     def _one_pool(self, function: Callable[[Task], Result], waiting: dict[int, Task]) -> Iterator[tuple[int, Result]]:
         # forkserver: a fork of this process could inherit locks that other threads (gRPC, Dagster) hold.

@@ -27,7 +27,8 @@ def read_npy(path: Path) -> NDArray[Any]:
         CorruptFile: when the file is missing, cut short, or holds Python objects.
     """
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        # Not numpy.load: that would open a zip archive too, and leave it open when it is none.
+        return np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
     except (ValueError, EOFError, OSError) as error:

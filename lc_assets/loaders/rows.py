@@ -36,26 +36,11 @@ class RowSource(Rows, Protocol):
         ...
 
 
-class ChunkReader(Protocol):
+class ChunkReader(Rows, Protocol):
     """What `ZarrRows` asks of a format's reader."""
 
     path: Path
     metadata: bytes
-
-    @property
-    def n_rows(self) -> int:
-        """Rows of the array."""
-        ...
-
-    @property
-    def row_tokens(self) -> int:
-        """Tokens of a row."""
-        ...
-
-    @property
-    def vocab_size(self) -> int:
-        """Ids are below it."""
-        ...
 
     @property
     def dtype(self) -> np.dtype[Any]:

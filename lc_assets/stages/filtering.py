@@ -6,7 +6,7 @@ inside the records, never by line position: upstream's writer skips lines that i
 """
 
 import contextlib
-from collections import Counter
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,21 +37,16 @@ from lc_assets.stages.claims import (
 from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
+from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
+from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile, patiently
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.text.rules import RuleSet, judge_columns, long_enough
+from lc_assets.text.rules import RuleSet, long_enough
 from lc_assets.vocabulary import Shard, SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
 
-UNREADABLE = "unreadable line"
-TOO_LONG = "line too long"
-NO_SIGNALS = "no signals"
-OTHER_URL = "signals of another url"
-"""The id says that signals and document belong together, the addresses in them say that they do not."""
-DUPLICATE = "duplicate"
 SKIPPED = "shards skipped"
 UNIQUE = "shards treated as unique"
 
@@ -119,98 +114,54 @@ def _said(bounds: Bounds) -> dict[str, float | None]:
 def filter_shard(task: FilterTask) -> Tally:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:
-        verdicts = verdicts_of(task)
+        duplicates = _duplicates(task)
+        verdicts = Verdicts.of(_signals(task), duplicates or (), task.rules, max_line_bytes=task.settings.max_line_bytes)
         with contextlib.ExitStack() as stack:
             kept, dropped = _writers(stack, task)
-            return _sort_documents(task, verdicts, kept, dropped)
+            sorted_out = _sort_documents(task, verdicts, kept, dropped)
+        return sorted_out + Tally(also={"shards": 1, UNIQUE: int(duplicates is None)})
     except Skip as skip:
         return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
 
-@dataclass(frozen=True, slots=True)
-class Verdicts:
-    """What signals and duplicates say about the documents of a shard.
-
-    Attributes:
-        table: signals by line.
-        unlisted: whether there was no list of duplicates, so that all documents count as unique.
-        names: of the reasons, in the order that decides which is a document's first.
-        fails: bool, reason by line-of-table: whether that reason speaks against the document.
-        values: float64, reason by line-of-table: the value that was judged.
-        at: line number → line of the table.
-    """
-
-    table: SignalsTable
-    unlisted: bool
-    names: tuple[str, ...]
-    fails: NDArray[np.bool_]
-    values: NDArray[np.float64]
-    at: dict[int, int]
-
-    def against(self, line: int) -> list[tuple[str, float]]:
-        """Every reason against the document on ``line``, with the judged value."""
-        index = self.at[line]
-        return [(self.names[reason], float(self.values[reason, index])) for reason in np.flatnonzero(self.fails[:, index])]
-
-    def url(self, line: int) -> str:
-        """Address of the document on ``line`` as the signals file has it; empty when it has none."""
-        return self.table.urls[self.at[line]] if line in self.at else ""
-
-    def signals(self, line: int) -> dict[str, float]:
-        """The judged signals of the document on ``line``."""
-        index = self.at[line]
-        return {name: float(column[index]) for name, column in self.table.columns.items()}
-
-
-def verdicts_of(task: FilterTask) -> Verdicts:
-    """Judge all documents of a shard by their signals and the list of duplicates."""
-    table = _signals(task)
-    duplicates = _duplicates(task)
-    lines = table.lines.tolist()
-    duplicate = np.fromiter((line in (duplicates or ()) for line in lines), dtype=bool, count=len(lines))
-    values = np.stack([duplicate.astype(np.float64), *(table.columns[rule.signal] for rule in task.rules.rules)])
-    fails = np.vstack([duplicate, judge_columns(table.columns, task.rules)])
-    names = (DUPLICATE, *(rule.name for rule in task.rules.rules))
-    return Verdicts(table, duplicates is None, names, fails, values, {line: index for index, line in enumerate(lines)})
-
-
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
-    first, every, n_kept, n_bytes, n_kept_bytes = Counter[str](), Counter[str](), 0, 0, 0
+    n_bytes = n_kept = n_kept_chars = 0
+    lines, fates = array("q"), array("q")
     for line, raw in _documents(task):
         n_bytes += len(raw or b"")
-        reasons, record = _judge(task, verdicts, line, raw)
-        if record is None:
-            first[reasons[0][0]] += 1
-            every.update(name for name, _ in reasons)
-            dropped.add(_dropped_line(task.files.shard, line, reasons, verdicts))
-        else:
+        judged = _judge(task, verdicts, line, raw)
+        if isinstance(judged, DocumentRecord):
             n_kept += 1
-            n_kept_bytes += len(record.raw_content)
-            kept.add(_kept_line(task.files.shard, line, record, verdicts), n_bytes=len(record.raw_content))
+            n_kept_chars += len(judged.raw_content)
+            kept.add(_kept_line(task.files.shard, line, judged, verdicts), n_bytes=len(judged.raw_content))
+        else:
+            lines.append(line)
+            fates.append(judged)
+    for table in verdicts.dropped(task.files.shard, np.array(lines), np.array(fates)):
+        dropped.write(table)
+    first, every = verdicts.counted(np.array(fates))
     also = {
-        "shards": 1,
         "bytes of JSON": n_bytes,
-        "characters kept": n_kept_bytes,
+        "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
-        UNIQUE: int(verdicts.unlisted),
     }
-    return Tally(seen=n_kept + first.total(), kept=n_kept, dropped=dict(first), complaints=dict(every), also=also)
+    return Tally(seen=n_kept + len(lines), kept=n_kept, dropped=first, complaints=every, also=also)
 
 
-def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> tuple[list[tuple[str, float]], DocumentRecord | None]:
-    """Reasons against a document, or the document."""
+def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> DocumentRecord | int:
+    """The document, or the fate of one that is dropped; only what the signals speak for, or are silent about, is decoded."""
     if raw is None:
-        return [(TOO_LONG, float(task.settings.max_line_bytes))], None
-    against = verdicts.against(line) if line in verdicts.at else [(NO_SIGNALS, float("nan"))]
-    if against and against[0][0] != NO_SIGNALS:
-        return against, None
+        return TOO_LONG
+    fate = verdicts.fate_of.get(line, NO_SIGNALS)
+    if fate != NO_SIGNALS and fate not in verdicts.passing:
+        return fate
     try:
         record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
     except CorruptFile:
-        return [(UNREADABLE, float("nan"))], None
-    if not against and verdicts.url(line) not in ("", record.url):
-        return [(OTHER_URL, float("nan"))], None
-    return (against, None) if against else ([], record)
+        return UNREADABLE
+    if fate not in verdicts.passing:
+        return NO_SIGNALS
+    return record if verdicts.url(line) in ("", record.url) else OTHER_URL
 
 
 def _documents(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
@@ -264,7 +215,7 @@ def _opened(task: FilterTask, part: str) -> Iterator[Any]:
 
 
 def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
-    now = upstream.look(file.path)
+    now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
     if now != file:
         raise Mismatch(f"{upstream.root}/{file.path} has changed since the manifest was made: materialize `raw` of this snapshot again")
 
@@ -299,18 +250,6 @@ def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdic
         "title": record.title,
         "raw_content": record.raw_content,
         **verdicts.signals(line),
-    }
-
-
-def _dropped_line(shard: Shard, line: int, reasons: list[tuple[str, float]], verdicts: Verdicts) -> dict[str, Any]:
-    names, values = zip(*reasons, strict=True)
-    return {
-        "id": shard.document_id(line),
-        "url": verdicts.url(line),
-        "reason": names[0],
-        "value": values[0],
-        "reasons": list(names),
-        "values": list(values),
     }
 
 

@@ -73,10 +73,10 @@ def source_of(grid: Published) -> OrderSource:
     )
 
 
-def rows_by_snapshot(order: Published) -> dict[str, float]:
-    """Rows of each snapshot in the order, both splits together."""
-    sources = GlobalOrder.open(order.folder, "train").sources
-    return {source.snapshot: float(source.train_rows + source.heldout_rows) for source in sources}
+def tokens_by_snapshot(order: Published) -> dict[str, float]:
+    """Tokens that each snapshot has in the order, both splits together."""
+    opened = GlobalOrder.open(order.folder, "train")
+    return {source.snapshot: float((source.train_rows + source.heldout_rows) * opened.row_tokens) for source in opened.sources}
 
 
 def every_row_has_one_place(evidence: Evidence) -> Finding:

@@ -48,6 +48,10 @@ class LookTask:
     upstream: Upstream
     shard: Shard
     parts: tuple[str, ...]
+    trust_times: bool = False
+
+    def __str__(self) -> str:
+        return self.shard.tag
 
 
 def take_stock(workshop: Workshop, snapshot: SnapshotId) -> Built:
@@ -73,7 +77,10 @@ def look_at_snapshot(workshop: Workshop, snapshot: SnapshotId) -> list[ShardFile
     """Look at every listed shard's files upstream, sorted by shard."""
     settings = workshop.recipe.raw
     parts = tuple(part for part in PARTS if part != "minhash" or settings.minhash)
-    tasks = [LookTask(workshop.upstream, shard, parts) for shard in listed_shards(workshop.upstream, snapshot, settings)]
+    tasks = [
+        LookTask(workshop.upstream, shard, parts, settings.trust_file_times)
+        for shard in listed_shards(workshop.upstream, snapshot, settings)
+    ]
     found = (files for _, files in workshop.engine.run(look, tasks, what=f"look at {snapshot}"))
     return sorted(found, key=lambda files: files.shard)
 
@@ -100,7 +107,7 @@ def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSetting
 @patiently
 def look(task: LookTask) -> ShardFiles:
     """State the files of one shard."""
-    return ShardFiles(task.shard, {part: task.upstream.look(PARTS[part](task.shard)) for part in task.parts})
+    return ShardFiles(task.shard, {part: task.upstream.look(PARTS[part](task.shard), trust_times=task.trust_times) for part in task.parts})
 
 
 def manifest_of(found: list[ShardFiles]) -> pa.Table:

@@ -49,12 +49,16 @@ class RawSettings(Settings, frozen=True, kw_only=True):
         buckets: of perplexity; LongCrawl64 used head and middle. (Tail has neither signals nor duplicates.)
         shards: numbers of the shards to take, such as ``[0, 1, 2]``; none means all 5,000.
         minhash: whether the manifest states the MinHash files too.
+        trust_file_times: whether a local file of the same size and modification time is taken to be the same,
+            instead of reading its content twice (for the manifest, and before it is filtered). A copy of the folder
+            elsewhere then counts as changed.
     """
 
     languages: Annotated[tuple[Literal["en", "de", "fr", "es", "it"], ...], msgspec.Meta(min_length=1)] = LANGUAGES
     buckets: Annotated[tuple[Literal["head", "middle"], ...], msgspec.Meta(min_length=1)] = ("head", "middle")
     shards: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
     minhash: bool = False
+    trust_file_times: bool = False
 
 
 class Bounds(Settings, frozen=True, kw_only=True):

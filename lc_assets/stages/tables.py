@@ -79,6 +79,39 @@ ROWS = pa.schema(
 """`grid`: row → document. ``shift`` in the `numpy.roll` sense; ``n_tokens`` of the whole document."""
 
 
+MEANINGS = {
+    "id": "snapshot/shard/file/line of the document, as in RedPajama-V2",
+    "url": "address of the page",
+    "digest": "of the page, as crawled: sha1 in base32",
+    "source_domain": "host of the page",
+    "cc_segment": "the crawl's file that holds the page",
+    "language": "as CCNet found it",
+    "bucket": "of perplexity: head or middle",
+    "date_download": "when the page was crawled",
+    "title": "first line of the page; not part of the text",
+    "raw_content": "the text",
+    "shard": "snapshot/shard/language_bucket",
+    "part": "documents, signals, duplicates or minhash",
+    "path": "relative to the upstream's root",
+    "n_bytes": "size in bytes; of a document, of its UTF-8",
+    "identity": "what changes when the file does: a digest or a server's tag",
+    "document": "number of the document in its shard's .bin and .idx",
+    "n_tokens": "tokens of the whole document",
+    "n_chars": "characters of the text",
+    "split": "train or heldout",
+    "row": "row of the split's array",
+    "shift": "how far the row is rolled to the right, as numpy.roll does",
+    "priority": "keyed hash of the id; rows are sorted by it",
+    "token_shard": "which .bin the row was cut from",
+}
+"""What the columns hold, for people."""
+
+
+def meaning(column: str) -> str:
+    """What a column holds; a column that is no name of ours is a signal of RedPajama-V2."""
+    return MEANINGS.get(column, "signal of RedPajama-V2, as judged")
+
+
 class TableWriter:
     """Writes one table in row groups of bounded size; the file must be published by its caller.
 
@@ -98,6 +131,11 @@ class TableWriter:
         self._n_bytes += n_bytes
         if self._n_bytes >= self._group_bytes:
             self._flush()
+
+    def write(self, table: pa.Table) -> None:
+        """Write many lines at once, after those added so far, as a row group of their own."""
+        self._flush()
+        self._writer.write_table(table)
 
     def close(self) -> None:
         """Write what is left and the file's footer."""

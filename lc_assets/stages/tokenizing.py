@@ -6,11 +6,13 @@ they ever differ, the shard is done again by the twin and counted, so the ids ar
 
 import contextlib
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
@@ -81,53 +83,59 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     return build(workshop, STAGE, snapshot, fill)
 
 
+class TwinDiffers(Exception):
+    """The twin gave other ids for the beginning of a document; what was written of the shard goes."""
+
+
 @once
 def tokenize_shard(task: TokenizeTask) -> Tally:
     """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
     fast, twin = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
-    agrees = _spot_check(task, fast, twin) is None
-    tally = _tokenize(task, fast if agrees else twin)
-    return tally + Tally(also={"shards": 1, "shards done by the twin": int(not agrees)})
+    try:
+        tally, n_by_twin = _tokenize(task, fast, twin, to_check=_chosen(task)), 0
+    except TwinDiffers:
+        tally, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
+    return tally + Tally(also={"shards": 1, "shards done by the twin": n_by_twin})
 
 
-def _spot_check(task: TokenizeTask, fast: Tokenizer, twin: Tokenizer) -> str | None:
-    n_documents = read_table(task.documents, ["id"]).num_rows
+def _chosen(task: TokenizeTask) -> frozenset[int]:
+    """Places in the shard of the documents that the twin checks."""
+    n_documents = pq.read_metadata(task.documents).num_rows
     rng = rng_for("spot check", seed=0, key=task.name)
-    chosen = set(rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist())
-    lines = enumerate(read_lines(task.documents, ["raw_content"], batch_lines=16))
-    heads = [escape(line["raw_content"][:CHECKED_CHARS], task.settings.text_encoding) for index, line in lines if index in chosen]
-    return disagreement(fast, twin, heads)
+    return frozenset(rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist())
 
 
-def _tokenize(task: TokenizeTask, tokenizer: Tokenizer) -> Tally:
-    dropped, n_tokens, n_chars = Counter[str](), Counter[str](), 0
+def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]) -> Tally:
+    dropped, n_tokens, n_chars = Counter[str](), 0, 0
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
-        for line in read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16):
+        for place, line in enumerate(read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16)):
+            text = escape(line["raw_content"], task.settings.text_encoding)
+            if place in to_check and disagreement(tokenizer, twin, [text], head_chars=CHECKED_CHARS):
+                raise TwinDiffers
             n_chars += len(line["raw_content"])
-            ids, reason, value = _ids(line["raw_content"], tokenizer, task.settings)
+            ids, reason, value = _ids(text, tokenizer, task.settings.min_tokens)
             if ids is None:
                 dropped[reason] += 1
                 output.drop(line, reason, value)
             else:
-                n_tokens["tokens"] += len(ids)
+                n_tokens += len(ids)
                 output.keep(line, ids)
     n_kept = output.n_kept
-    also = {"tokens": n_tokens["tokens"], "characters": n_chars}
+    also = {"tokens": n_tokens, "characters": n_chars}
     return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
 
 
-def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
-    """Ids of a document that is long enough; otherwise the reason and the number that fell short."""
-    escaped = escape(text, settings.text_encoding)
-    n_bytes = most_tokens(escaped)
-    if n_bytes < settings.min_tokens:
+def _ids(text: str, tokenizer: Tokenizer, min_tokens: int) -> tuple[NDArray[Any] | None, str, int]:
+    """Ids of a text that is long enough; otherwise the reason and the number that fell short."""
+    n_bytes = most_tokens(text)
+    if n_bytes < min_tokens:
         return None, TOO_FEW_BYTES, n_bytes
     try:
-        ids = tokenizer.encode(escaped)
+        ids = tokenizer.encode(text)
     except BadInput:
-        return None, GAVE_UP, len(escaped)
-    return (ids, "", len(ids)) if len(ids) >= settings.min_tokens else (None, TOO_SHORT, len(ids))
+        return None, GAVE_UP, len(text)
+    return (ids, "", len(ids)) if len(ids) >= min_tokens else (None, TOO_SHORT, len(ids))
 
 
 class ShardOutput:
@@ -151,9 +159,7 @@ class ShardOutput:
         """Add a document."""
         text = line.pop("raw_content")
         self._megatron.add(ids)
-        self._kept.add(
-            line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)}
-        )
+        self._kept.add(line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)})
         self.n_kept += 1
 
     def drop(self, line: dict[str, Any], reason: str, value: int) -> None:

@@ -1,4 +1,4 @@
-"""Tracing: from a row, a position or a sample back to its document upstream, and from a document to all of them.
+"""Tracing: from a row, a position or a sample back to its document upstream. The way back is `lc_assets.stages.whereabouts`.
 
 Every answer follows versions, not names: an order or a mix that was made from an older grid is traced through
 that very grid, which its receipt names. Nothing is built or written; memory is bounded by one order and one
@@ -8,28 +8,22 @@ A row holds the first ``row_tokens`` tokens of its document, rolled to the right
 holds token ``(c - shift) mod row_tokens`` of the document.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
-from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
-from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages.blending import Mix, read_mix
-from lc_assets.stages.claims import DROPPED_SUFFIX
+from lc_assets.formats.order import GlobalOrder, require_split
+from lc_assets.stages.blending import read_mix
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.storage.lake import GLOBAL, RECEIPT, LakeFolder, Published
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
-
-STAGES_THAT_DROP = ("filtered", "tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,39 +111,14 @@ class Sample:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Where a document went.
-
-    Attributes:
-        row: its row.
-        position: of the row in the global order's split; None when the order was made from another grid.
-        samples: numbers of the samples that take tokens of it, by mix.
-    """
-
-    row: Row
-    position: int | None
-    samples: Mapping[str, tuple[int, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
-    """Why a document did not go on: the stage, and each reason with the value that was judged."""
-
-    stage: str
-    id: str
-    url: str
-    reasons: tuple[tuple[str, float], ...]
-
-
 def row_of_grid(grid: Published, split: str, row: int) -> Row:
     """One row of a grid.
 
     Raises:
         BadInput: when there is no such split or row.
     """
-    _require_split(split)
-    found = _rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
+    require_split(split)
+    found = rows_where(grid, (pc.field("split") == split) & (pc.field("row") == row))
     if not found:
         n_rows = grid.receipt.tally.also.get(f"{split} rows", 0)
         raise BadInput(f"no {split} row {row:,} in {grid.name}: it has {_numbered(n_rows)}")
@@ -186,7 +155,7 @@ def row_of_array(array: Path, position: int) -> Row | None:
 
 
 def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
-    order = GlobalOrder.open(published.folder, _require_split(split))
+    order = GlobalOrder.open(published.folder, require_split(split))
     if not 0 <= position < len(order):
         raise BadInput(f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}")
     source = order.sources[int(order.source[position])]
@@ -206,99 +175,12 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
         raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
     source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
     number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
-    grid = _grid_behind(lake, Published.at((lake.root / source.prefix).parent))
+    grid = grid_behind(lake, Published.at((lake.root / source.prefix).parent))
     pieces = tuple(
         Piece(row=row_of_grid(grid, "train", row), start=start, stop=stop)
         for row, start, stop in _spans(published.folder / source.snapshot, number, _row_tokens(grid))
     )
     return Sample(mix=mix, sample=sample, snapshot=source.snapshot, source_sample=number, pieces=pieces)
-
-
-def find_id(lake: LakeFolder, identity: str) -> list[Found]:
-    """Where one document went; empty when no published grid has it.
-
-    Raises:
-        BadInput: when it is not a document id.
-    """
-    shard, _ = parse_document_id(identity)
-    grid = lake.place("grid", shard.snapshot).current()
-    return [] if grid is None else _found(lake, grid, _rows_where(grid, pc.field("id") == identity))
-
-
-def find_url(lake: LakeFolder, url: str) -> list[Found]:
-    """Where all documents of one address went, in every published snapshot."""
-    grids = lake.published("grid").values()
-    return [found for grid in grids for found in _found(lake, grid, _rows_where(grid, pc.field("url") == url))]
-
-
-def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
-    """Why a document did not become a row, when a published stage says so.
-
-    Raises:
-        BadInput: when it is not a document id.
-    """
-    shard, _ = parse_document_id(identity)
-    for stage in STAGES_THAT_DROP:
-        published = lake.place(stage, shard.snapshot).current()
-        path = None if published is None else published.folder / f"{shard.name}{DROPPED_SUFFIX}"
-        for line in _lines_where(path, pc.field("id") == identity) if path is not None and path.is_file() else ():
-            reasons = tuple(zip(line["reasons"], line["values"], strict=True))
-            return Dropped(stage=stage, id=line["id"], url=line["url"], reasons=reasons)
-    return None
-
-
-def position_of(order: GlobalOrder, row: Row) -> int | None:
-    """Position of a grid's row in the order, or None when the order is not over that grid."""
-    for number, source in enumerate(order.sources):
-        if source.snapshot == row.snapshot and source.version == row.grid.name:
-            places = np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))
-            return int(places[0]) if len(places) else None
-    return None
-
-
-def samples_with(prefix: Path, document: int) -> NDArray[np.int64]:
-    """Numbers of the samples of a GPT index that take at least one token of a document, ascending; int64.
-
-    Sample ``j`` in the order of construction reaches from ``sample_index[j]`` to ``sample_index[j + 1]``
-    inclusively, each a place in ``document_index`` and an offset; ``shuffle_index`` says which ``j`` a number means.
-    """
-    index = read_gpt_index(prefix)
-    begins = np.asarray(index.sample_index[:, 0])
-    taken = np.zeros(index.n_samples, dtype=bool)
-    for place in np.flatnonzero(np.asarray(index.document_index) == document):
-        first = max(int(np.searchsorted(begins, place, "left")) - 1, 0)
-        last = min(int(np.searchsorted(begins, place, "right")), index.n_samples)
-        taken[first:last] = True
-    return np.flatnonzero(taken[np.asarray(index.shuffle_index)]).astype(np.int64)
-
-
-def _found(lake: LakeFolder, grid: Published, rows: Iterable[Row]) -> list[Found]:
-    return [Found(row=row, position=_position(lake, row), samples=_samples(lake, grid, row)) for row in rows]
-
-
-def _position(lake: LakeFolder, row: Row) -> int | None:
-    published = lake.place("longcrawl").current()
-    return None if published is None else position_of(GlobalOrder.open(published.folder, row.split), row)
-
-
-def _samples(lake: LakeFolder, grid: Published, row: Row) -> dict[str, tuple[int, ...]]:
-    if row.split != "train":
-        return {}
-    return {mix: _samples_of_mix(lake, published, grid, row) for mix, published in lake.published("mixes").items()}
-
-
-def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row: Row) -> tuple[int, ...]:
-    number, source = _source_number(read_mix(published.folder), row.snapshot)
-    if source is None or not source.used or _grid_behind(lake, Published.at((lake.root / source.prefix).parent)).folder != grid.folder:
-        return ()
-    wanted = samples_with(published.folder / source.snapshot, row.row)
-    ours = np.asarray(read_npy(published.folder / "dataset_index.npy")) == number
-    numbers = np.asarray(read_npy(published.folder / "dataset_sample_index.npy"))
-    return tuple(np.flatnonzero(ours & np.isin(numbers, wanted)).tolist())
-
-
-def _source_number(mix: Mix, snapshot: str) -> tuple[int, Any]:
-    return next(((number, source) for number, source in enumerate(mix.sources) if source.snapshot == snapshot), (-1, None))
 
 
 def _spans(prefix: Path, number: int, row_tokens: int) -> list[tuple[int, int, int]]:
@@ -314,7 +196,12 @@ def _spans(prefix: Path, number: int, row_tokens: int) -> list[tuple[int, int, i
     return spans
 
 
-def _grid_behind(lake: LakeFolder, megatron: Published) -> Published:
+def grid_behind(lake: LakeFolder, megatron: Published) -> Published:
+    """The very grid that Megatron rows were copied from.
+
+    Raises:
+        NotPublished: when that version is gone.
+    """
     name = f"grid/{megatron.receipt.fingerprint.key}"
     grid = lake.place(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
     if grid is None:
@@ -330,25 +217,25 @@ def _row_tokens(grid: Published) -> int:
     return int(grid.receipt.fingerprint.params["row_tokens"])
 
 
-def _rows_where(grid: Published, condition: Any) -> list[Row]:
+def rows_where(grid: Published, condition: Any) -> list[Row]:
+    """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
     columns = ("split", "row", "id", "url", "digest", "shift", "n_tokens")
     snapshot, row_tokens = grid.receipt.fingerprint.key, _row_tokens(grid)
-    lines = _lines_where(grid.folder / ROWS_FILE, condition)
+    lines = lines_where(grid.folder / ROWS_FILE, condition)
     return [Row(grid=grid.folder, snapshot=snapshot, row_tokens=row_tokens, **{name: line[name] for name in columns}) for line in lines]
 
 
-def _lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
+def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
+    """Lines of a table that fulfil an Arrow expression.
+
+    Raises:
+        CorruptFile: when it is not readable; names the file.
+    """
     try:
         lines: list[dict[str, Any]] = pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
     return lines
-
-
-def _require_split(split: str) -> str:
-    if split not in SPLITS:
-        raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")
-    return split
 
 
 def _numbered(count: int) -> str:

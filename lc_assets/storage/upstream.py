@@ -12,7 +12,6 @@ import contextlib
 import functools
 import hashlib
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +19,7 @@ from typing import Any, BinaryIO, TypeVar
 
 import fsspec
 import msgspec
+import tenacity
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable
 
@@ -28,6 +28,9 @@ Answer = TypeVar("Answer")
 
 BLOCK_BYTES = 8 << 20
 """Read-ahead of a streamed file."""
+
+BY_TIME = "mtime:"
+"""How an identity begins that is a modification time."""
 
 _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 """Where the file systems behind fsspec say what a file holds, most telling first."""
@@ -50,7 +53,8 @@ class UpstreamFile(msgspec.Struct, frozen=True):
     Attributes:
         path: relative to the upstream's root.
         n_bytes: size, or -1 when the server does not tell.
-        identity: what changes when the content does: ``sha256:…`` of a local file, a server's ``md5:…`` or ``etag:…``.
+        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where nobody tells, the
+            ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a person trusts that.
     """
 
     path: str
@@ -75,8 +79,12 @@ class Upstream:
         except (ValueError, ImportError) as error:
             raise BadInput(f"cannot read from {self.root!r}: {error}") from error
 
-    def look(self, path: str) -> UpstreamFile | None:
+    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.
+
+        Args:
+            path: relative to the root.
+            trust_times: take a local file's modification time for its identity instead of reading all of it.
 
         Raises:
             Unreachable: when the upstream itself cannot be reached.
@@ -90,7 +98,7 @@ class Upstream:
             return None
         except _transport_errors() as error:
             raise _unreachable(f"{self.root}/{path}", error) from error
-        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info))
+        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
 
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
@@ -132,7 +140,9 @@ class Upstream:
             raise CorruptFile(f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it should be")
         return content
 
-    def _identity(self, path: str, info: Mapping[str, Any]) -> str:
+    def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
+        if trust_times and "mtime" in info:
+            return f"{BY_TIME}{info['mtime']!r}"
         for name in _IDENTITIES:
             if info.get(name):
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
@@ -145,12 +155,13 @@ def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
 
     @functools.wraps(function)
     def asking(task: Asked) -> Answer:
-        for seconds in PAUSES_SECONDS:
-            try:
-                return function(task)
-            except Unreachable:
-                time.sleep(seconds)
-        return function(task)
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Unreachable),
+            wait=tenacity.wait_chain(*map(tenacity.wait_fixed, PAUSES_SECONDS)),
+            stop=tenacity.stop_after_attempt(len(PAUSES_SECONDS) + 1),
+            reraise=True,
+        )
+        return attempts(function, task)
 
     return asking
 

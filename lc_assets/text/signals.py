@@ -105,7 +105,7 @@ def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | N
     >>> bullet_fraction([(0, 5, 1.0), (5, 9, 0.0)], 2.0)
     0.5
     """
-    scores = [score for *_, score in bullets if score is not None]
+    scores = [score for _, _, score in bullets if score is not None]
     return sum(scores) / n_lines if n_lines and scores else None
 
 

@@ -48,7 +48,7 @@ class House:
     def run_all(self, snapshots=SNAPSHOTS) -> None:
         for snapshot in snapshots:
             self.run("snapshot", snapshot)
-        self.run("longcrawl")
+        self.run("all_snapshots")
         for mix in sorted(self.recipe.mixes):
             self.run("mixes", mix)
 
@@ -103,6 +103,11 @@ def test_every_stage_is_an_asset_and_says_what_it_is():
         assert spec.kinds
         assert spec.owners
         assert spec.code_version
+
+
+def test_the_code_location_is_loadable():
+    """Every job resolves and no two things share a name, as the web server and the daemon demand."""
+    dg.Definitions.validate_loadable(build_defs())
 
 
 def test_the_graph_follows_the_chain():
@@ -205,7 +210,7 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     assert {name for name, status in house.planned().items() if status == "missing"} == {f"raw/{OLD}"}
     house.run("snapshot", OLD)
     assert house.stale() == {"longcrawl/None", *(f"blended_mix/{mix}" for mix in house.recipe.mixes)}
-    house.run("longcrawl")
+    house.run("all_snapshots")
     assert {name: house.lake.place(name, NEW).require() for name in before} == before
     sources = json.loads((house.lake.place("longcrawl").require().folder / "sources.json").read_text())["sources"]
     assert [source["snapshot"] for source in sources] == sorted(SNAPSHOTS)

@@ -170,9 +170,9 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     build_snapshot(workshop, OLD, ["raw"])
     handler.breaks_off_after = 300
     handler.served.clear()
-    with pytest.raises(Unreachable, match="0000/en_head.signals.json.gz: could not be read to its end|cannot reach"):
+    with pytest.raises(Unreachable, match="0000/en_head.*: could not be read to its end|cannot reach"):
         build_snapshot(workshop, OLD, ["filtered"])
-    assert len([path for path in handler.served if "en_head.signals" in path]) >= 3
+    assert len([path for path in handler.served if "0000/en_head.duplicates" in path]) >= 3
     assert unpublished(workshop.lake, "filtered")
     handler.breaks_off_after = None
     built = build_snapshot(workshop, OLD, ["raw", "filtered"])
@@ -184,7 +184,7 @@ def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkey
     """The shard is read again from its beginning; the build does not fail and its bytes are the same."""
     _, handler, workshop = moody
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
-    monkeypatch.setattr("lc_assets.storage.upstream.time.sleep", lambda _: setattr(handler, "breaks_off_after", None))
+    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None))
     build_snapshot(workshop, OLD, ["raw"])
     handler.breaks_off_after = 300
     assert build_snapshot(workshop, OLD, ["filtered"])["filtered"].published.digest == never_spoilt["filtered/2023-06"]

@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import os
 import threading
 
 import fsspec
@@ -90,6 +91,17 @@ def test_a_body_that_stops_half_way_says_nothing_about_the_file(served):
             pass
 
 
+def test_times_are_trusted_only_when_asked_for(tmp_path):
+    """By content, a touched file is the same; by time, it is another."""
+    place, upstream = tmp_path / "a.bin", Upstream(str(tmp_path))
+    place.write_bytes(CONTENT)
+    by_content, by_time = upstream.look("a.bin"), upstream.look("a.bin", trust_times=True)
+    os.utime(place, (1, 1))
+    assert upstream.look("a.bin") == by_content
+    assert upstream.look("a.bin", trust_times=True) != by_time
+    assert by_time.identity.startswith("mtime:")
+
+
 def test_memory_is_a_place_too():
     """Any file system of fsspec will do."""
     with fsspec.open("memory://rpv2/deep/a.bin", "wb") as stream:
@@ -143,7 +155,7 @@ def test_upstream_is_asked_again_and_then_given_up(monkeypatch):
     """Two failures and an answer are an answer; a failure more than there are pauses is a failure; a missing file is not asked twice."""
     waited, answers = [], [Unreachable("no"), Unreachable("no"), None]
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (1, 2))
-    monkeypatch.setattr("lc_assets.storage.upstream.time.sleep", waited.append)
+    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
 
     @patiently
     def ask(answers):

@@ -3,8 +3,9 @@
 Here: reStructuredText, Markdown, NumPy, Google and Sphinx docstrings, all by the same few rules, because packages
 mix them. Not here: where the text comes from (`docstrings`, `packages`), which lines repeat (`repeats`).
 
-Nothing is rendered. A paragraph ends at a blank line, at a bullet, at a field and where the indentation changes;
-what is left is dropped when it does not read like a sentence: program code, tables, signatures, headings.
+Nothing is rendered. A paragraph ends at a blank line, at a bullet, at a field and where the indentation changes (but for
+the lines that hang below a bullet or a field). What is left is dropped when it does not read like a sentence: program
+code, tables, signatures, headings.
 """
 
 import re
@@ -80,7 +81,7 @@ def is_prose(line: str) -> bool:
 def _paragraphs(text: str) -> Iterator[str]:
     words: list[str] = []
     margin = 0
-    doctest = fenced = False
+    doctest = fenced = hanging = False
     for line in text.expandtabs().split("\n"):
         content = line.strip()
         if content.startswith(("```", "~~~")):
@@ -88,10 +89,10 @@ def _paragraphs(text: str) -> Iterator[str]:
         doctest = bool(content) and (doctest or content.startswith(">>>"))
         indent = len(line) - len(line.lstrip())
         begins, content = _opening(content, indented=indent > 0)
-        if words and (begins or not content or indent != margin):
+        if words and (begins or not content or indent < margin or (indent > margin and not hanging)):
             yield " ".join(words)
             words = []
-        margin = indent
+        margin, hanging = indent, begins
         if content and not doctest and not fenced:
             words.append(content)
     if words:

@@ -6,10 +6,10 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
-from lc_assets.stages.page import MIN_CHARS
-from lc_assets.stages.prose.gather import InstalledProse, installed_prose
-from lc_assets.stages.prose.packages import home_page, installed_package, installed_packages, standard_library
-from lc_assets.stages.prose.shelves import SHELVES, Shelf
+from lc_assets.stages.sample.page import MIN_CHARS
+from lc_assets.stages.sample.prose.gather import InstalledProse, installed_prose
+from lc_assets.stages.sample.prose.packages import home_page, installed_package, installed_packages, standard_library
+from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
 
 TEA = Shelf("tea", ("tea", "coffee"))
 
@@ -40,18 +40,25 @@ def test_a_package_with_damaged_metadata_is_passed_over(installed: Path, damage:
 
 @pytest.mark.parametrize(
     "address",
-    ["https://index.example/project/tea", "https://index.example/x", "ftp://tea.example", "https://tea.example/a b", "javascript:alert(1)", ""],
+    [
+        "https://index.example/project/tea",
+        "https://index.example/simple/tea",
+        "ftp://tea.example",
+        "https://tea.example/a b",
+        "javascript:alert(1)",
+        "",
+    ],
 )
-def test_registries_and_oddities_are_no_home_pages(address: str) -> None:
-    assert home_page("Tea_Pot", [("Homepage", address)]) == "https://pypi.invalid/project/tea-pot/"
+def test_index_pages_and_oddities_are_no_home_pages(address: str) -> None:
+    assert home_page("Tea_Pot", [("Homepage", address)]) == "https://packages.invalid/tea-pot/"
 
 
 def test_documentation_becomes_pages_and_what_was_not_used_is_named(installed: Path) -> None:
     prose = gathered(installed, TEA)
     assert [page.url for page in prose] == [
         "https://tea.example#tea.part0",
-        "https://pypi.invalid/project/cup/#about-cup",
-        "https://pypi.invalid/project/cup/#cup-1.0.dist-info/licenses/LICENSE",
+        "https://packages.invalid/cup/#about-cup",
+        "https://packages.invalid/cup/#cup-1.0.dist-info/licenses/LICENSE",
         "https://tea.example#about-tea",
         "https://tea.example#tea-1.0.dist-info/licenses/LICENSE",
     ]

@@ -19,11 +19,11 @@ from urllib.parse import urlsplit
 STANDARD_LIBRARY = "python"
 """Name under which the standard library is a package."""
 
-NO_HOME = "https://pypi.invalid/project/{name}/"
+NO_HOME = "https://packages.invalid/{name}/"
 """Address of a package that names no home page of its own; ``.invalid`` belongs to nobody (RFC 2606)."""
 
-REGISTRIES = ("index.example", "index.example", "channel.example", "forge.example", "files.example")
-"""Hosts that are never taken for a home page: they did not write the text."""
+_INDEX_PAGE = re.compile(r"/(?:project|simple|packages?)/", re.ASCII)
+"""How the path of a package index's page begins: an index is nobody's home page, for it did not write the text."""
 
 _LEFT_OUT = frozenset({"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages", "__pycache__"})
 _HOME = re.compile(r"https?://[a-z0-9][a-z0-9.-]*\.[a-z]{2,}(?:/[\w./~-]*)?", re.ASCII | re.IGNORECASE)
@@ -93,7 +93,7 @@ def home_page(name: str, addresses: Iterable[tuple[str, str]]) -> str:
     >>> home_page("tea", [("changelog", "https://tea.example/news"), ("Homepage", "https://tea.example")])
     'https://tea.example'
     >>> home_page("tea", [("Homepage", "https://index.example/project/tea")])
-    'https://pypi.invalid/project/tea/'
+    'https://packages.invalid/tea/'
     """
     usable = [(label.lower(), address) for label, address in addresses if _is_home(address)]
     for wanted in ("home", "documentation", "repository", "source"):
@@ -104,7 +104,7 @@ def home_page(name: str, addresses: Iterable[tuple[str, str]]) -> str:
 
 
 def _is_home(address: str) -> bool:
-    return _HOME.fullmatch(address) is not None and not (urlsplit(address).hostname or "").endswith(REGISTRIES)
+    return _HOME.fullmatch(address) is not None and _INDEX_PAGE.match(urlsplit(address).path) is None
 
 
 def _packages(distributions: Iterable[Distribution]) -> Iterator[Package]:

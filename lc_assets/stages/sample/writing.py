@@ -1,12 +1,7 @@
 """Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
 
-Here: the verb `write_sample`. Not here: where pages come from (`stages.prose`, `stages.folder_texts`), what is
-planted where (`stages.sample_plan`), the format (`formats.redpajama`).
-
-What a record's fields say is what CCNet's would, but for these, which nobody measured: ``bucket`` comes from the
-plan; ``perplexity`` is drawn between the percentiles of cc_net's ``cutoff.csv`` that bound the bucket (there is no
-language model here); ``language`` is what the source says and ``language_score`` is drawn from 0.90 to 0.99;
-``date_download`` is drawn from ten days of the snapshot's week and after; ``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``.
+Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`, `stages.sample.folder_texts`), what is
+planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format (`formats.redpajama`).
 
 A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before everything else, so that
 an interrupted sample is known for what it is, and with ``finished`` set when all is there. The same pages and settings
@@ -14,11 +9,9 @@ give the same bytes, on any number of workers.
 """
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,11 +24,12 @@ from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
-from lc_assets.stages.page import Page, Texts
-from lc_assets.stages.sample_plan import Document, Kind, PageFact, fraction, newest_first, plan_sample
+from lc_assets.stages.sample.page import Page, Texts
+from lc_assets.stages.sample.plan import Document, Kind, PageFact, newest_first, plan_sample
+from lc_assets.stages.sample.records import record_of
 from lc_assets.storage.lake import decode_json, encode_json
 from lc_assets.text.signals import signals_of
-from lc_assets.vocabulary import Shard, SnapshotId, parse_snapshot
+from lc_assets.vocabulary import Shard, parse_snapshot
 
 REPORT = "sample.json"
 
@@ -45,18 +39,7 @@ DEFAULT_SNAPSHOTS = ("2023-06", "2022-49")
 PAGES_PER_PLANT = 10
 """By default one exact copy and one excerpt are planted for every ten pages, rounded up."""
 
-PERPLEXITIES: Mapping[str, tuple[float, float, float]] = {
-    "en": (160.0, 340.0, 520.0),
-    "de": (150.0, 370.0, 590.0),
-    "fr": (70.0, 180.0, 330.0),
-    "es": (70.0, 180.0, 290.0),
-    "it": (100.0, 220.0, 360.0),
-}
-"""Percentiles 1, 30 and 60 of perplexity by language, as in cc_net's ``cutoff.csv``: head ends at the 30th, middle at the 60th."""
-
 _SPOOL = f"{DRAFT_PREFIX}pages.jsonl"
-_DATED = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
-_UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
 _PAGE = msgspec.json.Decoder(Page)
 
 
@@ -143,6 +126,7 @@ def write_sample(
 
     Raises:
         BadInput: when ``target`` holds something else, there are no pages, or a setting cannot be meant.
+        CorruptFile: when the ``sample.json`` of an earlier run cannot be read.
         StorageFull: when the disk is full.
     """
     names = [parse_snapshot(name) for name in snapshots]
@@ -264,42 +248,6 @@ def _page_of(document: Document, page: Page) -> Page:
     if document.kind is Kind.EXCERPT:
         return page.excerpt(document.url, start=document.start, n_chars=document.excerpt_chars)
     return page.copy_at(document.url)
-
-
-def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:
-    """The record of a page in a shard; the module says which fields are drawn."""
-    return DocumentRecord(
-        url=page.url,
-        date_download=_date(shard.snapshot, fraction("date", seed=seed, key=page.url)),
-        digest=page.digest,
-        length=page.n_chars,
-        nlines=len(page.kept),
-        source_domain=page.domain,
-        title=page.title,
-        raw_content=page.content,
-        cc_segment=f"crawl-data/LC-SAMPLE-{shard.snapshot}/segments/{shard.number:04d}/wet/LC-SAMPLE-{shard.number:05d}.warc.wet.gz",
-        original_nlines=len(page.lines),
-        original_length=len(page.record),
-        line_ids=list(page.kept),
-        language=page.language,
-        language_score=(90 + int(10 * fraction("language score", seed=seed, key=page.url))) / 100,
-        perplexity=_perplexity(shard, fraction("perplexity", seed=seed, key=page.url)),
-        bucket=shard.bucket,
-    )
-
-
-def _perplexity(shard: Shard, drawn: float) -> float:
-    first, head, middle = PERPLEXITIES[shard.language]
-    low, high = (first, head) if shard.bucket == "head" else (head, middle)
-    return int(10 * (low + (high - low) * drawn)) / 10
-
-
-def _date(snapshot: SnapshotId, drawn: float) -> str:
-    dated = _DATED.fullmatch(snapshot)
-    begin = _UNDATED
-    if dated and dated[1] != "0000":
-        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=(int(dated[2]) - 1) % 53)
-    return (begin + timedelta(seconds=int(10 * 86_400 * drawn))).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> int:

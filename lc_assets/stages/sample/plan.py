@@ -1,6 +1,6 @@
 """The plan of a sample: which document stands in which shard, and which documents are planted.
 
-Pure: a value that can be printed and tested; `lc_assets.stages.sampling` carries it out. All draws are keyed by the
+Pure: a value that can be printed and tested; `lc_assets.stages.sample.writing` carries it out. All draws are keyed by the
 address of a page (`lc_assets.randomness.keyed_u64`).
 """
 

@@ -1,6 +1,6 @@
 """One page as a crawler would have it: an address, a title, lines of text.
 
-Here: the value that sources of text yield and `lc_assets.stages.sampling` writes. Not here: records and files.
+Here: the value that sources of text yield and `lc_assets.stages.sample.writing` writes. Not here: records and files.
 The words are CCNet's: the first line of a page is its title and no part of its content; of the other lines,
 those that repeat are left out, and the numbers of the lines that stay are kept (cc_net, ``process_wet_file`` and
 ``dedup``).

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.sample_plan import LONG_CHARS, Document, Kind, PageFact, newest_first, plan_sample
+from lc_assets.stages.sample.plan import LONG_CHARS, Document, Kind, PageFact, newest_first, plan_sample
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 SNAPSHOTS = [parse_snapshot("2022-49"), parse_snapshot("2023-06")]

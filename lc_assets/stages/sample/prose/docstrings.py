@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.prose.plain import prose_lines
+from lc_assets.stages.sample.prose.plain import prose_lines
 
 Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.prose import plain
-from lc_assets.stages.prose.docstrings import constant_lines, module_lines
-from lc_assets.stages.prose.plain import is_prose, prose_lines, without_markup
+from lc_assets.stages.sample.prose import plain
+from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines
+from lc_assets.stages.sample.prose.plain import is_prose, prose_lines, without_markup
 
 MARKUP_TEXT = st.text(alphabet="ab `*|<>[]()!:~_/ .\n", max_size=60)
 
@@ -53,6 +53,10 @@ def test_prose_lines_are_prose_and_single_lines(text: str) -> None:
         (":returns: the width of the figure in inches\n:rtype: int or whatever else there may be", ["the width of the figure in inches"]),
         (".. versionadded:: 1.2\n   The width may be given in inches.", ["The width may be given in inches."]),
         ("# A Markdown heading of more words than six", ["A Markdown heading of more words than six"]),
+        (
+            "* a first thing that\n  hangs below its bullet here\nwhat comes after the list is apart",
+            ["a first thing that hangs below its bullet here", "what comes after the list is apart"],
+        ),
         ("See [the manual](https://a.example) and ![a picture](b.png) all you like", ["See the manual and all you like"]),
         ("================================\nToo short", []),
     ],

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.page import MIN_CHARS, Page
+from lc_assets.stages.sample.page import MIN_CHARS, Page
 from lc_assets.vocabulary import LANGUAGES
 
 SUFFIXES = (".txt", ".md", ".rst")
@@ -30,7 +30,7 @@ HOST = "folder.invalid"
 
 @dataclass(slots=True)
 class FolderTexts:
-    """The pages of a folder; a `lc_assets.stages.page.Texts`.
+    """The pages of a folder; a `lc_assets.stages.sample.page.Texts`.
 
     Attributes:
         folder: where the files are.

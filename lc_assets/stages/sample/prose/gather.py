@@ -1,6 +1,6 @@
 """The prose that every installation has: documentation of the installed packages, as pages of a crawl.
 
-Long pages come from the shelves of `lc_assets.stages.prose.shelves`: docstrings and comments of whole packages. Short
+Long pages come from the shelves of `lc_assets.stages.sample.prose.shelves`: docstrings and comments of whole packages. Short
 ones are what packages say of themselves and their licences; many licences are word for word the same, so they are
 true duplicates. Nothing is imported, run or downloaded, and the same installed versions give the same pages.
 """
@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 
 from lc_assets.engines.local import Engine
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.stages.page import MIN_CHARS, Page
-from lc_assets.stages.prose.docstrings import constant_lines, module_lines
-from lc_assets.stages.prose.packages import Package, installed_package, installed_packages
-from lc_assets.stages.prose.pages import Chapter, cut_into_pages
-from lc_assets.stages.prose.plain import prose_lines
-from lc_assets.stages.prose.shelves import SHELVES, Shelf
+from lc_assets.stages.sample.page import MIN_CHARS, Page
+from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines
+from lc_assets.stages.sample.prose.packages import Package, installed_package, installed_packages
+from lc_assets.stages.sample.prose.pages import Chapter, cut_into_pages
+from lc_assets.stages.sample.prose.plain import prose_lines
+from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
 
 MAX_TEXT_BYTES = 25_000_000
 """Text that is taken at most. The signals of a sample cost about one CPU-second per megabyte."""
@@ -33,7 +33,7 @@ OWN_NAME = "lc-assets"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledProse:
-    """Pages with what determines them; a `lc_assets.stages.page.Texts`.
+    """Pages with what determines them; a `lc_assets.stages.sample.page.Texts`.
 
     Attributes:
         pages: long pages in the order of the shelves, then short ones by package.

@@ -6,8 +6,8 @@ Pure: values in, values out.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lc_assets.stages.page import Page
-from lc_assets.stages.prose.repeats import is_new
+from lc_assets.stages.sample.page import Page
+from lc_assets.stages.sample.prose.repeats import is_new
 
 PAGE_CHARS = 310_000
 """A page is closed at the end of the chapter in which it reaches this. English documentation has 4.0 to 4.6 characters

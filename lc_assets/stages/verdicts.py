@@ -1,0 +1,125 @@
+"""What speaks against each document of a shard, in columns, and the table of the documents that are dropped for it.
+
+Nearly all documents are dropped, by signals that are known before their text is read. So nothing is built for one
+document alone: reasons and values of a whole shard lie in two arrays, and a table of dropped documents is cut out
+of them. (One dictionary per document took as long as decompressing and splitting the file.)
+
+Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), reading files (`filtering`).
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.formats.redpajama.signals import SignalsTable
+from lc_assets.stages.tables import DROPPED
+from lc_assets.text.rules import RuleSet, judge_columns
+from lc_assets.vocabulary import Shard
+
+UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
+"""Fates that no signal decides. They count from the end, where their reasons stand."""
+WORDS_OF_OTHERS: Final = ("unreadable line", "line too long", "no signals", "signals of another url")
+DUPLICATE: Final = "duplicate"
+
+DROPPED_AT_ONCE = 1 << 17
+"""Dropped documents in one table, and so in one row group: some 32 MiB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """The fates of a shard's documents, and the reasons that each fate is made of.
+
+    A fate is a row of ``table``, or one of `UNREADABLE`, `TOO_LONG`, `NO_SIGNALS` and `OTHER_URL` (the
+    id says that signals and document belong together, the addresses in them say that they do not).
+
+    Attributes:
+        table: signals of the documents that have any.
+        names: of the reasons, in the order that decides which is a document's first.
+        starts: int64, by fate: where its reasons begin.
+        counts: int64, by fate: how many reasons it has.
+        reasons: int64, numbers into ``names``, fate after fate.
+        values: float64, what was judged, one per entry of ``reasons``.
+        fate_of: fate of the document on a line, when it has signals.
+        passing: fates that nothing speaks against.
+    """
+
+    table: SignalsTable
+    names: tuple[str, ...]
+    starts: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    reasons: NDArray[np.int64]
+    values: NDArray[np.float64]
+    fate_of: dict[int, int]
+    passing: frozenset[int]
+
+    @classmethod
+    def of(cls, table: SignalsTable, duplicates: Collection[int], rules: RuleSet, *, max_line_bytes: int) -> Self:
+        """Judge all documents of a shard.
+
+        Args:
+            table: what the signals say.
+            duplicates: lines of the documents that were seen elsewhere.
+            rules: in the order in which they are asked; a duplicate is one before all of them.
+            max_line_bytes: what a line that is too long exceeds.
+        """
+        lines = table.lines.tolist()
+        duplicate = np.fromiter((line in duplicates for line in lines), dtype=bool, count=len(lines))
+        fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
+        judged = np.stack([duplicate.astype(np.float64), *(table.columns[rule.signal] for rule in rules.rules)], axis=1)
+        others = np.arange(len(WORDS_OF_OTHERS)) + fails.shape[1]
+        counts = np.concatenate([fails.sum(axis=1), np.ones_like(others)])
+        return cls(
+            table=table,
+            names=(DUPLICATE, *(rule.name for rule in rules.rules), *WORDS_OF_OTHERS),
+            starts=np.cumsum(counts) - counts,
+            counts=counts,
+            reasons=np.concatenate([np.nonzero(fails)[1], others]),
+            values=np.concatenate([judged[fails], [np.nan, max_line_bytes, np.nan, np.nan]]),
+            fate_of=dict(zip(lines, range(len(lines)), strict=True)),
+            passing=frozenset(np.flatnonzero(counts == 0).tolist()),
+        )
+
+    def signals(self, line: int) -> dict[str, float]:
+        """The judged signals of the document on ``line``."""
+        return {name: float(column[self.fate_of[line]]) for name, column in self.table.columns.items()}
+
+    def url(self, line: int) -> str:
+        """Address of the document on ``line`` as its signals have it; empty when there is none."""
+        return self.table.urls[self.fate_of[line]] if line in self.fate_of else ""
+
+    def dropped(self, shard: Shard, lines: NDArray[np.int64], fates: NDArray[np.int64]) -> Iterator[pa.Table]:
+        """The documents on ``lines``, each with a reason against it, as tables of `DROPPED` that are small enough to hold."""
+        for at in range(0, len(lines), DROPPED_AT_ONCE):
+            yield self._dropped(shard, lines[at : at + DROPPED_AT_ONCE].tolist(), fates[at : at + DROPPED_AT_ONCE])
+
+    def counted(self, fates: NDArray[np.int64]) -> tuple[dict[str, int], dict[str, int]]:
+        """How many documents have each reason first, and how many have it at all; reasons that none has are left out."""
+        first, every = self.reasons[self.starts[fates]], self.reasons[self._entries(fates)]
+        return self._by_name(first), self._by_name(every)
+
+    def _dropped(self, shard: Shard, lines: list[int], fates: NDArray[np.int64]) -> pa.Table:
+        names, starts, every = pa.array(self.names), self.starts[fates], self._entries(fates)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(self.counts[fates])]), pa.int32())
+        columns = (
+            [shard.document_id(line) for line in lines],
+            [self.url(line) for line in lines],
+            names.take(pa.array(self.reasons[starts])),
+            self.values[starts],
+            pa.ListArray.from_arrays(offsets, names.take(pa.array(self.reasons[every]))),
+            pa.ListArray.from_arrays(offsets, self.values[every]),
+        )
+        return pa.table(columns, schema=DROPPED)
+
+    def _entries(self, fates: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the reasons of some fates stand, fate after fate."""
+        counts = self.counts[fates]
+        entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(self.starts[fates] - (np.cumsum(counts) - counts), counts)
+        return entries
+
+    def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:
+        counts = np.bincount(reasons, minlength=len(self.names)).tolist()
+        return {name: count for name, count in zip(self.names, counts, strict=True) if count}

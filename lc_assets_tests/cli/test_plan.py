@@ -1,0 +1,83 @@
+"""``lc plan``: what is out of date, and why; 3 when something is."""
+
+import shutil
+
+import msgspec
+import pytest
+
+from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.vocabulary import Shard
+from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard
+
+
+@pytest.fixture
+def planned(lc, standing_lake, tmp_path):
+    """Run ``lc plan`` over the standing lake with a recipe."""
+
+    def run(*words, upstream=standing_lake.root.parent / "upstream", recipe=standing_lake.workshop.recipe, lake=standing_lake.root):
+        path = recipe_file(tmp_path / "recipe.toml", recipe)
+        return lc("plan", "--lake", lake, "--upstream", upstream, "--recipe", path, *words)
+
+    return run
+
+
+def test_a_lake_as_the_recipe_wants_it_is_current(planned, standing_lake):
+    said = planned("--look-upstream")
+    assert (said.code, said.out) == (0, f"{len(standing_lake.built)} partitions: {len(standing_lake.built)} current, 0 out of date\n")
+
+
+def test_all_shows_what_is_current_too(planned, standing_lake):
+    said = planned("--all")
+    assert said.code == 0
+    assert all(f" {name} " in said.out for name in standing_lake.built)
+
+
+def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, standing_lake):
+    changed = msgspec.structs.replace(standing_lake.workshop.recipe, gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5))
+    said = planned(recipe=changed)
+    assert said.code == 3
+    assert "heldout_fraction 0.2 → 0.5" in said.out
+    assert " tokens/2023-06 " not in said.out
+    assert "after grid/2023-06, grid/2023-14" in said.out
+
+
+def test_a_file_changed_upstream_is_seen_when_looked_for(planned, standing_lake, tmp_path):
+    root = shutil.copytree(standing_lake.root.parent / "upstream", tmp_path / "upstream")
+    shard = Shard.parse("2023-14/0000/en_head")
+    write_shard(root, shard, tiny_documents(shard, seed=1), duplicates=[N_LONG + 3])
+    assert planned(upstream=root).code == 0
+    said = planned("--look-upstream", upstream=root)
+    assert said.code == 3
+    assert " raw/2023-14 " in said.out
+    assert " raw/2023-06 " not in said.out
+
+
+def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_path):
+    said = planned(upstream=tiny_upstream(tmp_path / "one", snapshots=["2019-04"], tags=["0000/en_head"]), lake=tmp_path / "none")
+    assert said.code == 3
+    assert "raw/2019-04" in said.out
+    assert "never built" in said.out
+    assert not (tmp_path / "none").exists()
+
+
+def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, standing_lake, tmp_path):
+    said = planned("--all", upstream=tmp_path)
+    assert (said.code, said.out.count("current ")) == (0, len(standing_lake.built))
+
+
+def test_a_named_snapshot_is_planned_alone(planned):
+    said = planned("--snapshot", "2023-06", "--all")
+    assert "grid/2023-06" in said.out
+    assert "grid/2023-14 " not in said.out
+
+
+def test_a_name_that_is_none_is_refused(planned):
+    said = planned("--snapshot", "../etc")
+    assert said.code == 2
+    assert "not a snapshot" in said.err
+
+
+def test_nothing_known_is_said(planned, tmp_path):
+    said = planned(upstream=tmp_path, lake=tmp_path)
+    assert said.code == 2
+    assert "no snapshot is known" in said.err

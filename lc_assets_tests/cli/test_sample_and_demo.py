@@ -1,0 +1,154 @@
+"""``lc sample`` and ``lc demo``: from a folder of texts to batches, through Dagster; the second time nothing is built."""
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from lc_assets.cli import dagster_runs, demo_report
+from lc_assets.cli.printing import shown
+from lc_assets.cli.workplace import QUIET_YAML, Workplace, recipe_text
+from lc_assets.definitions import build_defs
+from lc_assets.errors import LcError
+from lc_assets.randomness import rng_for
+from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.recipe import Recipe, parse_recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets_tests.builders import made_up_text
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder of sixteen made-up texts of 120 to 300 words."""
+    folder = tmp_path_factory.mktemp("texts")
+    rng = rng_for("texts of a folder", seed=0)
+    for number in range(16):
+        (folder / f"{number:02d}.txt").write_text(f"Text {number}\n{made_up_text(rng, n_words=120 + 12 * number)}")
+    return folder
+
+
+def test_a_sample_is_written_and_its_numbers_said(lc, texts, tmp_path):
+    said = lc("sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1)
+    assert said.code == 0
+    lines = [line.split() for line in said.out.splitlines() if line.startswith(" 2023-06")]
+    assert [line[1] for line in lines] == ["head", "middle"]
+    n_documents, n_listed, n_short = (sum(int(line[column]) for line in lines) for column in (3, -2, -1))
+    assert (n_documents, n_listed, n_short) == (16 + 2, 2, 18)
+    assert f"18 documents in {tmp_path}/sample: 16 pages, 2 duplicates, 0 excerpts" in said.out
+    assert said.out.splitlines()[-1].endswith("--partition 2023-06")
+    again = lc("sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1)
+    assert again.out == said.out
+
+
+@pytest.mark.parametrize("words", [("--from", "/nowhere"), ("--snapshot", "../etc"), ("--workers", "0")])
+def test_a_sample_that_cannot_be_meant_is_refused(lc, tmp_path, texts, words):
+    said = lc("sample", tmp_path / "new", *(("--from", texts) if words[0] != "--from" else ()), *words)
+    assert said.code == 2
+
+
+def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path, monkeypatch):
+    """Every stage's line balances and sees what the one before kept; Dagster's history has each asset; the report is the lake's."""
+    words = ("demo", "--dir", tmp_path / "demo", "--from", texts, "--row-tokens", 64, "--workers", 1)
+    said = lc(*words)
+    assert said.code == 0
+    place = Workplace(tmp_path / "demo")
+    lake = LakeFolder(place.lake)
+    published = {version.name: version for step in CHAIN for version in lake.published(step.name).values()}
+    assert len(published) == 14
+    assert "[14/14]" in said.out
+    for name, version in published.items():
+        assert version.digest[:12] in said.out
+        tally = version.receipt.tally
+        if name.split("/")[0] in demo_report.OF_DOCUMENTS:
+            stage, snapshot = name.split("/")
+            row = next(line.split() for line in said.out.splitlines() if line.split()[:2] == [snapshot, stage])
+            assert row[2:5] == [shown(tally.seen), shown(tally.kept), shown(tally.seen - tally.kept)]
+    for snapshot in ("2022-49", "2023-06"):
+        assert published[f"tokens/{snapshot}"].receipt.tally.seen == published[f"filtered/{snapshot}"].receipt.tally.kept
+    assert "<|endoftext|>" in said.out
+    assert "https://folder.invalid/" in said.out
+    with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
+        assert all(run.is_success for run in instance.get_runs())
+        assert len(instance.get_runs()) == 5
+        assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {"2022-49", "2023-06"}
+        assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
+
+    monkeypatch.setitem(sys.modules, "lc_assets.cli.demo_runs", None)  # importing it fails: nothing may be run
+    again = lc(*words)
+    assert again.code == 0
+    assert "the sample stands, 18 documents; --from was not looked at" in again.out
+    assert "everything stands and is current, nothing is built" in again.out
+    report = said.out[said.out.index("\nDocuments:") : said.out.index("\nAll in ")]
+    assert report in again.out
+
+
+def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path):
+    """The shell takes the line apart as it was meant, also with a blank in the path."""
+    place = Workplace(tmp_path / "a b")
+    words = shlex.split(place.ui_command)
+    assert dict(word.split("=", 1) for word in words[:4]) == {
+        "DAGSTER_HOME": str(place.dagster_home),
+        "LC_ROOT": str(place.lake),
+        "LC_UPSTREAM": str(place.sample),
+        "LC_RECIPE": str(place.recipe),
+    }
+    assert words[5:] == ["dev", "-m", "lc_assets.definitions"]
+
+
+@pytest.mark.parametrize("row_tokens", [8, 1000, 65_536, 131_072])
+def test_the_demos_recipe_differs_from_the_default_in_what_it_must(row_tokens):
+    recipe = parse_recipe(recipe_text(row_tokens), where="demo")
+    assert recipe.gridding.row_tokens == recipe.tokenizing.min_tokens == row_tokens
+    assert recipe.megatron.sequence_length <= row_tokens
+    assert recipe.gridding.heldout_fraction == 0.1
+    if row_tokens == 65_536:
+        assert recipe.filtering == Recipe().filtering
+        assert recipe.megatron == Recipe().megatron
+
+
+def test_a_workplace_that_is_set_up_twice_is_left_alone(tmp_path):
+    place = Workplace(tmp_path)
+    place.set_up(64)
+    before = place.recipe.stat().st_mtime_ns
+    place.set_up(64)
+    assert place.recipe.stat().st_mtime_ns == before
+    place.set_up(128)
+    assert place.recipe.read_text() == recipe_text(128)
+
+
+def test_a_failed_run_is_said_in_its_own_words(tmp_path):
+    """What the stage said is what the person reads, with the run's name to look it up in the history."""
+    Workplace(tmp_path).set_up(64)
+    defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tmp_path), workers=1)
+    with (
+        dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        pytest.raises(LcError, match="nothing is listed for snapshot 2023-06"),
+    ):
+        dagster_runs.run_job(defs, "snapshot", instance=instance, partition="2023-06", listener=lambda _: None)
+
+
+def test_finding_that_all_stands_needs_no_dagster():
+    """The second demo, and every other command, answers without Dagster's two seconds."""
+    code = "import sys, lc_assets.cli.demo as d, lc_assets.cli.demo_report, lc_assets.cli.sample; sys.exit('dagster' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
+    """Dagster turns Ctrl-C inside a step into a failed step; the command line must still end as stopped."""
+
+    @dg.asset
+    def stopped() -> None:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(1)
+
+    Workplace(tmp_path).set_up(64)
+    defs = dg.Definitions([stopped], jobs=[dg.define_asset_job("toy", [stopped])])
+    with dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance, pytest.raises(KeyboardInterrupt):
+        dagster_runs.run_job(defs, "toy", instance=instance, partition=None, listener=lambda _: None)

@@ -1,0 +1,173 @@
+"""``lc show``: what lies at a path, and whether it is whole."""
+
+import shutil
+
+import pytest
+
+from lc_assets_tests.builders import N_LONG
+
+
+def version(lake, stage, key="all"):
+    return lake.workshop.lake.place(stage, key).require().folder
+
+
+@pytest.fixture
+def copied(standing_lake, tmp_path):
+    """Copy one version to where it may be damaged."""
+
+    def copy(stage, key="2023-06"):
+        return shutil.copytree(version(standing_lake, stage, key), tmp_path / "copy")
+
+    return copy
+
+
+def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
+    said = lc("show", standing_lake.root)
+    names = [line.split()[0] for line in said.out.splitlines() if "/" in line and line.startswith(" ")]
+    assert names == list(standing_lake.built)
+    assert said.code == 0
+    assert "whole" in said.out
+    assert lc("show", standing_lake.root, "--verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("grid", ["stage grid", "2 published partitions", "grid/2023-14"]),
+        ("grid/2023-06", ["published version", "24 in = 24 kept + 0 dropped", "setting seed", "blake2b", "from tokens/2023-06"]),
+        (
+            "filtered/2023-06",
+            ["36 in = 27 kept + 9 dropped", "symbols rps_doc_symbol_to_word_ratio 0.5 for tests", "long_enough 3 6", "duplicate 3 3"],
+        ),
+        ("mixes/one-sided", ["60 in = 60 kept", "setting weights"]),
+    ],
+)
+def test_a_folder_of_the_lake_is_known(lc, standing_lake, path, words):
+    said = lc("show", standing_lake.root / path)
+    assert said.code == 0
+    assert [word for word in words if word not in " ".join(said.out.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "file", "words"),
+    [
+        ("raw", "2023-06", "manifest.parquet", ["manifest of a snapshot", "identity"]),
+        ("filtered", "2023-06", "0000-en_head.documents.parquet", ["documents worth keeping", "raw_content"]),
+        ("filtered", "2023-06", "0000-en_head.dropped.parquet", ["documents that did not go on", "reasons"]),
+        ("tokens", "2023-06", "0000-en_head.documents.parquet", ["documents that were tokenized", "n_tokens"]),
+        ("tokens", "2023-06", "0000-en_head.bin", ["Megatron data set", f"documents {N_LONG}"]),
+        ("tokens", "2023-06", "0000-en_head.idx", ["Megatron data set", "uint16"]),
+        ("tokens", "2023-06", "0000-en_head", ["Megatron data set", "lengths"]),
+        ("grid", "2023-06", "rows.parquet", ["row table of a grid", "shift"]),
+        ("grid", "2023-06", "train.zarr", ["token grid (Zarr v3)", "rows × 64 tokens, uint16", "gpt2"]),
+        ("flat", "all", "heldout.zarr", ["LongCrawl64's layout", "chunks"]),
+        ("longcrawl", "all", "sources.json", ["sources of a global order", "2023-14"]),
+        ("longcrawl", "all", "train_source.npy", ["NumPy array", "uint16", "0 to 1"]),
+        ("megatron", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
+    ],
+)
+def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, *, stage, key, file, words):
+    """Also when every byte is read again."""
+    path = version(standing_lake, stage, key) / file
+    for options in ([], ["--verify"]):
+        said = lc("show", path, *options)
+        assert (said.code, said.err) == (0, "")
+        assert [word for word in words if word not in " ".join(said.out.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("", ["RedPajama-V2 upstream", "en-2023-06-head_middle.txt"]),
+        ("listings/en-2023-06-head_middle.txt", ["listing", "shards 3"]),
+        ("documents/2023-06/0000/en_head.json.gz", ["documents of one shard", "https://example.org/0000-en_head/0?q=[a]"]),
+        ("quality_signals/2023-06/0000/en_head.signals.json.gz", ["quality signals of one shard", "id_int"]),
+        ("duplicates/2023-06/0000/en_head.duplicates.parquet", ["duplicates of one shard", "doc_id"]),
+    ],
+)
+def test_an_upstream_and_its_files_are_known(lc, standing_lake, path, words):
+    root = standing_lake.root.parent / "upstream"
+    for options in ([], ["--verify"]):
+        said = lc("show", root / path, *options)
+        assert (said.code, said.err) == (0, "")
+        assert [word for word in words if word not in " ".join(said.out.split())] == []
+
+
+def test_a_changed_byte_is_found_by_verify_only(lc, copied):
+    folder = copied("tokens")
+    path = folder / "0000-en_head.bin"
+    content = bytearray(path.read_bytes())
+    content[7] ^= 1
+    path.write_bytes(content)
+    assert lc("show", folder).code == 0
+    said = lc("show", folder, "--verify")
+    assert said.code == 1
+    assert said.err.startswith("0000-en_head.bin: digest ")
+    assert "damaged in 1 places" in said.out
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (lambda path: path.unlink(), "rows.parquet: missing"),
+        (lambda path: path.write_bytes(b"short"), "rows.parquet: 5 bytes, receipt says "),
+        (lambda path: path.with_name("new.txt").write_bytes(b""), "new.txt: not in the receipt"),
+    ],
+)
+def test_missing_short_and_foreign_files_are_found_without_reading(lc, copied, harm, sentence):
+    folder = copied("grid")
+    harm(folder / "rows.parquet")
+    said = lc("show", folder)
+    assert said.code == 1
+    assert said.err.startswith(sentence)
+
+
+def test_a_lost_shard_of_an_array_is_found(lc, copied):
+    array = copied("grid") / "train.zarr"
+    lost = next(path for path in (array / "c").rglob("*") if path.is_file())
+    lost.unlink()
+    said = lc("show", array)
+    assert said.code == 1
+    assert str(lost) in said.err
+
+
+def test_a_damaged_chunk_of_an_array_is_found_by_verify(lc, copied):
+    array = copied("grid") / "train.zarr"
+    shard = next(path for path in (array / "c").rglob("*") if path.is_file())
+    content = bytearray(shard.read_bytes())
+    content[len(content) // 3] ^= 255
+    shard.write_bytes(content)
+    said = lc("show", array, "--verify")
+    assert said.code == 1
+    assert str(shard) in said.err
+
+
+def test_an_upstream_with_missing_and_broken_files_says_which(lc, standing_lake, tmp_path):
+    root = shutil.copytree(standing_lake.root.parent / "upstream", tmp_path / "upstream")
+    (root / "quality_signals/2023-06/0000/en_head.signals.json.gz").unlink()
+    documents = root / "documents/2023-14/0001/en_head.json.gz"
+    documents.write_bytes(documents.read_bytes()[:-40])
+    quick, thorough = lc("show", root), lc("show", root, "--verify")
+    assert (quick.code, thorough.code) == (1, 1)
+    assert quick.err.splitlines() == ["en-2023-06-head_middle.txt: 1 signals files are missing"]
+    assert str(documents) in thorough.err
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "empty"])
+def test_what_is_none_of_ours_is_said_to_be_so(lc, tmp_path, name):
+    path = tmp_path / name
+    path.mkdir() if name == "empty" else path.write_text("hello")
+    said = lc("show", path)
+    assert said.code == 2
+    assert "no artefact that is known" in said.err
+
+
+def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_shown(lc, standing_lake, tmp_path):
+    root = shutil.copytree(standing_lake.root, tmp_path / "lake")
+    current = root / "grid/2023-06/current.json"
+    current.write_text("{}")
+    said = lc("show", root / "grid")
+    assert said.code == 1
+    assert "grid/2023-06" in said.err
+    assert "unreadable" in said.out
+    assert "grid/2023-14" in said.out

@@ -1,0 +1,133 @@
+"""``lc trace`` and ``lc batch``: what `stages.tracing` and the loader say, printed whole and harmless."""
+
+import re
+
+import numpy as np
+import pytest
+
+from lc_assets.cli.batch import decode
+from lc_assets.cli.printing import visible
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages import tracing, whereabouts
+from lc_assets_tests.builders import N_LONG, SURPRISES
+
+
+def words_of(said):
+    return " ".join(said.out.split())
+
+
+def test_a_row_leads_to_its_page(lc, standing_lake):
+    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    said = lc("trace", standing_lake.root, "--row", 3, "--column", 10)
+    assert said.code == 0
+    assert f"train row 3 of the global order is train row {row.row} of grid/{row.snapshot}" in said.out
+    for words in (
+        row.id,
+        row.url,
+        row.digest,
+        f"documents/{row.shard.tag}.json.gz, line {row.line} (from 0)",
+        f"0 to 64 of {row.n_tokens}",
+    ):
+        assert words in words_of(said)
+    assert f"column 10 is token {row.token_at(10)} of the document" in said.out
+
+
+def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
+    lake = standing_lake.workshop.lake
+    row = tracing.row_of_grid(lake.place("grid", "2023-14").require(), "heldout", 1)
+    said = lc("trace", standing_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout")
+    assert row.id in said.out
+    assert "heldout row 1 of grid/2023-14" in said.out
+
+
+def test_a_sample_leads_to_its_pages(lc, standing_lake):
+    sample = tracing.sample_of_mix(standing_lake.workshop.lake, "one-sided", 7)
+    said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7)
+    assert f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}" in said.out
+    assert all(f"{piece.start}:{piece.stop}" in said.out and piece.row.id in said.out for piece in sample.pieces)
+
+
+def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
+    lake = standing_lake.workshop.lake
+    row = tracing.row_of_order(lake, "train", 5)
+    (found,) = whereabouts.find_id(lake, row.id)
+    said = lc("trace", standing_lake.root, "--id", row.id)
+    assert f"train row {row.row} of grid/{row.snapshot}" in said.out
+    assert "position 5 (in the global order, train)" in words_of(said)
+    assert all(f"mixes/{mix} {len(samples)} samples" in words_of(said) for mix, samples in found.samples.items())
+    assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) == 2
+
+
+def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
+    said = lc("trace", standing_lake.root, "--id", f"2023-06/0000/en_head.json.gz/{N_LONG}")
+    assert said.code == 0
+    assert "did not become a row: dropped by tokens" in said.out
+    assert re.search(r"too few tokens\s+51", said.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "wanted one of --row, --mix, --id, --url, got none"),
+        (("--row", "0", "--url", "x"), "got --row and --url"),
+        (("--mix", "one-sided"), "--mix wants --sample"),
+        (("--id", "nonsense"), "not a document id"),
+        (("--id", "2023-06/0000/en_head.json.gz/999"), "neither a row nor among the dropped"),
+        (("--url", "https://nowhere.invalid/"), "no row of a published grid"),
+        (("--row", "0", "--column", "64"), "columns 0 to 63"),
+        (("--row", "0", "--split", "test"), "train and heldout"),
+    ],
+)
+def test_a_question_that_cannot_be_meant_is_refused(lc, standing_lake, words, sentence):
+    said = lc("trace", standing_lake.root, *words)
+    assert said.code == 2
+    assert sentence in said.err
+
+
+def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, standing_lake):
+    said = lc("batch", standing_lake.root, "--step", 2, "--rows", 3, "--context", 16)
+    rows = open_rows(standing_lake.root, "train")
+    assert said.out.startswith(f"step 2 of {rows.n_rows // 3 * 4}: text 3 × 16 uint16")
+    for position in range(6, 9):
+        ids = rows.read(slice(position, position + 1), slice(0, 16))[0]
+        assert " ".join(map(str, [50256, *ids[:7].tolist()])) in said.out
+        assert visible("<|endoftext|>" + decode(ids))[:40] in said.out
+        assert tracing.row_of_order(standing_lake.workshop.lake, "train", position).id in said.out
+
+
+@pytest.mark.parametrize("place", ["longcrawl", "flat"])
+def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, standing_lake, place):
+    folder = standing_lake.workshop.lake.place(place).require().folder
+    assert lc("batch", folder).out == lc("batch", standing_lake.root).out
+
+
+def test_a_grid_gives_its_own_rows(lc, standing_lake):
+    grid = standing_lake.workshop.lake.place("grid", "2023-14").require()
+    said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
+    assert tracing.row_of_grid(grid, "heldout", 0).id in said.out
+
+
+def test_nothing_in_a_text_reaches_the_terminal(lc, standing_lake):
+    """Every row of the lake is shown once; some hold an escape sequence, all hold line ends."""
+    n_rows = open_rows(standing_lake.root, "train").n_rows
+    said = lc("batch", standing_lake.root, "--rows", n_rows, "--context", 64)
+    assert "\x1b" not in said.out
+    assert len([line for line in said.out.splitlines() if "en_" in line]) == n_rows
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"), [(("--step", "999"), "no step 999"), (("--context", "7"), "must divide"), (("--rows", "999"), "1 to")]
+)
+def test_a_batch_that_does_not_exist_is_refused(lc, standing_lake, words, sentence):
+    said = lc("batch", standing_lake.root, *words)
+    assert said.code == 2
+    assert sentence in said.err
+
+
+def test_ids_decode_to_their_text():
+    text = " ".join(SURPRISES)
+    ids = gpt2_tokenizer().encode(text)
+    assert decode(ids) == text
+    assert decode(np.array([50256, *ids.tolist()])) == "<|endoftext|>" + text
+    assert "\ufffd" in decode(gpt2_tokenizer().encode("\u65e5")[:1])

@@ -1,0 +1,64 @@
+"""The sample that everybody gets who names no folder: made of this very installation's documentation."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.redpajama.listings import signals_path
+from lc_assets.formats.redpajama.signals import read_signals
+from lc_assets.formats.rule_files import read_rules
+from lc_assets.stages.sample.prose.gather import MAX_TEXT_BYTES, InstalledProse, installed_prose
+from lc_assets.stages.sample.prose.pages import PAGE_CHARS
+from lc_assets.stages.sample.prose.shelves import Shelf
+from lc_assets.stages.sample.writing import write_sample
+from lc_assets.text.rules import judge_columns
+from lc_assets.vocabulary import Shard
+
+MB = 1_000_000
+
+
+def test_the_documentation_of_one_small_package_is_real_prose() -> None:
+    """`msgspec` comes with this project; its docstrings read like sentences and its metadata names its home."""
+    prose = installed_prose(engine=LocalEngine(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()])
+    page = prose.pages[0]
+    assert page.url.startswith("https://msgspec.dev#msgspec.")
+    assert "Generate a JSON Schema for a given type." in page.lines
+    assert not [line for line in page.lines if ">>>" in line or "``" in line]
+
+
+@pytest.fixture(scope="module")
+def prose() -> InstalledProse:
+    return installed_prose(engine=LocalEngine(workers=2))
+
+
+@pytest.mark.slow
+def test_every_page_has_an_address_of_its_own_and_text_is_bounded(prose: InstalledProse) -> None:
+    assert len({page.url for page in prose}) == len(prose.pages)
+    assert sum(len(page.record) for page in prose) <= MAX_TEXT_BYTES
+    assert not [page.url for page in prose if "/project/" in page.url]
+
+
+@pytest.mark.slow
+def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(prose: InstalledProse, tmp_path: Path) -> None:
+    """A page of `PAGE_CHARS` characters fills a row of the token grid; rules are those of the Lucie corpus, none left out."""
+    report = write_sample(tmp_path / "s", texts=prose, engine=LocalEngine(workers=2))
+    rules = read_rules("redpajama-lucie")
+    n_long_and_good, broken = 0, np.zeros(len(rules.rules), np.int64)
+    for tag in report.shards:
+        shard = Shard.parse(tag)
+        with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
+            wanted = [*rules.signals, "ccnet_length"]
+            table = read_signals(stream, shard=shard, where=tag, wanted=wanted, max_line_bytes=64 * MB)
+        complaints = judge_columns(table.columns, rules)
+        n_long_and_good += int((~complaints.any(axis=0) & (table.columns["ccnet_length"] >= PAGE_CHARS)).sum())
+        broken += complaints.sum(axis=1)
+    assert n_long_and_good >= 30
+    reasons = {rule.name: int(count) for rule, count in zip(rules.rules, broken, strict=True) if count}
+    assert {"words", "no_alphabetic_words", "dupe_5grams"} <= reasons.keys(), reasons
+    assert report.listed_duplicates > report.documents["duplicate"]  # licences are word for word the same
+
+
+def _site_packages() -> Path:
+    return Path(np.__file__).parent.parent

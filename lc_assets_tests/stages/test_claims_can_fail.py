@@ -1,0 +1,275 @@
+"""A check that cannot fail is a defect: each claim of each stage is shown a wrong version and must say so."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.stages.building import Evidence, evidence_of
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.storage.lake import encode_json
+from lc_assets_tests.builders import TinyLake, tiny_lake
+
+NEW = "2023-14"
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory) -> TinyLake:
+    return tiny_lake(tmp_path_factory.mktemp("lake"))
+
+
+def key_of(stage: str) -> str:
+    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
+
+
+@pytest.fixture
+def shown(lake, tmp_path) -> Callable[[str], Evidence]:
+    """Hand out a stage's evidence over a copy of its folder, to be spoilt."""
+
+    def show(stage: str) -> Evidence:
+        published = lake.workshop.lake.place(stage, key_of(stage)).require()
+        folder = Path(shutil.copytree(published.folder, tmp_path / published.folder.name))
+        return replace(evidence_of(lake.workshop.lake, published), folder=folder)
+
+    return show
+
+
+def first(folder: Path, pattern: str) -> Path:
+    return min(folder.glob(pattern))
+
+
+def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    pq.write_table(change(pq.read_table(path)), path)
+
+
+def edit_column(path: Path, name: str, change: Callable[[list], list]) -> None:
+    def changed(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index(name)
+        return table.set_column(index, table.schema.field(name), pa.array(change(table[name].to_pylist()), table.schema.field(name).type))
+
+    edit_table(path, changed)
+
+
+def edit_array(path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
+    path.write_bytes(npy_bytes(change(np.array(read_npy(path)))))
+
+
+def lose_a_line(evidence: Evidence, pattern: str) -> Evidence:
+    edit_table(first(evidence.folder, pattern), lambda table: table.slice(1))
+    return evidence
+
+
+def repeat_the_first_id(evidence: Evidence, pattern: str) -> Evidence:
+    edit_column(first(evidence.folder, pattern), "id", lambda ids: [ids[0], *ids[:-1]])
+    return evidence
+
+
+def misname_an_id(evidence: Evidence) -> Evidence:
+    edit_column(first(evidence.folder, "*.documents.parquet"), "id", lambda ids: ["../../etc/passwd", *ids[1:]])
+    return evidence
+
+
+def lose_a_shard(evidence: Evidence) -> Evidence:
+    first(evidence.folder, "*.dropped.parquet").unlink()
+    return evidence
+
+
+def see_one_more(evidence: Evidence) -> Evidence:
+    tally = evidence.tally
+    return replace(evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}))
+
+
+def say_also(evidence: Evidence, **also: int) -> Evidence:
+    named = {name.replace("_", " "): count for name, count in also.items()}
+    return replace(evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named))
+
+
+def forget_a_document(evidence: Evidence) -> Evidence:
+    edit_column(first(evidence.folder, "*.documents.parquet"), "n_tokens", lambda lengths: [lengths[0] + 1, *lengths[1:]])
+    return evidence
+
+
+def give_an_id_beyond_the_vocabulary(evidence: Evidence) -> Evidence:
+    path = first(evidence.folder, "*.bin")
+    ids = np.fromfile(path, np.uint16)
+    ids[3] = 50_257
+    ids.tofile(path)
+    return evidence
+
+
+def shift_a_row_elsewhere(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "rows.parquet", "shift", lambda shifts: [(shifts[0] + 1) % 64, *shifts[1:]])
+    return evidence
+
+
+def swap_two_documents(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "rows.parquet", "document", lambda numbers: [numbers[1], numbers[0], *numbers[2:]])
+    return evidence
+
+
+def hold_out_what_is_trained_on(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "rows.parquet", "digest", lambda digests: [digests[-1], *digests[1:]])
+    return evidence
+
+
+def roll_every_row_alike(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "rows.parquet", "shift", lambda shifts: [0] * len(shifts))
+    return evidence
+
+
+def sort_by_line(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "rows.parquet", "priority", lambda priorities: list(range(len(priorities))))
+    return evidence
+
+
+def place_a_row_twice(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "train_row.npy", lambda rows: np.concatenate([rows[:1], rows[:-1]]))
+    return evidence
+
+
+def swap_two_places(evidence: Evidence) -> Evidence:
+    def swapped(sources: np.ndarray) -> np.ndarray:
+        other = int(np.flatnonzero(sources != sources[0])[-1])
+        sources[[0, other]] = sources[[other, 0]]
+        return sources
+
+    edit_array(evidence.folder / "train_source.npy", swapped)
+    return evidence
+
+
+def flip_a_flat_row(evidence: Evidence) -> Evidence:
+    """Write the first band again with two rows exchanged."""
+    from lc_assets.formats.chunks import RowBlock
+    from lc_assets.formats.flat import FlatReader, write_flat_band
+
+    reader = FlatReader(evidence.folder / "train.zarr")
+    rows = reader.read(slice(0, reader.n_rows), slice(0, reader.row_tokens))
+    write_flat_band(reader.path, RowBlock(0, reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
+    return evidence
+
+
+def change_a_megatron_token(evidence: Evidence) -> Evidence:
+    path = evidence.folder / "train.bin"
+    ids = np.fromfile(path, np.uint16)
+    ids[0] ^= 1
+    ids.tofile(path)
+    return evidence
+
+
+def leave_a_document_out_of_the_epoch(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "train_document_index.npy", lambda order: np.where(order == 0, 1, order).astype(order.dtype))
+    return evidence
+
+
+def serve_a_sample_twice(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "train_shuffle_index.npy", lambda order: np.concatenate([order[:1], order[:-1]]))
+    return evidence
+
+
+def take_a_sample_twice(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "dataset_sample_index.npy", np.zeros_like)
+    return evidence
+
+
+def take_from_one_source_first(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "dataset_index.npy", np.sort)
+    return evidence
+
+
+def lose_an_index(evidence: Evidence) -> Evidence:
+    first(evidence.folder, "*_sample_index.npy").unlink()
+    return evidence
+
+
+def list_a_file_twice(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "manifest.parquet", "path", lambda paths: [paths[1], *paths[1:]])
+    return evidence
+
+
+SPOILS = [
+    ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
+    ("raw", "the_manifest_adds_up", list_a_file_twice),
+    ("raw", "every_listed_file_is_there", lambda evidence: say_also(evidence, duplicates_missing=1)),
+    *(
+        (stage, claim, spoil)
+        for stage in ("filtered", "tokens")
+        for claim, spoil in (
+            ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.documents.parquet")),
+            ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.dropped.parquet")),
+            ("counts_add_up", see_one_more),
+            ("the_tables_fit_their_schemas", misname_an_id),
+            ("the_tables_fit_their_schemas", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
+            ("every_document_is_named_once", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
+        )
+    ),
+    ("filtered", "every_shard_was_filtered", lose_a_shard),
+    ("filtered", "every_shard_was_filtered", lambda evidence: say_also(evidence, shards_treated_as_unique=1)),
+    ("tokens", "nothing_was_lost_on_the_way", see_one_more),
+    ("tokens", "the_ids_are_where_the_table_says", forget_a_document),
+    ("tokens", "the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
+    ("tokens", "the_fast_tokenizer_agreed", lambda evidence: say_also(evidence, shards_done_by_the_twin=1)),
+    ("grid", "nothing_was_lost_on_the_way", see_one_more),
+    ("grid", "every_row_is_planned_once", lambda evidence: lose_a_line(evidence, "rows.parquet")),
+    ("grid", "every_row_is_planned_once", lambda evidence: repeat_the_first_id(evidence, "rows.parquet")),
+    ("grid", "rows_unroll_to_their_documents", shift_a_row_elsewhere),
+    ("grid", "rows_unroll_to_their_documents", swap_two_documents),
+    ("grid", "train_and_heldout_share_nothing", hold_out_what_is_trained_on),
+    ("grid", "order_and_shifts_are_uniform", roll_every_row_alike),
+    ("grid", "order_and_shifts_are_uniform", sort_by_line),
+    ("longcrawl", "every_row_has_one_place", place_a_row_twice),
+    ("longcrawl", "the_order_rises_by_priority", swap_two_places),
+    ("flat", "the_flat_rows_are_the_ordered_rows", flip_a_flat_row),
+    ("megatron", "megatron_rows_are_the_grids_rows", change_a_megatron_token),
+    ("megatron", "the_index_shuffles_whole_epochs", leave_a_document_out_of_the_epoch),
+    ("megatron", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
+    ("mixes", "every_sample_can_be_found", take_a_sample_twice),
+    ("mixes", "every_sample_can_be_found", lose_an_index),
+    ("mixes", "the_blend_keeps_its_shares", take_from_one_source_first),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "claim", "spoil"), SPOILS, ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, _) in enumerate(SPOILS)]
+)
+def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
+    """Each way of being wrong is found by the claim that is there to find it, and was not there before."""
+    test = {found.__name__: found for found in step(stage).stage.claims}[claim]
+    evidence = shown(stage)
+    assert test(evidence).passed
+    found = test(spoil(evidence))
+    assert not found.passed
+    assert found.claim == claim
+    assert found.words
+
+
+def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
+    """The global claim reads all grids: one digest trained on in one snapshot and held out in another."""
+    evidence = shown("longcrawl")
+    (claim,) = [claim for claim in step("longcrawl").stage.claims if claim.__name__ == "no_document_is_on_both_sides"]
+    assert claim(evidence).passed
+    grids = {name: _copied(published, tmp_path) for name, published in evidence.inputs.items()}
+    old, new = (grids[f"grid/{snapshot}"].folder / "rows.parquet" for snapshot in ("2023-06", NEW))
+    trained_on = pq.read_table(old, columns=["digest"])["digest"][0].as_py()
+    edit_column(new, "digest", lambda digests: [*digests[:-1], trained_on])
+    found = claim(replace(evidence, inputs=grids))
+    assert not found.passed
+    assert trained_on in found.words
+
+
+def test_every_claim_of_the_chain_is_put_to_this_test():
+    """A new claim needs a way to fail here."""
+    spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")}
+    assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
+
+
+def _copied(published, tmp_path):
+    folder = Path(shutil.copytree(published.folder, tmp_path / f"copy-{published.folder.name}"))
+    (folder / "receipt.json").write_bytes(encode_json(published.receipt))
+    return replace(published, folder=folder)

@@ -1,0 +1,67 @@
+"""Verdicts in columns are the verdicts that one gets by asking document by document."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.formats.redpajama.signals import SignalsTable
+from lc_assets.stages import verdicts as module
+from lc_assets.stages.tables import DROPPED
+from lc_assets.stages.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
+from lc_assets.text.rules import Rule, RuleSet
+from lc_assets.vocabulary import Shard
+from lc_assets_tests.oracles.dropped_documents import OTHERS, slow_counts, slow_lines, slow_reasons
+
+SHARD = Shard.parse("2023-06/0003/de_middle")
+RULES = RuleSet(
+    "three",
+    (
+        Rule(name="few", signal="rps_doc_word_count", at_least=3),
+        Rule(name="many", signal="rps_doc_word_count", at_most=5),
+        Rule(name="symbols", signal="rps_doc_symbol_to_word_ratio", at_most=0),
+    ),
+)
+SCORES = st.sampled_from([0.0, 2.0, 3.0, 5.0, 6.0, float("nan")])
+
+
+@st.composite
+def tables(draw) -> SignalsTable:
+    """Signals of a few documents, some of them missing."""
+    lines = sorted(draw(st.sets(st.integers(0, 30), max_size=12)))
+    columns = {name: np.array([draw(SCORES) for _ in lines], np.float64) for name in sorted(RULES.signals)}
+    return SignalsTable(np.array(lines, np.int64), [f"u{line}" for line in lines], columns, 0, 0)
+
+
+@given(tables(), st.sets(st.integers(0, 30)), st.data(), st.sampled_from([1, 3, 100]))
+@settings(max_examples=80, deadline=None)
+def test_dropped_documents_are_the_slow_twins(table, duplicates, data, at_once):
+    """The same lines, counts and survivors, however many documents are written at once and whatever befalls the others."""
+    verdicts = Verdicts.of(table, duplicates, RULES, max_line_bytes=1000)
+    reasons = {line: slow_reasons(table, duplicates, RULES, line) for line in table.lines.tolist()}
+    assert {line for line, fate in verdicts.fate_of.items() if fate in verdicts.passing} == {line for line in reasons if not reasons[line]}
+
+    dropped, fates = [], []
+    for line in range(31):
+        judged = reasons.get(line)
+        others = st.sampled_from([UNREADABLE, TOO_LONG] if judged is not None else [UNREADABLE, TOO_LONG, NO_SIGNALS])
+        fate = verdicts.fate_of[line] if judged else data.draw(others)
+        dropped.append((line, judged or [OTHERS[fate]]))
+        fates.append(fate)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DROPPED_AT_ONCE", at_once)
+        found = list(verdicts.dropped(SHARD, np.arange(31), np.array(fates)))
+    assert [piece.num_rows for piece in found[:-1]] == [at_once] * (len(found) - 1)
+    expected = pa.Table.from_pylist(slow_lines(SHARD, table, dropped), DROPPED)
+    assert str(pa.concat_tables(found).to_pylist()) == str(expected.to_pylist())  # str: NaN is not itself
+    assert verdicts.counted(np.array(fates)) == slow_counts(dropped)
+
+
+def test_no_document_is_no_table():
+    """A shard of which everything is kept, or that is empty, drops nothing and counts nothing."""
+    empty = SignalsTable(np.zeros(0, np.int64), [], {name: np.zeros(0) for name in RULES.signals}, 0, 0)
+    verdicts = Verdicts.of(empty, [], RULES, max_line_bytes=1000)
+    nothing = np.zeros(0, np.int64)
+    assert list(verdicts.dropped(SHARD, nothing, nothing)) == []
+    assert verdicts.counted(nothing) == ({}, {})

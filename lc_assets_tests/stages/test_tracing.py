@@ -1,0 +1,224 @@
+"""Tracing: what an answer says is held against the pages upstream, tokenized again, and against a search by brute force."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.redpajama import listings
+from lc_assets.formats.redpajama.documents import decode_document
+from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages import tracing, whereabouts
+from lc_assets.stages.gridding import lay_grid
+from lc_assets.stages.megatron import samples_of
+from lc_assets.stages.ordering import order_snapshots
+from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.tracing import Row
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.vocabulary import SPLITS, parse_snapshot
+from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_workshop
+
+
+@pytest.fixture(scope="module")
+def lake(standing_lake):
+    return standing_lake.workshop.lake
+
+
+@pytest.fixture(scope="module")
+def page(standing_lake):
+    """Read the record that a row says it came from, out of the upstream."""
+
+    def read(row):
+        path = standing_lake.root.parent / "upstream" / listings.documents_path(row.shard)
+        with path.open("rb") as stream:
+            line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[row.line]
+        return decode_document(line, where=str(path))
+
+    return read
+
+
+def a_row(**changes):
+    fields = {"grid": None, "snapshot": "s", "split": "train", "row": 0, "id": "", "url": "", "digest": "", "n_tokens": 99}
+    return Row(**(fields | {"shift": 0, "row_tokens": 8} | changes))
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
+    """The page's text, tokenized by tiktoken and rolled by ``np.roll``, is the row that the loader reads at that position."""
+    rows = open_rows(lake.root, split)
+    twin = gpt2_tokenizer(fast=False)
+    for position in range(rows.n_rows):
+        row = tracing.row_of_order(lake, split, position)
+        record = page(row)
+        ids = twin.encode(record.raw_content)
+        assert (record.url, record.digest, len(ids)) == (row.url, row.digest, row.n_tokens)
+        np.testing.assert_array_equal(np.roll(ids[: row.row_tokens], row.shift), rows.read(slice(position, position + 1))[0])
+
+
+def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
+    flat = lake.place("flat").require().folder
+    for split in SPLITS:
+        for position in range(open_rows(lake.root, split).n_rows):
+            assert tracing.row_of_array(flat / f"{split}.zarr", position) == tracing.row_of_order(lake, split, position)
+
+
+def test_a_row_of_a_grids_array_is_that_row(lake):
+    grid = lake.place("grid", "2023-14").require()
+    assert tracing.row_of_array(grid.folder / "heldout.zarr", 2) == tracing.row_of_grid(grid, "heldout", 2)
+
+
+def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
+    array = shutil.copytree(lake.place("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr")
+    assert tracing.row_of_array(array, 0) is None
+
+
+@pytest.mark.parametrize("shift", range(8))
+def test_columns_hold_what_numpy_rolls_there(shift):
+    """Column by column and range by range, the answer is `numpy.roll`'s."""
+    row, rolled = a_row(shift=shift), np.roll(np.arange(8), shift)
+    assert [row.token_at(column) for column in range(8)] == rolled.tolist()
+    for start in range(8):
+        for stop in range(start + 1, 9):
+            tokens = [token for first, last in row.tokens_in(start, stop) for token in range(first, last)]
+            assert tokens == rolled[start:stop].tolist()
+            assert all(first < last for first, last in row.tokens_in(start, stop))
+
+
+@pytest.mark.parametrize("column", [-1, 8])
+def test_a_column_outside_the_row_is_refused(column):
+    with pytest.raises(BadInput, match="columns 0 to 7"):
+        a_row().token_at(column)
+
+
+@pytest.mark.parametrize("mix", ["by-tokens", "one-sided"])
+def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page, mix):
+    """Each sample is 24 tokens and a target, cut from rows that end where the next piece begins; each token is its page's."""
+    twin = gpt2_tokenizer(fast=False)
+    n_samples = lake.place("mixes", mix).require().receipt.tally.kept
+    for number in range(n_samples):
+        sample = tracing.sample_of_mix(lake, mix, number)
+        assert sum(piece.stop - piece.start for piece in sample.pieces) == 24 + 1
+        assert all(piece.stop == TINY_ROW_TOKENS for piece in sample.pieces[:-1])
+        assert all(piece.start == 0 for piece in sample.pieces[1:])
+        for piece in sample.pieces:
+            ids = twin.encode(page(piece.row).raw_content)
+            found = np.concatenate([ids[first:last] for first, last in piece.row.tokens_in(piece.start, piece.stop)])
+            stored = GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[0]
+            np.testing.assert_array_equal(found, stored[piece.start : piece.stop])
+
+
+def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
+    """All samples of a source, put together, are its epoch: no token but the rest at the end is left out."""
+    megatron = lake.place("megatron", "2023-06").require()
+    covered = 0
+    for number in range(lake.place("mixes", "by-tokens").require().receipt.tally.kept):
+        sample = tracing.sample_of_mix(lake, "by-tokens", number)
+        if sample.snapshot == "2023-06":
+            covered += sum(piece.stop - piece.start for piece in sample.pieces) - 1
+    n_tokens = megatron.receipt.tally.also["train rows"] * TINY_ROW_TOKENS
+    assert covered == samples_of(megatron) * 24
+    assert n_tokens - 24 <= covered < n_tokens
+
+
+def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
+    """The way back agrees with going through every sample of every mix, repeated epochs included."""
+    forward: dict[tuple[str, str], list[int]] = {}
+    for mix, published in lake.published("mixes").items():
+        for number in range(published.receipt.tally.kept):
+            for identity in {piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces}:
+                forward.setdefault((identity, mix), []).append(number)
+    for position in range(open_rows(lake.root, "train").n_rows):
+        row = tracing.row_of_order(lake, "train", position)
+        (found,) = whereabouts.find_id(lake, row.id)
+        assert (found.row, found.position) == (row, position)
+        assert {mix: list(samples) for mix, samples in found.samples.items()} == {
+            mix: forward.get((row.id, mix), []) for mix in lake.published("mixes")
+        }
+
+
+def test_a_heldout_document_is_in_no_sample(lake):
+    row = tracing.row_of_order(lake, "heldout", 0)
+    (found,) = whereabouts.find_id(lake, row.id)
+    assert (found.row.split, found.position, found.samples) == ("heldout", 0, {})
+
+
+def test_an_address_is_found_in_every_snapshot(lake):
+    """The made-up shards have the same addresses in both snapshots."""
+    found = whereabouts.find_url(lake, "https://example.org/0000-en_head/1?q=[a]")
+    assert [one.row.id for one in found] == ["2023-06/0000/en_head.json.gz/1", "2023-14/0000/en_head.json.gz/1"]
+    assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "stage", "reason", "value"),
+    [
+        (N_LONG, "tokens", "too few tokens", 51),
+        (N_LONG + 1, "filtered", "long_enough", 14),
+        (N_LONG + 2, "filtered", "symbols", None),
+        (N_LONG + 3, "filtered", "duplicate", 1),
+    ],
+)
+def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reason, value):
+    identity = f"2023-06/0000/en_head.json.gz/{line}"
+    dropped = whereabouts.why_dropped(lake, identity)
+    assert dropped is not None
+    assert (dropped.stage, dropped.id, dropped.url) == (stage, identity, f"https://example.org/0000-en_head/{line}?q=[a]")
+    assert reason in dict(dropped.reasons)
+    assert value is None or dict(dropped.reasons)[reason] == value
+    assert whereabouts.find_id(lake, identity) == []
+
+
+def test_a_document_that_nobody_has_seen_has_no_fate(lake):
+    assert whereabouts.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
+    assert whereabouts.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
+    assert whereabouts.find_id(lake, "2019-04/0000/en_head.json.gz/0") == []
+
+
+def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
+    n_rows = open_rows(lake.root, "train").n_rows
+    with pytest.raises(BadInput, match=f"it has 0 to {n_rows - 1}"):
+        tracing.row_of_order(lake, "train", n_rows)
+    with pytest.raises(BadInput, match="0 to"):
+        tracing.row_of_order(lake, "train", -1)
+    with pytest.raises(BadInput, match="train and heldout"):
+        tracing.row_of_order(lake, "test", 0)
+    with pytest.raises(BadInput, match="it has 0 to 59"):
+        tracing.sample_of_mix(lake, "one-sided", 60)
+    with pytest.raises(BadInput, match="no train row 999 in grid/2023-06"):
+        tracing.row_of_grid(lake.place("grid", "2023-06").require(), "train", 999)
+    with pytest.raises(NotPublished, match="mixes/none"):
+        tracing.sample_of_mix(lake, "none", 0)
+    with pytest.raises(NotPublished, match="longcrawl/all"):
+        tracing.row_of_order(LakeFolder(tmp_path), "train", 0)
+    with pytest.raises(BadInput, match="not a document id"):
+        whereabouts.find_id(lake, "../../etc/passwd")
+
+
+def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
+    """After a grid is laid anew by another seed, order and mixes still lead to the old one, until they are made again."""
+    workshop = tiny_workshop(tmp_path)
+    build_all(workshop)
+    before = [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)]
+    sample = tracing.sample_of_mix(workshop.lake, "one-sided", 0)
+    changed = tiny_workshop(
+        tmp_path / "again",
+        upstream=tmp_path / "upstream",
+        gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, seed=1),
+    )
+    newer = type(workshop)(lake=workshop.lake, upstream=workshop.upstream, recipe=changed.recipe, engine=workshop.engine)
+    for snapshot in ("2023-06", "2023-14"):
+        lay_grid(newer, parse_snapshot(snapshot))
+    assert [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)] == before
+    assert tracing.sample_of_mix(workshop.lake, "one-sided", 0) == sample
+    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
+    assert found.row.grid != before[0].grid
+    assert found.position is None
+    assert all(samples == () for samples in found.samples.values())
+    order_snapshots(newer)
+    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
+    assert found.position is not None
+    assert tracing.row_of_order(workshop.lake, found.row.split, found.position) == found.row

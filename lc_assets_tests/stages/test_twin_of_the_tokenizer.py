@@ -1,0 +1,65 @@
+"""A shard's ids are tiktoken's, whatever the fast tokenizer does."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.stages import tokenizing
+from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets.stages.tables import FILTERED, TableWriter
+from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
+
+TEXTS = ["Call me Ishmael. Some years ago, never mind how long precisely.", "It was the best of times, it was the worst of times."]
+
+
+class Liar:
+    """A tokenizer whose ids are one too high in texts that hold a word."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.honest = word, gpt2_tokenizer(fast=False)
+        self.vocab_size = self.honest.vocab_size
+
+    def encode(self, text: str) -> np.ndarray:
+        return self.honest.encode(text) + np.uint16(self.word in text)
+
+
+@pytest.fixture
+def shard(tmp_path) -> TokenizeTask:
+    path = tmp_path / "0000-en_head.documents.parquet"
+    writer = TableWriter(path, FILTERED)
+    for line, text in enumerate(TEXTS):
+        writer.add(dict.fromkeys(FILTERED.names, "") | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text})
+    writer.close()
+    return TokenizeTask(documents=path, folder=tmp_path / "tokens", settings=TokenizingSettings(min_tokens=5))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """Every published file but what the folder remembers of the work."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+@pytest.mark.parametrize("word", ["Ishmael", "best"])
+def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, monkeypatch, word):
+    """Wherever in the shard it differs: the files are those of an honest run, no draft is left, and the shard is counted."""
+    honest = tokenize_shard(TokenizeTask(documents=shard.documents, folder=tmp_path / "honest", settings=shard.settings))
+    monkeypatch.setattr(tokenizing, "gpt2_tokenizer", lambda fast: Liar(word) if fast else gpt2_tokenizer(fast=False))
+    tally = tokenize_shard(shard)
+    assert tally.also["shards done by the twin"] == 1
+    assert honest.also["shards done by the twin"] == 0
+    assert (
+        (tally.kept, tally.also["tokens"])
+        == (honest.kept, honest.also["tokens"])
+        == (2, sum(len(gpt2_tokenizer().encode(text)) for text in TEXTS))
+    )
+    assert content(shard.folder) == content(tmp_path / "honest")
+
+
+def test_only_the_beginnings_are_checked(shard, monkeypatch):
+    """Behind the checked characters nobody compares: the check costs the same for a page and for a book."""
+    monkeypatch.setattr(tokenizing, "gpt2_tokenizer", lambda fast: Liar("precisely") if fast else gpt2_tokenizer(fast=False))
+    monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
+    assert tokenize_shard(shard).also["shards done by the twin"] == 0
+    assert not np.array_equal(MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0]))
