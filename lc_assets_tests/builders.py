@@ -109,7 +109,7 @@ def made_up_record(shard: Shard, line: int, text: str) -> DocumentRecord:
         raw_content=text,
         cc_segment=f"crawl-data/CC-MAIN-{shard.snapshot}/segments/0/wet/CC-MAIN-0-{shard.number:05d}.warc.wet.gz",
         original_nlines=text.count("\n") + 1,
-        original_length=len(text.encode()),
+        original_length=len(text.encode("utf-8", "surrogatepass")),
         line_ids=list(range(text.count("\n") + 1)),
         language=shard.language,
         language_score=0.9,

@@ -6,11 +6,14 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
-from lc_assets.stages.building import Built
+from lc_assets.stages.building import Built, Finding
 from lc_assets.stages.tables import meaning
 from lc_assets.storage.lake import Receipt
+from lc_assets.tally import Tally
 
-MOST_REASONS = 25
+MOST_REASONS = 8
+BAR = 16
+"""Length of the longest bar of the summary, in characters."""
 
 
 def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, **more: Any) -> dg.MaterializeResult:
@@ -34,6 +37,7 @@ def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None =
         **more,
     }
     if not built.reused:
+        metadata |= {"audit": dg.MetadataValue.md(audited(built.findings))}
         metadata |= {name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()}
     if columns is not None:
         metadata["dagster/column_schema"] = table_schema(columns)
@@ -41,24 +45,29 @@ def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None =
 
 
 def summary(built: Built) -> str:
-    """A paragraph and a table that balance: seen, kept, dropped by reason."""
-    receipt = built.published.receipt
-    tally = receipt.tally
+    """A sentence and a table that balance: seen, kept, dropped by reason, with a bar for the eye.
+
+    Dagster's UI shows Markdown of less than 1,000 characters at once and the rest behind a click, so it is kept short.
+    """
+    tally = built.tally
     lines = [f"**{tally.seen:,} in, {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.**", ""]
-    if tally.dropped:
-        lines += _table(
-            ("reason", "first reason of", "found in"), [(reason, n, tally.complaints.get(reason, n)) for reason, n in _most(tally.dropped)]
-        )
-    lines += ["", *(f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}" for finding in built.findings)]
-    return "\n".join([*lines, "", _made_of(receipt)])
+    return "\n".join([*lines, *_reasons(tally), "", _made_of(built.published.receipt)])
 
 
-def _most(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(dropped.items(), key=lambda item: -item[1])[:MOST_REASONS]
+def audited(findings: Sequence[Finding]) -> str:
+    """What the audit before publishing found, a line per claim."""
+    return "\n".join(f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}" for finding in findings)
 
 
-def _table(head: Sequence[str], lines: Sequence[tuple[str, int, int]]) -> list[str]:
-    return [f"| {' | '.join(head)} |", "|---|---:|---:|", *(f"| {name} | {first:,} | {every:,} |" for name, first, every in lines)]
+def _reasons(tally: Tally) -> list[str]:
+    if not tally.dropped:
+        return []
+    first = sorted(tally.dropped.items(), key=lambda item: -item[1])
+    shown, rest = first[:MOST_REASONS], sum(count for _, count in first[MOST_REASONS:])
+    most = first[0][1]
+    lines = [f"| {name} | {count:,} | {tally.complaints.get(name, count):,} | {'█' * -(-BAR * count // most)} |" for name, count in shown]
+    others = [f"| {len(first) - MOST_REASONS} others | {rest:,} | | |"] if rest else []
+    return ["| dropped for | first | any | |", "|---|---:|---:|---|", *lines, *others]
 
 
 def _made_of(receipt: Receipt) -> str:

@@ -220,7 +220,7 @@ def _read_metadata(path: Path) -> bytes:
 def _parsed(content: bytes, path: Path) -> _ZArray:
     try:
         document = msgspec.json.decode(content, type=_ZArray)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{path}: not the metadata of LongCrawl64's layout: {error}") from error
     if document.shape[0] < 0 or document.shape[1] < 1 or min(document.chunks) < 1:
         raise CorruptFile(f"{path}: shape {document.shape} in chunks of {document.chunks} is impossible")

@@ -68,7 +68,7 @@ class ZarrJson(msgspec.Struct):
         """
         try:
             return msgspec.json.decode(content, type=cls)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
 
     @property

@@ -20,7 +20,7 @@ from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.megatron import samples_of
+from lc_assets.stages.megatron import require_sensible, samples_of
 from lc_assets.stages.recipe import MegatronSettings, MixSettings, Recipe, plain
 from lc_assets.storage.lake import Published, decode_json, encode_json
 from lc_assets.tally import Tally
@@ -66,7 +66,7 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
-        BadInput: when the recipe has no such mix, or it names a snapshot that has no Megatron rows.
+        BadInput: when the recipe has no such mix, it names a snapshot that has no Megatron rows, or asks for an absurd size.
     """
     settings = settings_of(workshop.recipe, mix)
     megatron = workshop.recipe.megatron
@@ -138,8 +138,11 @@ def weights_of(settings: MixSettings, sources: list[Published], available: list[
 def _blended(settings: MixSettings, weights: NDArray[np.float64], available: list[int]) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
     if settings.weights == "tokens" and settings.samples is None:
         return blend_all(available)
-    size = settings.samples if settings.samples is not None else largest_without_repeats(weights, available)
-    return blend(weights, size)
+    if settings.samples is None:
+        return blend(weights, largest_without_repeats(weights, available))
+    for weight, n_available in zip(weights, available, strict=True):
+        require_sensible(weight * settings.samples, n_available, whose="the mix")
+    return blend(weights, settings.samples)
 
 
 def largest_without_repeats(weights: NDArray[np.float64], available: list[int]) -> int:
@@ -148,7 +151,7 @@ def largest_without_repeats(weights: NDArray[np.float64], available: list[int]) 
     >>> largest_without_repeats(np.array([0.5, 0.5]), [10, 4])
     8
     """
-    size = int(min(n / weight for n, weight in zip(available, weights, strict=True)))
+    size = int(min(n / weight for n, weight in zip(available, weights.tolist(), strict=True)))
     while size and (np.bincount(blend(weights, size)[0], minlength=len(available)) > available).any():
         size -= 1
     return size

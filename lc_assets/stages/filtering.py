@@ -37,7 +37,7 @@ from lc_assets.stages.claims import (
 from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
-from lc_assets.stages.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
+from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile, patiently
 from lc_assets.storage.workings import once
@@ -159,7 +159,9 @@ def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -
         record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
     except CorruptFile:
         return UNREADABLE
-    return record if fate in verdicts.passing else NO_SIGNALS
+    if fate not in verdicts.passing:
+        return NO_SIGNALS
+    return record if verdicts.url(line) in ("", record.url) else OTHER_URL
 
 
 def _documents(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:

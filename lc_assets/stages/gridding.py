@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.gpt2_tokenizer import gpt2_text
 from lc_assets.formats.grid import GridLayout, GridReader, create_grid, grid_dtype, plan_bands, write_band
@@ -63,11 +64,13 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
     Raises:
         NotPublished: when the token documents are not there.
+        Mismatch: when they were published for shorter rows.
     """
     settings = workshop.recipe.gridding
 
     def fill(draft: Draft) -> Tally:
         tokens = draft.inputs[f"tokens/{snapshot}"].folder
+        _require_long_enough(draft.inputs[f"tokens/{snapshot}"], settings)
         rows = plan_rows(_documents(tokens), settings)
         write_table(draft.folder / ROWS_FILE, rows)
         tasks = [task for split in SPLITS for task in _bands(tokens, draft.folder, split, rows, settings)]
@@ -76,6 +79,16 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
         return Tally(seen=rows.num_rows, kept=written.kept, also=by_split | {"tokens": rows.num_rows * settings.row_tokens})
 
     return build(workshop, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
+
+
+def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
+    """Within one recipe documents are never shorter than rows; what stands published may be of an older recipe."""
+    shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
+    if shortest < settings.row_tokens:
+        raise Mismatch(
+            f"{tokens.name} holds documents from {shortest:,} tokens on, rows have {settings.row_tokens:,}:"
+            " it was made by another recipe; materialize it by this one first"
+        )
 
 
 def drawn_by(seed: int) -> dict[str, str]:
@@ -177,8 +190,12 @@ def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[di
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
     heads: Iterable[Any] = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
-    lines = plan.select(["row", "id", "url", "shift", "n_tokens"]).to_pylist()
-    return [line | {"begins": gpt2_text(head)} for line, head in zip(lines, heads, strict=True)]
+    lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
+    return [{"row": row, "begins": _one_line(gpt2_text(head)), **line} for row, (line, head) in enumerate(zip(lines, heads, strict=True))]
+
+
+def _one_line(text: str, n_chars: int = 80) -> str:
+    return " ".join(text.split())[:n_chars]
 
 
 def rows_of(folder: Path, split: str) -> pa.Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
@@ -22,12 +23,16 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 COPIED_ROWS = 256
 """Rows in memory while they are copied: 32 MiB."""
 
+MOST_EPOCHS = 1000
+"""A size that repeats a source more often is a slip of the pen, and the index it asks for may not fit into memory."""
+
 
 def write_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
 
     Raises:
         NotPublished: when the grid is not there.
+        BadInput: when absurdly many samples are asked of its rows.
     """
     settings = workshop.recipe.megatron
 
@@ -54,9 +59,24 @@ def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
 
 def index_train(folder: Path, settings: MegatronSettings) -> None:
     """Write the GPT index over the training rows."""
-    lengths = MegatronReader(folder / "train").lengths
-    index = build_gpt_index(lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=settings.samples)
+    reader = MegatronReader(folder / "train")
+    if settings.samples is not None:
+        require_sensible(settings.samples, reader.n_tokens / settings.sequence_length, whose="megatron.samples")
+    index = build_gpt_index(reader.lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=settings.samples)
     write_gpt_index(folder / "train", index)
+
+
+def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
+    """Refuse a size that would repeat its source more than `MOST_EPOCHS` times.
+
+    Raises:
+        BadInput: when it does; says what there is.
+    """
+    if n_samples > MOST_EPOCHS * available:
+        raise BadInput(
+            f"{whose} asks for {n_samples:,.0f} samples where one epoch has {available:,.0f}: that is more than {MOST_EPOCHS:,} epochs;"
+            " ask for fewer samples, or shorter ones"
+        )
 
 
 def samples_of(megatron: Published) -> int:

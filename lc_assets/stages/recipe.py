@@ -8,18 +8,28 @@ asset would build. A file needs only what differs from the defaults below::
     [filtering.thresholds]
     no_alphabetic_words = { at_most = 0.4 }
 
-Unknown names and wrong types are refused, with the place in the file.
+Unknown names, wrong types and impossible sizes are refused, with the place in the file and what could stand there.
 """
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS
+from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
 
-Positive = Annotated[int, msgspec.Meta(gt=0)]
+Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
+"""Megatron states a document's length as an int32."""
+Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
+"""A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then are 10 GB."""
+Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+LineBytes = Annotated[int, msgspec.Meta(gt=0, le=2**30)]
+"""A column of Arrow's strings holds 2 GiB."""
+Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Bound = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
 
@@ -44,8 +54,8 @@ class RawSettings(Settings, frozen=True, kw_only=True):
             elsewhere then counts as changed.
     """
 
-    languages: tuple[Literal["en", "de", "fr", "es", "it"], ...] = LANGUAGES
-    buckets: tuple[Literal["head", "middle"], ...] = ("head", "middle")
+    languages: Annotated[tuple[Literal["en", "de", "fr", "es", "it"], ...], msgspec.Meta(min_length=1)] = LANGUAGES
+    buckets: Annotated[tuple[Literal["head", "middle"], ...], msgspec.Meta(min_length=1)] = ("head", "middle")
     shards: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
     minhash: bool = False
     trust_file_times: bool = False
@@ -77,11 +87,11 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
 
     rules: str = "redpajama-lucie"
     thresholds: dict[str, Bounds] = {}
-    min_words: Annotated[int, msgspec.Meta(ge=0)] = 16_000
+    min_words: Words = 16_000
     missing_signals: Missing = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
     corrupt_documents: Missing = "skip_shard"
-    max_line_bytes: Positive = 256 << 20
+    max_line_bytes: LineBytes = 256 << 20
 
 
 class TokenizingSettings(Settings, frozen=True, kw_only=True):
@@ -95,7 +105,7 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
 
     tokenizer: Literal["gpt2"] = "gpt2"
     text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
-    min_tokens: Positive = ROW_TOKENS
+    min_tokens: Tokens = ROW_TOKENS
 
 
 class GriddingSettings(Settings, frozen=True, kw_only=True):
@@ -107,9 +117,9 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
         seed: of order, shifts and split.
     """
 
-    row_tokens: Positive = ROW_TOKENS
+    row_tokens: Tokens = ROW_TOKENS
     heldout_fraction: Fraction = 1 / 128
-    seed: int = 64
+    seed: Seed = 64
 
 
 class MegatronSettings(Settings, frozen=True, kw_only=True):
@@ -121,9 +131,9 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
         samples: how many samples the index serves, over as many epochs as that takes; none means one epoch.
     """
 
-    sequence_length: Positive = 8192
+    sequence_length: Tokens = 8192
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] = 1234
-    samples: Positive | None = None
+    samples: Samples | None = None
 
 
 class MixSettings(Settings, frozen=True, kw_only=True):
@@ -134,12 +144,16 @@ class MixSettings(Settings, frozen=True, kw_only=True):
         samples: size of the blend; none means the most that repeats no sample of any source.
     """
 
-    weights: dict[str, Annotated[float, msgspec.Meta(gt=0)]] | Literal["tokens", "equal"] = "tokens"
-    samples: Positive | None = None
+    weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
+    samples: Samples | None = None
 
 
 class Recipe(Settings, frozen=True, kw_only=True):
-    """All settings of the chain."""
+    """All settings of the chain.
+
+    Attributes:
+        mixes: by name, which is the name of a folder too.
+    """
 
     raw: RawSettings = RawSettings()
     filtering: FilteringSettings = FilteringSettings()
@@ -156,6 +170,15 @@ class Recipe(Settings, frozen=True, kw_only=True):
                 f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below gridding.row_tokens "
                 f"({self.gridding.row_tokens:,}): shorter documents would not fill a row"
             )
+        for name in self.mixes:
+            _require_name(name)
+
+
+def _require_name(mix: str) -> None:
+    try:
+        parse_snapshot(mix)
+    except BadInput as error:
+        raise BadInput(f"a mix cannot be called {mix!r}: wanted at most 40 letters, digits, '-' and '_', such as 'by-tokens'") from error
 
 
 def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
@@ -170,7 +193,39 @@ def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
     try:
         return msgspec.toml.decode(content, type=Recipe)
     except (msgspec.MsgspecError, ValueError) as error:
-        raise BadInput(f"{where}: not a recipe: {error}") from error
+        raise BadInput(f"{where}: not a recipe: {error}{_hint(str(error))}") from error
+
+
+def _hint(complaint: str) -> str:
+    """What could stand at the place where msgspec found an unknown name or value; empty for other complaints.
+
+    >>> _hint("Invalid enum value 'xx' - at `$.raw.buckets[0]`")
+    '; there are head, middle'
+    """
+    if not complaint.startswith(("Object contains unknown field", "Invalid enum value")):
+        return ""
+    *_, place = complaint.rpartition("at `$")
+    steps = re.findall(r"\.(\w+)|\[", place) if "at `$" in complaint else []
+    return f"; there are {', '.join(_possible(msgspec.inspect.type_info(Recipe), steps))}"
+
+
+def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
+    """Names of the settings, or values, that a type allows ``steps`` further down; an empty step is an item or an entry."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        for choice in kind.types:
+            yield from _possible(choice, steps)
+    elif isinstance(kind, msgspec.inspect.LiteralType) and not steps:
+        yield from map(str, kind.values)
+    elif isinstance(kind, msgspec.inspect.StructType):
+        if not steps:
+            yield from (field.name for field in kind.fields)
+        for field in kind.fields:
+            if steps and field.name == steps[0]:
+                yield from _possible(field.type, steps[1:])
+    elif isinstance(kind, msgspec.inspect.VarTupleType) and steps:
+        yield from _possible(kind.item_type, steps[1:])
+    elif isinstance(kind, msgspec.inspect.DictType) and steps:
+        yield from _possible(kind.value_type, steps[1:])
 
 
 def read_recipe(path: Path | None) -> Recipe:

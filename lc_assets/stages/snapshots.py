@@ -45,4 +45,8 @@ def parse_snapshots(text: str, *, where: str) -> list[SnapshotId]:
 def _read(own: Path) -> list[SnapshotId]:
     if not own.is_file():
         raise BadInput(f"{own}: no such file of snapshots")
-    return parse_snapshots(own.read_text("utf-8"), where=str(own))
+    try:
+        text = own.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{own}: not UTF-8 text: {error}") from error
+    return parse_snapshots(text, where=str(own))

@@ -20,9 +20,9 @@ from lc_assets.stages.tables import DROPPED
 from lc_assets.text.rules import RuleSet, judge_columns
 from lc_assets.vocabulary import Shard
 
-UNREADABLE, TOO_LONG, NO_SIGNALS = range(-3, 0)
+UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
 """Fates that no signal decides. They count from the end, where their reasons stand."""
-WORDS_OF_OTHERS: Final = ("unreadable line", "line too long", "no signals")
+WORDS_OF_OTHERS: Final = ("unreadable line", "line too long", "no signals", "signals of another url")
 DUPLICATE: Final = "duplicate"
 
 DROPPED_AT_ONCE = 1 << 17
@@ -33,7 +33,8 @@ DROPPED_AT_ONCE = 1 << 17
 class Verdicts:
     """The fates of a shard's documents, and the reasons that each fate is made of.
 
-    A fate is a row of ``table``, or one of `UNREADABLE`, `TOO_LONG` and `NO_SIGNALS`.
+    A fate is a row of ``table``, or one of `UNREADABLE`, `TOO_LONG`, `NO_SIGNALS` and `OTHER_URL` (the
+    id says that signals and document belong together, the addresses in them say that they do not).
 
     Attributes:
         table: signals of the documents that have any.
@@ -77,7 +78,7 @@ class Verdicts:
             starts=np.cumsum(counts) - counts,
             counts=counts,
             reasons=np.concatenate([np.nonzero(fails)[1], others]),
-            values=np.concatenate([judged[fails], [np.nan, max_line_bytes, np.nan]]),
+            values=np.concatenate([judged[fails], [np.nan, max_line_bytes, np.nan, np.nan]]),
             fate_of=dict(zip(lines, range(len(lines)), strict=True)),
             passing=frozenset(np.flatnonzero(counts == 0).tolist()),
         )
@@ -85,6 +86,10 @@ class Verdicts:
     def signals(self, line: int) -> dict[str, float]:
         """The judged signals of the document on ``line``."""
         return {name: float(column[self.fate_of[line]]) for name, column in self.table.columns.items()}
+
+    def url(self, line: int) -> str:
+        """Address of the document on ``line`` as its signals have it; empty when there is none."""
+        return self.table.urls[self.fate_of[line]] if line in self.fate_of else ""
 
     def dropped(self, shard: Shard, lines: NDArray[np.int64], fates: NDArray[np.int64]) -> Iterator[pa.Table]:
         """The documents on ``lines``, each with a reason against it, as tables of `DROPPED` that are small enough to hold."""
@@ -101,7 +106,7 @@ class Verdicts:
         offsets = pa.array(np.concatenate([[0], np.cumsum(self.counts[fates])]), pa.int32())
         columns = (
             [shard.document_id(line) for line in lines],
-            [self._url(line) for line in lines],
+            [self.url(line) for line in lines],
             names.take(pa.array(self.reasons[starts])),
             self.values[starts],
             pa.ListArray.from_arrays(offsets, names.take(pa.array(self.reasons[every]))),
@@ -118,6 +123,3 @@ class Verdicts:
     def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:
         counts = np.bincount(reasons, minlength=len(self.names)).tolist()
         return {name: count for name, count in zip(self.names, counts, strict=True) if count}
-
-    def _url(self, line: int) -> str:
-        return self.table.urls[self.fate_of[line]] if line in self.fate_of else ""

@@ -236,7 +236,7 @@ def decode_json(path: Path, kind: type[T]) -> T:
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{path}: not a readable {kind.__name__.lower()}: {error}") from error
 
 

@@ -64,7 +64,7 @@ def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) ->
     """
     try:
         return decoder.decode(line)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeDecodeError) as error:  # the latter for a string that is not UTF-8
         raise CorruptFile(f"{where}: {error}") from error
     except RecursionError as error:
         raise CorruptFile(f"{where}: nested too deeply") from error
