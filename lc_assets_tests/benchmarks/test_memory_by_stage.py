@@ -87,7 +87,8 @@ def write_tokens(lake: LakeFolder) -> None:
                 table.add(identity | {"document": document, "n_tokens": ROW_TOKENS, "n_chars": 0, "n_bytes": 0})
         table.close()
     n_documents = TOKEN_SHARDS * SHARD_DOCUMENTS
-    fingerprint = Fingerprint(stage="tokens", key=KEY, code_version="1", params={}, inputs={})
+    params = {"min_tokens": ROW_TOKENS}
+    fingerprint = Fingerprint(stage="tokens", key=KEY, code_version="1", params=params, inputs={})
     place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))))
 
 
