@@ -37,9 +37,12 @@ def test_a_full_disk_is_said_plainly(tmp_path):
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
 def test_what_may_not_be_written_is_said_plainly(tmp_path, number):
     """The file that was refused, the one that was to be written, and where to look."""
-    with pytest.raises(
-        NotWritable, match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount"
-    ), publish(tmp_path / "a"):
+    with (
+        pytest.raises(
+            NotWritable, match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount"
+        ),
+        publish(tmp_path / "a"),
+    ):
         raise OSError(number, "no", "/some/file")
 
 
