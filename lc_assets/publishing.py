@@ -12,10 +12,13 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-from lc_assets.errors import StorageFull
+from lc_assets.errors import NotWritable, StorageFull
 
 DRAFT_PREFIX = ".draft-"
 """Names that begin so are unfinished; no reader looks at them, and the next build of the folder removes them."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
 @contextlib.contextmanager
@@ -31,17 +34,18 @@ def publish(path: Path) -> Iterator[Path]:
 
     Raises:
         StorageFull: when the disk is full; whatever stood at ``path`` before still stands there.
+        NotWritable: when nothing may be written there.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
-    try:
-        with full_disk_said_plainly(path):
+    with disk_said_plainly(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
             yield draft
             flush(draft)
             draft.replace(path)
             flush(path.parent)
-    finally:
-        draft.unlink(missing_ok=True)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 def publish_bytes(path: Path, content: bytes) -> None:
@@ -59,20 +63,25 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def remove_drafts(folder: Path) -> int:
-    """Remove what a killed writer left in ``folder`` and below; return how many files that were."""
-    drafts = list(folder.rglob(f"{DRAFT_PREFIX}*"))
+def remove_drafts(folder: Path, *, below: bool = True) -> int:
+    """Remove what a killed writer left in ``folder``, and ``below`` it; return how many files that were."""
+    drafts = list((folder.rglob if below else folder.glob)(f"{DRAFT_PREFIX}*"))
     for draft in drafts:
         draft.unlink(missing_ok=True)
     return len(drafts)
 
 
 @contextlib.contextmanager
-def full_disk_said_plainly(path: Path) -> Iterator[None]:
-    """Turn the operating system's "no space left" into a sentence that says what to do."""
+def disk_said_plainly(path: Path) -> Iterator[None]:
+    """Turn the operating system's "no space left" and "not allowed" into sentences that say what to do."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        raise StorageFull(f"the disk is full while writing {path}: nothing was published; free some space and run it again") from error
+        if error.errno in _FULL:
+            raise StorageFull(f"the disk is full while writing {path}: nothing was published; free some space and run it again") from error
+        if error.errno in _REFUSED:
+            raise NotWritable(
+                f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: nothing was published; "
+                "look at owner, permissions and mount of that folder and run it again"
+            ) from error
+        raise

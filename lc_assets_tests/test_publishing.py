@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.errors import StorageFull
+from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
 
 
@@ -34,10 +34,30 @@ def test_a_full_disk_is_said_plainly(tmp_path):
     assert place.read_bytes() == b"old"
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_what_may_not_be_written_is_said_plainly(tmp_path, number):
+    """The file that was refused, the one that was to be written, and where to look."""
+    with (
+        pytest.raises(
+            NotWritable, match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount"
+        ),
+        publish(tmp_path / "a"),
+    ):
+        raise OSError(number, "no", "/some/file")
+
+
+def test_a_folder_that_is_a_file_is_said_plainly(tmp_path):
+    """A lake below a file cannot be."""
+    (tmp_path / "lake").write_bytes(b"")
+    with pytest.raises(NotWritable, match="lake/raw: Not a directory, while writing .*lake/raw/a"):
+        publish_bytes(tmp_path / "lake" / "raw" / "a", b"x")
+
+
 def test_another_os_error_stays_itself(tmp_path):
-    """Only a full disk is translated."""
-    with pytest.raises(PermissionError), publish(tmp_path / "a"):
-        raise PermissionError(errno.EACCES, "no")
+    """A failing disk is neither full nor forbidden."""
+    with pytest.raises(OSError, match="Input/output error") as caught, publish(tmp_path / "a"):
+        raise OSError(errno.EIO, "Input/output error")
+    assert type(caught.value) is OSError
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")

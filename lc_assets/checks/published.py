@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import dagster as dg
 
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages.building import Claim, Finding, Stage, evidence_of
+from lc_assets.stages.building import Claim, Finding, Stage, evidence_of, put_to_test
 from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
 
 WHOLE = "every_file_is_as_published"
@@ -44,7 +44,7 @@ def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str]) -> l
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
     evidence = evidence_of(lake, published)
-    found = [claim(evidence) for claim in wanted]
+    found = [put_to_test(claim, evidence) for claim in wanted]
     return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
 
 
@@ -52,7 +52,8 @@ def every_file_is_as_published(published: Published) -> Finding:
     """Read every file again and compare its digest with the receipt."""
     damage = published.damage()
     n_files = len(published.receipt.files)
-    words = "; ".join(damage[:5]) if damage else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
+    mend = f"; to make the version again, remove the folder {published.folder} and materialize this partition"
+    words = "; ".join(damage[:5]) + mend if damage else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
     return Finding(claim=WHOLE, passed=not damage, words=words, numbers={"files": n_files, "bytes": published.receipt.n_bytes})
 
 

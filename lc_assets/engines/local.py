@@ -6,6 +6,8 @@ nothing else.
 """
 
 import multiprocessing
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -84,7 +86,7 @@ class LocalEngine:
         # forkserver: a fork of this process could inherit locks that other threads (gRPC, Dagster) hold.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["__main__", *self.preload])
-        processes = ProcessPoolExecutor(min(self.workers, len(waiting)), mp_context=context)
+        processes = ProcessPoolExecutor(min(self.workers, len(waiting)), mp_context=context, initializer=_end_with_parent)
         remaining = iter(list(waiting.items()))
         in_flight: dict[Future[Result], int] = {}
         try:
@@ -99,3 +101,19 @@ class LocalEngine:
                     yield in_flight.pop(future), future.result()
         finally:
             processes.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """Watch, in a worker, over the process that works with it: when that is gone, however it went, the worker ends at once.
+
+    A worker itself would wait for its next task for ever, with all its memory, and until then go on writing into a
+    folder that a rerun has taken over.
+    """
+    threading.Thread(target=_end_after_parent, daemon=True).start()
+
+
+def _end_after_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

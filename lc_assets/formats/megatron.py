@@ -26,7 +26,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_bytes, parse_idx
-from lc_assets.publishing import DRAFT_PREFIX, flush, full_disk_said_plainly
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush
 from lc_assets.tokens.dtypes import as_dtype
 
 
@@ -65,11 +65,12 @@ class MegatronWriter:
 
         Raises:
             StorageFull: when the disk is full.
+            NotWritable: when nothing may be written there.
         """
-        prefix.parent.mkdir(parents=True, exist_ok=True)
         draft = prefix.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
-        writer = cls(bin_path(draft), dtype)
-        with full_disk_said_plainly(prefix):
+        with disk_said_plainly(prefix):
+            prefix.parent.mkdir(parents=True, exist_ok=True)
+            writer = cls(bin_path(draft), dtype)
             try:
                 yield writer
                 if writer.n_documents:

@@ -4,6 +4,7 @@ Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index
 """
 
 import io
+import tokenize
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
+
+_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, UserWarning)
+"""What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python cannot read."""
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -31,5 +35,5 @@ def read_npy(path: Path) -> NDArray[Any]:
         return np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
-    except (ValueError, EOFError, OSError) as error:
+    except _DAMAGE as error:
         raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error

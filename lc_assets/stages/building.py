@@ -20,8 +20,8 @@ import filelock
 import msgspec
 
 from lc_assets.engines.local import Engine
-from lc_assets.errors import AuditFailed, Busy, NotPublished
-from lc_assets.publishing import full_disk_said_plainly, remove_drafts
+from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
+from lc_assets.publishing import disk_said_plainly, remove_drafts
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import GLOBAL, WORKINGS, Fingerprint, LakeFolder, Place, Published, Receipt, receipt_of, write_receipt
 from lc_assets.storage.upstream import Upstream
@@ -217,6 +217,7 @@ def build(
     Raises:
         AuditFailed: when a claim does not hold; nothing is published, the folder is kept as ``rejected-…``.
         StorageFull: when the disk is full; nothing is published and a rerun goes on.
+        NotWritable: when the lake may not be written to.
         Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
     """
     read = stage.inputs(workshop.lake, workshop.recipe, key) if inputs is None else inputs
@@ -228,7 +229,7 @@ def build(
         if standing is not None:
             return _republish(place, standing)
         draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
-        with full_disk_said_plainly(draft.folder), _measured(draft.meter) as measured:
+        with disk_said_plainly(draft.folder), _measured(draft.meter) as measured:
             tally = _fill(draft, fill)
         findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
         _refuse_what_is_wrong(findings, place, draft)
@@ -251,7 +252,15 @@ def _publish(place: Place, folder: Path, receipt: Receipt) -> Published:
 
 def audit(stage: Stage, evidence: Evidence) -> list[Finding]:
     """Put every claim of a stage to the test, on a draft or on what is published."""
-    return [claim(evidence) for claim in stage.claims]
+    return [put_to_test(claim, evidence) for claim in stage.claims]
+
+
+def put_to_test(claim: Claim, evidence: Evidence) -> Finding:
+    """Test one claim; where what it reads is too damaged to be read, the claim does not hold."""
+    try:
+        return claim(evidence)
+    except LcError as error:
+        return Finding(claim=claim.__name__, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
 
 
 def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
@@ -284,10 +293,18 @@ def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
 
 
 def _republish(place: Place, standing: Published) -> Built:
-    current = place.current()
-    if current is None or current.folder != standing.folder:
+    shutil.rmtree(standing.folder / WORKINGS, ignore_errors=True)  # a run may have been killed right after the receipt
+    if not _is_current(place, standing):
         place.point_at(standing)
     return Built(published=standing, reused=True)
+
+
+def _is_current(place: Place, standing: Published) -> bool:
+    try:
+        current = place.current()
+    except LcError:
+        return False  # the pointer, or what it points at, is damaged: point anew
+    return current is not None and current.folder == standing.folder
 
 
 def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draft) -> None:
@@ -303,13 +320,18 @@ def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draf
 
 @contextlib.contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    place.folder.mkdir(parents=True, exist_ok=True)
     lock = filelock.FileLock(place.folder / ".lock", timeout=BUSY_SECONDS)
+    with disk_said_plainly(place.folder):
+        place.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except filelock.Timeout as error:
+            raise Busy(f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for it and run this again") from error
     try:
-        with lock:
-            yield
-    except filelock.Timeout as error:
-        raise Busy(f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for it and run this again") from error
+        remove_drafts(place.folder, below=False)
+        yield
+    finally:
+        lock.release()
 
 
 @contextlib.contextmanager

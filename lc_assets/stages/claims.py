@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.stages.building import Claim, Evidence, Finding
 from lc_assets.stages.schemas import complaints_about
-from lc_assets.stages.tables import DROPPED, read_table
+from lc_assets.stages.tables import DROPPED, count_lines, read_schema, read_table
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -50,7 +49,7 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 def counts_add_up(evidence: Evidence) -> Finding:
     """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by reason."""
-    kept = sum(pq.read_metadata(path).num_rows for path in documents_files(evidence.folder))
+    kept = sum(count_lines(path) for path in documents_files(evidence.folder))
     dropped = Counter(reason for path in dropped_files(evidence.folder) for reason in read_table(path, ["reason"])["reason"].to_pylist())
     tally = evidence.tally
     agrees = kept == tally.kept and dict(dropped) == tally.dropped
@@ -85,7 +84,7 @@ def tables_fit(schema: pa.Schema | None = None) -> Claim:
     def the_tables_fit_their_schemas(evidence: Evidence) -> Finding:
         """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may be, ids unique per shard."""
         kept, dropped = documents_files(evidence.folder), dropped_files(evidence.folder)
-        columns = schema or (pq.read_schema(kept[0]) if kept else pa.schema([]))
+        columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
         wrong = complaints_about(kept, columns, unique="id") + complaints_about(dropped, DROPPED, unique="id")
         return Finding(
             claim="the_tables_fit_their_schemas",

@@ -155,7 +155,7 @@ def _by_shard(plan: pa.Table) -> Mapping[str, list[int]]:
 
 
 def _documents(tokens: Path) -> pa.Table:
-    parts = [read_table(path).append_column("token_shard", _repeated(path)) for path in documents_files(tokens)]
+    parts = [read_table(path, TOKENIZED.names).append_column("token_shard", _repeated(path)) for path in documents_files(tokens)]
     empty = pa.schema([*TOKENIZED, ("token_shard", pa.string())]).empty_table()
     return pa.concat_tables([empty, *parts])
 
@@ -182,7 +182,7 @@ def _n_rows(rows: pa.Table, split: str) -> int:
 
 def rows_table(grid: Published) -> pa.Table:
     """The whole row table of a published grid."""
-    return read_table(grid.folder / ROWS_FILE)
+    return read_table(grid.folder / ROWS_FILE, ROWS.names)
 
 
 def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ def _one_line(text: str, n_chars: int = 80) -> str:
 
 def rows_of(folder: Path, split: str) -> pa.Table:
     """The row table of one split, in row order."""
-    table = read_table(folder / ROWS_FILE)
+    table = read_table(folder / ROWS_FILE, ROWS.names)
     return table.filter(pc.equal(table["split"], split))
 
 
@@ -210,7 +210,7 @@ def _plan_of(task: BandTask) -> pa.Table:
 
 def every_row_is_planned_once(evidence: Evidence) -> Finding:
     """``rows.parquet`` fits its schema, names each document once, counts rows from 0 without a gap, and matches the arrays."""
-    table = read_table(evidence.folder / ROWS_FILE)
+    table = read_table(evidence.folder / ROWS_FILE, ROWS.names)
     wrong = complaints_about([evidence.folder / ROWS_FILE], ROWS, unique="id")
     for split in SPLITS:
         rows = np.asarray(rows_of(evidence.folder, split)["row"])

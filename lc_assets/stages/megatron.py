@@ -116,8 +116,9 @@ def the_index_shuffles_whole_epochs(evidence: Evidence) -> Finding:
         return Finding(claim="the_index_shuffles_whole_epochs", passed=True, words="no training rows, so no index")
     index = read_gpt_index(evidence.folder / "train")
     n_documents = len(MegatronReader(evidence.folder / "train"))
-    epochs = np.bincount(index.document_index, minlength=n_documents)
-    whole = len(epochs) == n_documents and bool((epochs == epochs[0]).all())
+    known = bool(((index.document_index >= 0) & (index.document_index < n_documents)).all())
+    epochs = np.bincount(index.document_index if known else [], minlength=n_documents)
+    whole = known and bool((epochs == epochs[0]).all())
     once = bool((np.sort(index.shuffle_index) == np.arange(index.n_samples)).all())
     return Finding(
         claim="the_index_shuffles_whole_epochs",

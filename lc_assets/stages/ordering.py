@@ -8,6 +8,7 @@ between the others, which keep their order and are not rewritten (docs/decisions
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
@@ -87,7 +88,7 @@ def every_row_has_one_place(evidence: Evidence) -> Finding:
         for number, source in enumerate(order.sources):
             rows = np.asarray(order.row)[np.asarray(order.source) == number]
             n_rows += len(rows)
-            if not np.array_equal(rows, np.arange(source.rows(split))):
+            if len(rows) != source.rows(split) or not np.array_equal(rows, np.arange(len(rows))):
                 wrong.append(f"{split} rows of {source.snapshot}")
     return Finding(
         claim="every_row_has_one_place",
@@ -102,9 +103,7 @@ def the_order_rises_by_priority(evidence: Evidence) -> Finding:
     falls = 0
     for split in SPLITS:
         order = GlobalOrder.open(evidence.folder, split)
-        priority = np.concatenate([np.zeros(0, np.uint64), *(_priorities(evidence, source, split) for source in order.sources)])
-        starts = np.cumsum([0, *(source.rows(split) for source in order.sources)])[:-1]
-        along = priority[starts[np.asarray(order.source)] + np.asarray(order.row)] if len(order) else priority
+        along = _along(order, [_priorities(evidence, source, split) for source in order.sources])
         falls += int((along[1:] < along[:-1]).sum())
     return Finding(
         claim="the_order_rises_by_priority",
@@ -125,9 +124,21 @@ def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
     )
 
 
-def _priorities(evidence: Evidence, source: OrderSource, split: str) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    grid = evidence.inputs[f"grid/{source.snapshot}"]
+def _priorities(evidence: Evidence, source: OrderSource, split: str) -> NDArray[np.uint64]:
+    grid = evidence.inputs.get(f"grid/{source.snapshot}")
+    if grid is None:
+        raise Mismatch(f"the order is over grid/{source.snapshot}, of which it was not made, or whose version is gone")
     return np.asarray(rows_of(grid.folder, split)["priority"])
+
+
+def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Priorities in the order's sequence."""
+    source, row = np.asarray(order.source), np.asarray(order.row)
+    lengths = np.array([len(rows) for rows in priorities], np.int64)
+    if len(source) and (int(source.max()) >= len(lengths) or (row >= lengths[source]).any()):
+        raise Mismatch("the order names a source, or a row, that is not there")
+    joined = np.concatenate([np.zeros(0, np.uint64), *priorities])
+    return joined[(np.cumsum(lengths) - lengths)[source] + row] if len(source) else joined[:0]
 
 
 STAGE = Stage(

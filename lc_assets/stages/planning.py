@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from lc_assets.errors import LcError
+from lc_assets.errors import CorruptFile, LcError, NotPublished
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.recipe import Recipe
@@ -79,7 +79,10 @@ class _Planner:
         except LcError as error:
             return Plan(stage=stage.name, key=key, status="stale", reasons=(f"what is published cannot be read: {error}",))
         seconds = current.receipt.measured.get("seconds") if current else None
-        status, reasons = self._verdict(stage, key, current, made)
+        try:
+            status, reasons = self._verdict(stage, key, current, made)
+        except (CorruptFile, NotPublished) as error:
+            status, reasons = "waiting", [f"an input cannot be read: {error}"]
         return Plan(stage=stage.name, key=key, status=status, reasons=tuple(reasons), seconds=seconds)
 
     def _verdict(self, stage: Stage, key: str, current: Published | None, made: Sequence[Plan]) -> tuple[Status, list[str]]:

@@ -128,7 +128,7 @@ def manifest_of(found: list[ShardFiles]) -> pa.Table:
 
 def read_manifest(raw: Published) -> list[ShardFiles]:
     """The shards of a published manifest with their files, sorted by shard."""
-    return list(_grouped(read_table(raw.folder / MANIFEST_FILE)))
+    return list(_grouped(read_table(raw.folder / MANIFEST_FILE, MANIFEST.names)))
 
 
 def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
@@ -184,7 +184,7 @@ def every_listed_file_is_there(evidence: Evidence) -> Finding:
 
 def the_manifest_adds_up(evidence: Evidence) -> Finding:
     """The manifest on disk gives the counts that the receipt states, and lists each file once."""
-    table = read_table(evidence.folder / MANIFEST_FILE)
+    table = read_table(evidence.folder / MANIFEST_FILE, MANIFEST.names)
     counted = tally_of(table)
     paths = table["path"].to_pylist()
     once = len(set(paths)) == len(paths)

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lc_assets.stages.tables import TOKENIZED, read_table
+from lc_assets.stages.tables import TOKENIZED, read_schema, read_table
 from lc_assets.vocabulary import SPLITS
 
 UNSIGNED = {"n_tokens", "n_chars", "n_bytes", "document", "row", "shift"}
@@ -37,7 +36,7 @@ def complaints_about(paths: Sequence[Path], schema: pa.Schema, *, unique: str | 
 
 
 def _wrong_columns(path: Path, schema: pa.Schema) -> list[str]:
-    found = pq.read_schema(path)
+    found = read_schema(path)
     return [] if found.equals(schema) else [f"columns are {found.names}, promised are {schema.names}"]
 
 

@@ -4,6 +4,7 @@ A table is Parquet; a snapshot's table is one file per shard. Schemas are pander
 table is checked as it lies on disk; text columns are never materialised for a check.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -160,9 +161,45 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     Raises:
         CorruptFile: when it is not Parquet or lacks a column; names the file.
     """
+    with _damage_said_plainly(path), pq.ParquetFile(path) as file:
+        _require_columns(file.schema_arrow.names, columns, path)
+        table = file.read(columns=None if columns is None else list(columns))
+        table.validate(full=True)  # a damaged page may decompress to bytes that are no text
+        return table
+
+
+def _require_columns(found: Sequence[str], wanted: Sequence[str] | None, path: Path) -> None:
+    """Arrow itself passes over a column that is not there."""
+    missing = [name for name in wanted or () if name not in found]
+    if missing:
+        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found)[:200]}")
+
+
+def read_schema(path: Path) -> pa.Schema:
+    """Columns of a table.
+
+    Raises:
+        CorruptFile: when it is not Parquet; names the file.
+    """
+    with _damage_said_plainly(path):
+        return pq.read_schema(path)
+
+
+def count_lines(path: Path) -> int:
+    """Number of a table's lines, from its footer alone.
+
+    Raises:
+        CorruptFile: when it is not Parquet; names the file.
+    """
+    with _damage_said_plainly(path):
+        return int(pq.read_metadata(path).num_rows)
+
+
+@contextlib.contextmanager
+def _damage_said_plainly(path: Path) -> Iterator[None]:
     try:
-        return pq.ParquetFile(path).read(columns=None if columns is None else list(columns))
-    except (pa.ArrowException, OSError) as error:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
 
 
@@ -172,12 +209,10 @@ def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines:
     Raises:
         CorruptFile: as `read_table`.
     """
-    try:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
-                yield from batch.to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
+    with _damage_said_plainly(path), pq.ParquetFile(path) as file:
+        _require_columns(file.schema_arrow.names, columns, path)
+        for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
+            yield from batch.to_pylist()
 
 
 def read_all(paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
@@ -31,7 +30,7 @@ from lc_assets.stages.claims import (
     tables_fit,
 )
 from lc_assets.stages.recipe import TokenizingSettings, plain
-from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, read_lines, read_table
+from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.bounds import most_tokens
@@ -100,7 +99,7 @@ def tokenize_shard(task: TokenizeTask) -> Tally:
 
 def _chosen(task: TokenizeTask) -> frozenset[int]:
     """Places in the shard of the documents that the twin checks."""
-    n_documents = pq.read_metadata(task.documents).num_rows
+    n_documents = count_lines(task.documents)
     rng = rng_for("spot check", seed=0, key=task.name)
     return frozenset(rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist())
 

@@ -24,7 +24,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
 from lc_assets.tally import Tally
@@ -138,13 +138,22 @@ class Published:
         return cls(folder, decode_json(path, Receipt))
 
     def damage(self) -> list[str]:
-        """Re-read every file and say, one sentence each, how it differs from the receipt; empty when whole."""
+        """Re-read every file and say, one sentence each, how it differs from the receipt, and the receipt from itself; empty when whole."""
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
         missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
         extra = [f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())]
         both = sorted(promised.keys() & found.keys())
-        return missing + extra + [f"{path}: {_difference(promised[path], found[path])}" for path in both if promised[path] != found[path]]
+        wrong = [f"{path}: {_difference(promised[path], found[path])}" for path in both if promised[path] != found[path]]
+        return self._contradictions() + missing + extra + wrong
+
+    def _contradictions(self) -> list[str]:
+        """What the receipt says of itself and cannot be: its digest is that of its files, its fingerprint names its folder."""
+        pairs = {
+            "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
+            "the version of its fingerprint": (self.receipt.fingerprint.version, self.folder.name),
+        }
+        return [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +168,20 @@ class Place:
         return f"{self.folder.parent.name}/{self.folder.name}"
 
     def current(self) -> Published | None:
-        """The published version, or None when nothing is published here."""
+        """The published version, or None when nothing is published here.
+
+        Raises:
+            NotPublished: when the version that is named is not there, or not whole.
+            CorruptFile: when pointer or receipt cannot be read, or contradict each other.
+        """
         path = self.folder / CURRENT
         if not path.is_file():
             return None
-        return Published.at(self.folder / _version(decode_json(path, Current).version, path))
+        said = decode_json(path, Current)
+        published = Published.at(self.folder / _version(said.version, path))
+        if published.digest != said.digest:
+            raise CorruptFile(f"{path}: names digest {short(said.digest)}, version {said.version} has {short(published.digest)}")
+        return published
 
     def require(self) -> Published:
         """The published version.
@@ -177,16 +195,17 @@ class Place:
         return published
 
     def finished(self, version: str) -> Published | None:
-        """The version of this name when it was finished earlier, published now or not."""
-        with contextlib.suppress(NotPublished):
-            return Published.at(self.folder / version)
-        return None
+        """The version of this name when it was finished earlier, published now or not; one whose receipt is damaged was not."""
+        return _finished(self.folder / version)
 
     def with_digest(self, digest: str) -> Published | None:
         """The finished version that holds these very bytes: the current one, or an older one."""
-        finished = (Published.at(path.parent) for path in sorted(self.folder.glob(f"*/{RECEIPT}")))
-        candidates = (published for published in (self.current(), *finished) if published is not None)
-        return next((published for published in candidates if published.digest == digest), None)
+        with contextlib.suppress(LcError):
+            current = self.current()
+            if current is not None and current.digest == digest:
+                return current
+        finished = (_finished(path.parent) for path in sorted(self.folder.glob(f"*/{RECEIPT}")))
+        return next((published for published in finished if published is not None and published.digest == digest), None)
 
     def point_at(self, published: Published) -> None:
         """Make ``published`` the current version: the one step that readers notice."""
@@ -232,12 +251,20 @@ def decode_json(path: Path, kind: type[T]) -> T:
     """Read a JSON file as a value of type ``kind``.
 
     Raises:
-        CorruptFile: when it is not JSON or does not have the promised fields; names both.
+        CorruptFile: when it is missing, is not JSON or does not have the promised fields; names both.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path}: is missing") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{path}: not a readable {kind.__name__.lower()}: {error}") from error
+
+
+def _finished(folder: Path) -> Published | None:
+    with contextlib.suppress(NotPublished, CorruptFile):
+        return Published.at(folder)
+    return None
 
 
 def _version(name: str, path: Path) -> str:

@@ -16,7 +16,8 @@ def copied(standing_lake, tmp_path):
     """Copy one version to where it may be damaged."""
 
     def copy(stage, key="2023-06"):
-        return shutil.copytree(version(standing_lake, stage, key), tmp_path / "copy")
+        found = version(standing_lake, stage, key)
+        return shutil.copytree(found, tmp_path / found.name)
 
     return copy
 

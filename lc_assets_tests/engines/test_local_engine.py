@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -82,3 +84,43 @@ def test_progress_says_what_how_far_and_how_fast():
     assert "double 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]
+
+
+KILLED_AT_WORK = """
+import time
+from lc_assets.engines.local import LocalEngine
+tasks = [0.001, 0.001, 60.0, 60.0]
+for _ in LocalEngine(workers=2).run(time.sleep, tasks, what="sleep"):
+    print("done", flush=True)
+"""
+
+
+def processes_of_session(leader: int) -> list[str]:
+    """Numbers of the processes, ended ones aside, of a session."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(session) == leader and state != "Z":
+            found.append(stat.parent.name)
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+def test_workers_end_when_the_process_that_started_them_is_killed():
+    """SIGKILL to the parent while both workers are in a task of a minute: within seconds not one process is left."""
+    parent = subprocess.Popen(
+        [sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2]
+    )
+    with parent:
+        assert [parent.stdout.readline(), parent.stdout.readline()] == [b"done\n"] * 2
+        assert len(processes_of_session(parent.pid)) >= 4
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while (left := processes_of_session(parent.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in left:
+        os.kill(int(process), signal.SIGKILL)
+    assert left == []

@@ -23,7 +23,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
 from lc_assets.formats.redpajama.signals import write_signals
-from lc_assets.publishing import DRAFT_PREFIX, full_disk_said_plainly, publish, publish_bytes, remove_drafts
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish, publish_bytes, remove_drafts
 from lc_assets.stages.sample.page import Page, Texts
 from lc_assets.stages.sample.plan import Document, Kind, PageFact, newest_first, plan_sample
 from lc_assets.stages.sample.records import record_of
@@ -133,7 +133,7 @@ def write_sample(
     _refuse_strangers(target)
     spool = target / _SPOOL
     try:
-        with full_disk_said_plainly(spool):
+        with disk_said_plainly(spool):
             pages, digest = _spool(spool, texts)
         planted = -(-len(pages) // PAGES_PER_PLANT)
         settings = SampleSettings(

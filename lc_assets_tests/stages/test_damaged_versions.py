@@ -1,0 +1,234 @@
+"""Published versions that were damaged afterwards: digests find all of it, readers and planner say it, a rebuild mends it."""
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lc_assets.checks.published import every_file_is_as_published
+from lc_assets.errors import CorruptFile, LcError, NotPublished
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.planning import plan
+from lc_assets.storage.lake import CURRENT, RECEIPT, LakeFolder, Published
+from lc_assets.vocabulary import SPLITS
+from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
+from lc_assets_tests.faults import cut_short, digests, emptied, flipped
+
+OLD = SNAPSHOTS[0]
+NOT_LOOKED_AT = {(".zattrs", "flat")}
+"""Files of other programs' formats that hold nothing."""
+
+
+def gone(path: Path) -> None:
+    """Remove the file."""
+    path.unlink()
+
+
+def not_text(path: Path) -> None:
+    """Leave a string that is not UTF-8."""
+    path.write_bytes(b'{"version": "\xff", "digest": "\xff"}')
+
+
+def other_words(path: Path, old: str, new: str) -> None:
+    """Replace some words."""
+    path.write_text(path.read_text().replace(old, new))
+
+
+FAULTS = (flipped, cut_short, emptied, gone)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> TinyLake:
+    """A lake in which everything is built; whoever spoils it mends it."""
+    return tiny_lake(tmp_path_factory.mktemp("whole"))
+
+
+@contextlib.contextmanager
+def spoilt(path: Path, fault, *where) -> Iterator[None]:
+    """Spoil a file for the length of a block."""
+    content = path.read_bytes()
+    try:
+        fault(path, *where)
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+def versions(lake: LakeFolder) -> Iterator[Published]:
+    """Every published version of the chain."""
+    for found in CHAIN:
+        yield from lake.published(found.name).values()
+
+
+def one_of_each_kind(lake: LakeFolder) -> list[tuple[Published, str]]:
+    """One file of every kind that every stage publishes, with its version."""
+    found: dict[tuple[str, str], tuple[Published, str]] = {}
+    for published in versions(lake):
+        for fact in published.receipt.files:
+            parts = fact.path.split("/")
+            kind = (
+                "chunk" if parts[-1][0].isdigit() and ".zarr" in fact.path else parts[-1].partition("-")[2].partition("_")[2] or parts[-1]
+            )
+            found.setdefault((published.receipt.fingerprint.stage, kind), (published, fact.path))
+    return list(found.values())
+
+
+def test_every_damaged_file_is_found_and_named(whole):
+    """Each file of each version in turn, with one bit flipped, cut, emptied and gone: `damage()` says that file and no other."""
+    n_files = 0
+    for published in versions(whole.workshop.lake):
+        for fact in published.receipt.files:
+            for fault in FAULTS if fact.n_bytes else [gone]:
+                with spoilt(published.folder / fact.path, fault):
+                    (said,) = published.damage()
+                assert said.startswith(f"{fact.path}: ")
+            n_files += 1
+    assert n_files > 80
+    assert all(published.damage() == [] for published in versions(whole.workshop.lake))
+
+
+@pytest.mark.parametrize("fault", [cut_short, emptied, gone], ids=lambda fault: fault.__name__)
+def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
+    """One file of each kind in turn: no claim raises, and one at least fails, naming what could not be read."""
+    for published, name in one_of_each_kind(whole.workshop.lake):
+        stage = step(published.receipt.fingerprint.stage).stage
+        with spoilt(published.folder / name, fault):
+            failed = [finding for finding in audit(stage, evidence_of(whole.workshop.lake, published)) if not finding.passed]
+        assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, f"{published.name} {name}"
+        assert all(finding.words for finding in failed)
+
+
+def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
+    """Bits all over every kind of file: claims answer, whatever they read; what has a checksum or a form is refused."""
+    refused = set()
+    for published, name in one_of_each_kind(whole.workshop.lake):
+        stage = step(published.receipt.fingerprint.stage).stage
+        path = published.folder / name
+        n_bytes = path.stat().st_size
+        for at in range(0, n_bytes, max(1, n_bytes // 3)):
+            with spoilt(path, flipped, at):
+                findings = audit(stage, evidence_of(whole.workshop.lake, published))
+            if not all(finding.passed for finding in findings):
+                refused.add(f"{stage.name} {path.name}")
+    assert {"grid zarr.json", "grid 0", "tokens 0000-en_head.idx", "longcrawl sources.json", "mixes mix.json"} <= refused
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
+    """The grid, the global order over it and its audit name the file; a hole is no row of some token."""
+    grid = whole.workshop.lake.place("grid", OLD).require()
+    readers = (lambda: GridReader(grid.folder / "train.zarr").read(), lambda: open_rows(whole.root, "train").read())
+    with spoilt(grid.folder / "train.zarr/c/0/0", fault):
+        for read in readers:
+            with pytest.raises(CorruptFile, match="train.zarr/c/0/0"):
+                read()
+        assert len(open_rows(whole.root, "heldout").read()) > 0
+
+
+@pytest.mark.parametrize(("fault", "words"), [(cut_short, "bytes, its .idx promises"), (emptied, "is empty"), (gone, "is missing")])
+def test_a_cut_bin_is_not_mapped(whole, fault, words):
+    """Megatron would read beyond its end, or take what is left for the whole."""
+    megatron = whole.workshop.lake.place("megatron", OLD).require()
+    with spoilt(megatron.folder / "train.bin", fault), pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"):
+        MegatronReader(megatron.folder / "train")
+
+
+@pytest.mark.parametrize("fault", [cut_short, emptied, gone], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("name", ["train_document_index", "train_sample_index", "train_shuffle_index"])
+def test_a_cut_index_is_not_mapped(whole, fault, name):
+    """Each of the three arrays is named."""
+    megatron = whole.workshop.lake.place("megatron", OLD).require()
+    with spoilt(megatron.folder / f"{name}.npy", fault), pytest.raises(CorruptFile, match=name):
+        read_gpt_index(megatron.folder / "train")
+
+
+@pytest.mark.parametrize("fault", [cut_short, emptied, not_text, gone], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("name", [RECEIPT, CURRENT])
+def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, name):
+    """The planner names the partition and says why, its followers wait; a build makes it again with the same bytes."""
+    lake, recipe = whole.workshop.lake, whole.workshop.recipe
+    before = digests(whole.built)
+    for published in list(versions(lake)):
+        path = (published.folder if name == RECEIPT else published.folder.parent) / name
+        fault(path)
+        made = {found.name: found for found in plan(lake, recipe, SNAPSHOTS)}
+        assert made[published.name].status == ("missing" if (name, fault) == (CURRENT, gone) else "stale")
+        rebuilt = step(published.receipt.fingerprint.stage).verb(whole.workshop, published.receipt.fingerprint.key)
+        assert rebuilt.published.digest == before[published.name]
+        assert lake.place(*published.name.split("/")).require().damage() == []
+    assert all(found.status == "current" for found in plan(lake, recipe, SNAPSHOTS))
+
+
+def test_a_receipt_that_contradicts_itself_is_damage(whole):
+    """Another digest than its files', another fingerprint than its folder's, a pointer that names another digest."""
+    grid = whole.workshop.lake.place("grid", OLD).require()
+    for old, new, words in (
+        (grid.digest, "0" * 64, "receipt.json: the digest of its files is .*, not 000000000000"),
+        ('"row_tokens": 64', '"row_tokens": 65', f"receipt.json: the version of its fingerprint is .*, not {grid.folder.name}"),
+    ):
+        with spoilt(grid.folder / RECEIPT, other_words, old, new):
+            (said,) = Published.at(grid.folder).damage()
+        assert re.fullmatch(words, said)
+    place, words = whole.workshop.lake.place("grid", OLD), "current.json: names digest 000000000000, version"
+    with spoilt(place.folder / CURRENT, other_words, grid.digest, "0" * 64), pytest.raises(CorruptFile, match=words):
+        place.current()
+
+
+def test_damage_is_mended_as_the_check_says(whole, tmp_path):
+    """The check names the files and the folder to remove; without it the planner asks for the partition, and the bytes are the same."""
+    shutil.copytree(whole.root, tmp_path / "lake")
+    workshop = replace(whole.workshop, lake=LakeFolder(tmp_path / "lake"))
+    grid = workshop.lake.place("grid", OLD).require()
+    flipped(grid.folder / "train.zarr/c/0/0")
+    said = every_file_is_as_published(grid)
+    assert not said.passed
+    assert said.words.startswith("train.zarr/c/0/0: digest ")
+    assert said.words.endswith(f"remove the folder {grid.folder} and materialize this partition")
+    shutil.rmtree(grid.folder)
+    statuses = {found.name: found.status for found in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}
+    assert {name for name, status in statuses.items() if status == "stale"} == {f"grid/{OLD}"}
+    with pytest.raises(NotPublished, match="not a finished version"):
+        step("megatron").verb(workshop, OLD)
+    assert digests(build_all(workshop)) == digests(whole.built)
+
+
+def test_the_planner_speaks_of_damage_outside_its_list(whole):
+    """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and says for what."""
+    with spoilt(whole.workshop.lake.place("grid", OLD).require().folder / RECEIPT, cut_short):
+        made = {found.name: found for found in plan(whole.workshop.lake, whole.workshop.recipe, SNAPSHOTS[1:])}
+    assert made["longcrawl/all"].status == "waiting"
+    assert "an input cannot be read" in made["longcrawl/all"].reasons[0]
+    assert "not a readable receipt" in made["longcrawl/all"].reasons[0]
+
+
+def test_an_old_version_with_a_damaged_receipt_hinders_nobody(whole, tmp_path):
+    """Looking for the version that an audit needs passes over one that cannot be read."""
+    place = whole.workshop.lake.place("tokens", OLD)
+    broken = place.folder / "0broken"
+    broken.mkdir()
+    (broken / RECEIPT).write_text("{")
+    try:
+        grid = whole.workshop.lake.place("grid", OLD).require()
+        assert evidence_of(whole.workshop.lake, grid).only_input("tokens") == place.require()
+        assert place.with_digest("none") is None
+    finally:
+        shutil.rmtree(broken)
+
+
+def test_readers_of_a_lake_without_a_grid_say_so(whole, tmp_path):
+    """The order stands, a grid's folder was removed by hand: opening names it."""
+    shutil.copytree(whole.root, tmp_path / "lake")
+    lake = LakeFolder(tmp_path / "lake")
+    shutil.rmtree(lake.place("grid", OLD).folder)
+    for split in SPLITS:
+        with pytest.raises(LcError, match=f"grid/{OLD}/.*: no receipt.json"):
+            open_rows(lake.root, split)

@@ -1,0 +1,209 @@
+"""A disk that runs full, or may not be written to, in every stage: said plainly, nothing published, gone on with later.
+
+The disks are real: small tmpfs mounts, made smaller and larger while they are mounted. Where mounting is refused
+these tests are skipped.
+"""
+
+import gc
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import NotWritable, StorageFull
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.planning import plan
+from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
+from lc_assets_tests.faults import digests, with_policies
+
+OLD = SNAPSHOTS[0]
+PAGE = 4096
+ROOMY = 64 << 20
+STAGES = [found.name for found in CHAIN]
+
+
+class Disk:
+    """A small file system in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def leave(self, n_bytes: int) -> None:
+        """Make the disk so small, or so large, that this much is free."""
+        state = os.statvfs(self.folder)
+        used = (state.f_blocks - state.f_bfree) * state.f_frsize
+        mount("-o", f"remount,size={used + n_bytes}", str(self.folder))
+
+    def be_writable(self, writable: bool) -> None:
+        """Allow or forbid writing to all of it."""
+        mount("-o", f"remount,{'rw' if writable else 'ro'}", str(self.folder))
+
+
+def mount(*arguments: str) -> None:
+    """Call mount, or skip the test where that is refused."""
+    if subprocess.run(["mount", *arguments], check=False, capture_output=True).returncode:
+        pytest.skip("this machine does not allow mounting")
+
+
+@pytest.fixture
+def disk(tmp_path) -> Iterator[Disk]:
+    if os.geteuid():
+        pytest.skip("mounting a small file system needs root")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", f"size={ROOMY}", "tmpfs", str(folder))
+    (folder / "ballast").write_bytes(bytes(PAGE))  # a tmpfs of size 0 would be one without a limit
+    yield Disk(folder)
+    gc.collect()  # a failed test's traceback may hold files open
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture(scope="module")
+def roomy(tmp_path_factory) -> TinyLake:
+    """The chain on a disk with room for it."""
+    return tiny_lake(tmp_path_factory.mktemp("roomy"))
+
+
+def built_until(workshop: Workshop, stage: str) -> None:
+    """Build, of both snapshots, all that stands before a stage."""
+    for found in CHAIN[: STAGES.index(stage)]:
+        for key in SNAPSHOTS if found.stage.partitioned_by == "snapshot" else ["all"]:
+            found.verb(workshop, key)
+
+
+def key_of(stage: str) -> str:
+    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+
+
+def fill_until_it_fits(disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]) -> tuple[Published, int]:
+    """Build one partition with ever more room; each time the disk is full, nothing of it is published."""
+    place = workshop.lake.place(stage, key_of(stage))
+    for n_full, n_bytes in enumerate(sizes):
+        disk.leave(n_bytes)
+        try:
+            return step(stage).verb(workshop, key_of(stage)).published, n_full
+        except StorageFull as error:
+            words = str(error)
+        assert re.fullmatch(f"the disk is full while writing {workshop.lake.root}.*: nothing was published; free some .*", words)
+        assert place.current() is None
+    raise AssertionError("the disk is full, however large")
+
+
+def doubling() -> Iterator[int]:
+    yield 0
+    yield from (PAGE << step for step in range(14))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, roomy, stage):
+    """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full; the last has the roomy build's bytes."""
+    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
+    built_until(workshop, stage)
+    published, n_full = fill_until_it_fits(disk, workshop, stage, doubling())
+    assert n_full >= 2
+    assert published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+    assert published.damage() == []
+    assert not list(workshop.lake.root.rglob(".draft-*"))
+    assert not list(workshop.lake.root.rglob(".workings"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, roomy, stage):
+    """One page more each time, from nothing, and each attempt from the beginning: full at every place a stage can be."""
+    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
+    built_until(workshop, stage)
+    place = workshop.lake.place(stage, key_of(stage))
+
+    def one_page_more() -> Iterator[int]:
+        for n_pages in range(400):
+            subprocess.run(["rm", "-rf", str(place.folder)], check=True)
+            yield n_pages * PAGE
+
+    published, n_full = fill_until_it_fits(disk, workshop, stage, one_page_more())
+    assert n_full >= 3
+    assert published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+
+
+def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
+    """With other settings and no room the published documents are still there and whole; with room the new ones are."""
+    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
+    built_until(workshop, "tokens")
+    before = workshop.lake.place("filtered", OLD).require()
+    stricter = with_policies(workshop, min_words=80)
+    disk.leave(2 * PAGE)
+    with pytest.raises(StorageFull):
+        step("filtered").verb(stricter, OLD)
+    assert workshop.lake.place("filtered", OLD).require() == before
+    assert before.damage() == []
+    disk.leave(ROOMY)
+    after = step("filtered").verb(stricter, OLD)
+    assert after.tally.kept < 27
+    assert workshop.lake.place("filtered", OLD).require() == after.published
+
+
+def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
+    """The sentence arrives from another process; two workers then complete with the same bytes."""
+    workshop = replace(
+        roomy.workshop, lake=LakeFolder(disk.folder / "lake"), engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+    )
+    built_until(workshop, "tokens")
+    disk.leave(5 * PAGE)
+    with pytest.raises(StorageFull, match="the disk is full while writing"):
+        step("tokens").verb(workshop, OLD)
+    assert workshop.lake.place("tokens", OLD).current() is None
+    disk.leave(ROOMY)
+    assert step("tokens").verb(workshop, OLD).published.digest == roomy.built[f"tokens/{OLD}"].published.digest
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_lake_that_may_not_be_written_to_says_so(disk, roomy, stage):
+    """The folder is named, nothing is changed, what stands published is read and planned; writable again, the stage completes."""
+    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
+    built_until(workshop, stage)
+    (disk.folder / "lake").mkdir(exist_ok=True)
+    before = sorted(workshop.lake.root.rglob("*"))
+    disk.be_writable(False)
+    with pytest.raises(NotWritable, match=rf"{workshop.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner"):
+        step(stage).verb(workshop, key_of(stage))
+    assert sorted(workshop.lake.root.rglob("*")) == before
+    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[f"{stage}/{key_of(stage)}"] == "missing"
+    disk.be_writable(True)
+    assert step(stage).verb(workshop, key_of(stage)).published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+
+
+def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):
+    """Readers, planner and audits need no right to write."""
+    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
+    built = build_all(workshop)
+    assert digests(built) == digests(roomy.built)
+    disk.be_writable(False)
+    assert open_rows(workshop.lake.root, "train").read().shape == (34, 64)
+    assert all(made.status == "current" for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS))
+    assert all(found.published.damage() == [] for found in built.values())
+
+
+def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
+    """A path that was given by mistake is named, and the file is left alone."""
+    (tmp_path / "lake").write_text("my notes")
+    workshop = replace(roomy.workshop, lake=LakeFolder(tmp_path / "lake"))
+    with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: (Not a directory|File exists)"):
+        step("raw").verb(workshop, OLD)
+    assert (tmp_path / "lake").read_text() == "my notes"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write where permissions forbid it")
+def test_a_folder_without_permission_says_so(roomy, tmp_path):
+    """Somebody else's folder is named."""
+    (tmp_path / "lake").mkdir(mode=0o555)
+    workshop = replace(roomy.workshop, lake=LakeFolder(tmp_path / "lake"))
+    with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: Permission denied"):
+        step("raw").verb(workshop, OLD)
