@@ -93,11 +93,11 @@ def write_tokens(lake: LakeFolder) -> None:
 
 
 def test_memory_is_bounded_by_what_is_said(tmp_path):
-    """A stage's memory is that of the libraries plus what its line says, whatever the size of the shard."""
+    """A stage's memory is that of the libraries plus what its line says."""
     print()
     crawl = write_upstream(tmp_path / "crawl", **CRAWL)
     show(crawl, "raw", "the listing")
-    assert show(crawl, "filtered", "the longest line, 200 bytes a document, a row group of 32 MiB") < 250
+    assert show(crawl, "filtered", "the longest line, a kilobyte a document, a row group of 32 MiB") < 250
     assert show(crawl, "tokens", "the longest document, and what gigatoken remembers of 64 MiB of text") < 300
 
     huge = write_upstream(tmp_path / "huge", **HUGE)
