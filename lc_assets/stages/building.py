@@ -240,7 +240,9 @@ def build(
 def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
     draft.folder.mkdir(parents=True, exist_ok=True)
     remove_drafts(draft.folder)
-    return fill(draft)
+    tally = fill(draft)
+    remove_drafts(draft.folder)  # of workers that were killed, and whose tasks others did again
+    return tally
 
 
 def _publish(place: Place, folder: Path, receipt: Receipt) -> Published:

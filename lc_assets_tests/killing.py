@@ -1,0 +1,92 @@
+"""Killing a build with SIGKILL at a chosen moment, many times a second.
+
+One process imports everything once and forks for each build; the fork counts its calls of ``fsync`` and kills
+itself at a given one. Each published file is flushed before it is renamed and its folder afterwards, so the calls
+of ``fsync`` are the moments at which what is on the disk changes its meaning.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Self
+
+from lc_assets.stages.building import Workshop
+from lc_assets_tests.builders import recipe_file
+
+FORKING = """
+import json, os, signal, sys
+from pathlib import Path
+import pandera.errors, pandera.pyarrow
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+
+gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+flushes, really = 0, os.fsync
+
+def build(lake, upstream, recipe, stage, key, kill_at):
+    def counting(descriptor):
+        global flushes
+        flushes += 1
+        if flushes == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        really(descriptor)
+
+    os.fsync = counting
+    workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    step(stage).verb(workshop, key)
+
+for line in sys.stdin:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        build(**json.loads(line))
+        os.write(writing, str(flushes).encode())
+        os._exit(0)
+    os.close(writing)
+    _, status = os.waitpid(child, 0)
+    answer = {"code": os.waitstatus_to_exitcode(status), "flushes": int(os.read(reading, 20) or 0)}
+    os.close(reading)
+    print(json.dumps(answer), flush=True)
+"""
+
+
+class Killer:
+    """Builds partitions of one workshop in processes of their own, which it kills; a context manager."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        path = recipe_file(workshop.lake.root.parent / "killed.toml", workshop.recipe)
+        self._asked = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "recipe": str(path)}
+        command = [sys.executable, "-c", FORKING]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], bufsize=1
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def count(self, stage: str, key: str) -> int:
+        """Build a partition to its end; return how often it flushed."""
+        answer = self._ask(stage, key, 0)
+        assert answer["code"] == 0, f"building {stage}/{key} failed"
+        return answer["flushes"]
+
+    def kill(self, stage: str, key: str, kill_at: int) -> bool:
+        """Build a partition and kill it at its ``kill_at``-th flush; False when it ended before."""
+        code = self._ask(stage, key, kill_at)["code"]
+        assert code in {0, -9}, f"building {stage}/{key} failed with {code}"
+        return code == -9
+
+    def _ask(self, stage: str, key: str, kill_at: int) -> dict[str, int]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps(self._asked | {"stage": stage, "key": key, "kill_at": kill_at}), file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())

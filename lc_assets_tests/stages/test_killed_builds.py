@@ -1,0 +1,267 @@
+"""SIGKILL at any moment of any stage: readers see the old version or the new one, a rerun ends with the same bytes."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import WorkerDied
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.npy import read_npy
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.blending import read_mix
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.raw import read_manifest
+from lc_assets.stages.tables import read_table
+from lc_assets.storage.lake import CURRENT, Place, Published
+from lc_assets.storage.upstream import Upstream
+from lc_assets.vocabulary import SPLITS
+from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.faults import build_snapshot, digests
+from lc_assets_tests.killing import Killer
+
+OLD = SNAPSHOTS[0]
+STAGES = [found.name for found in CHAIN]
+
+
+def key_of(stage: str) -> str:
+    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+
+
+@dataclass(frozen=True, slots=True)
+class Twice:
+    """A lake in which the whole chain was built over one upstream, then over another: each place has two versions."""
+
+    workshop: Workshop
+    old: dict[str, Published]
+    new: dict[str, Published]
+    killer: Killer
+
+    def place(self, stage: str) -> Place:
+        return self.workshop.lake.place(stage, key_of(stage))
+
+    def as_before(self, stage: str, *, published: bool) -> Published | None:
+        """Put a place back to before its new version was begun: with the old one published, or with none."""
+        place, name = self.place(stage), f"{stage}/{key_of(stage)}"
+        shutil.rmtree(self.new[name].folder)
+        if published:
+            place.point_at(self.old[name])
+        else:
+            (place.folder / CURRENT).unlink()
+        return place.current()
+
+    def kill(self, stage: str, kill_at: int) -> bool:
+        return self.killer.kill(stage, key_of(stage), kill_at)
+
+    def build(self, stage: str) -> Published:
+        return step(stage).verb(self.workshop, key_of(stage)).published
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory) -> Iterator[Twice]:
+    folder = tmp_path_factory.mktemp("twice")
+    workshop = tiny_workshop(folder, upstream=tiny_upstream(folder / "old", seed=1))
+    old = build_all(workshop)
+    workshop = replace(workshop, upstream=Upstream(str(tiny_upstream(folder / "new"))))
+    new = build_all(workshop)
+    with Killer(workshop) as killer:
+        yield Twice(
+            workshop,
+            {name: found.published for name, found in old.items()},
+            {name: found.published for name, found in new.items()},
+            killer,
+        )
+
+
+def read_all_of(published: Published) -> None:
+    """Open and read what a version holds, as its users do."""
+    match published.receipt.fingerprint.stage:
+        case "raw":
+            assert len(read_manifest(published)) == 3
+        case "filtered":
+            assert sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
+        case "tokens":
+            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            assert sum(len(ids) > 0 for reader in readers for ids in reader) == 24
+        case "grid":
+            assert sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS) == 24
+        case "longcrawl" | "flat":
+            assert sum(len(open_rows(published.folder, split).read()) for split in SPLITS) == 48
+        case "megatron":
+            assert len(list(MegatronReader(published.folder / "train"))) == published.receipt.tally.also["train rows"]
+            assert read_gpt_index(published.folder / "train").n_samples > 0
+        case "mixes":
+            assert read_mix(published.folder).n_samples == len(read_npy(published.folder / "dataset_index.npy")) == 60
+
+
+def left_behind(place: Place) -> list[Path]:
+    """Drafts and workings anywhere in a place."""
+    return [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
+
+
+def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) -> None:
+    """Kill, look, run again, look."""
+    before = twice.as_before(stage, published=published)
+    place, new = twice.place(stage), twice.new[f"{stage}/{key_of(stage)}"]
+    assert twice.kill(stage, kill_at)
+    now = place.current()
+    assert now == before or (now is not None and (now.folder, now.digest) == (new.folder, new.digest))
+    if now is not None:
+        assert now.damage() == []
+        read_all_of(now)
+    assert twice.build(stage).digest == new.digest
+    after = place.require()
+    assert after.folder == new.folder
+    assert after.damage() == []
+    read_all_of(after)
+    assert left_behind(place) == []
+
+
+def n_flushes(twice: Twice, stage: str) -> int:
+    twice.as_before(stage, published=True)
+    return twice.killer.count(stage, key_of(stage))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_kill_here_and_there_leaves_the_old_or_the_new(twice, stage):
+    """At the first flushes, in the middle, and around receipt and pointer, in turn with and without an old version."""
+    last = n_flushes(twice, stage)
+    moments = sorted({1, 2, last // 3, last // 2, *range(last - 3, last + 1)})
+    for number, kill_at in enumerate(moments):
+        assert_survives(twice, stage, kill_at, published=bool(number % 2))
+    twice.as_before(stage, published=True)
+    assert not twice.kill(stage, last + 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("published", [True, False], ids=["an old version", "no version"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_kill_anywhere_leaves_the_old_or_the_new(twice, stage, published):
+    """At every flush of the stage."""
+    last = n_flushes(twice, stage)
+    for kill_at in range(1, last + 1):
+        assert_survives(twice, stage, kill_at, published=published)
+    print(f"{stage}: {last} kills")
+
+
+@pytest.mark.parametrize(("stage", "kill_at"), [("filtered", 8), ("tokens", 11), ("grid", 11)])
+def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
+    """Killed at the same flush of every run: finished shards are not done again, so the runs end, with the same bytes."""
+    twice.as_before(stage, published=True)
+    n_kills = 0
+    while twice.kill(stage, kill_at):
+        n_kills += 1
+        assert n_kills < 20
+    assert n_kills > 1
+    assert twice.place(stage).require().digest == twice.new[f"{stage}/{OLD}"].digest
+    assert left_behind(twice.place(stage)) == []
+
+
+TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(4) for bucket in ("head", "middle"))
+TWO_WORKERS = {"workers": 2, "preload": ("lc_assets.stages.catalogue",)}
+IN_SHARDS = ("filtered", "tokens")
+
+
+@pytest.fixture(scope="module")
+def eight_shards(tmp_path_factory):
+    return tiny_upstream(tmp_path_factory.mktemp("eight"), snapshots=[OLD], tags=TAGS)
+
+
+@pytest.fixture(scope="module")
+def never_killed(tmp_path_factory, eight_shards) -> dict[str, str]:
+    return digests(build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards), OLD, ["raw", *IN_SHARDS]))
+
+
+class KillingWatch:
+    """Kills a worker after the first result of each of the first ``n`` stages' runs, while others are still to come."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.killed = n, 0
+
+    def __call__(self, items, *, total, what):
+        del what
+        for item in items:
+            if self.killed < self.n and total == len(TAGS):
+                self.killed += 1
+                os.kill(multiprocessing.active_children()[0].pid, signal.SIGKILL)
+            yield item
+
+
+@pytest.mark.parametrize("stage", IN_SHARDS)
+def test_a_worker_killed_in_the_middle_costs_nothing(tmp_path, eight_shards, never_killed, stage):
+    """One of two workers gets SIGKILL after the first of eight shards: the stage completes, with the same bytes and counts."""
+    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
+    build_snapshot(workshop, OLD, ["raw", *IN_SHARDS[: IN_SHARDS.index(stage)]])
+    watch = KillingWatch(1)
+    built = build_snapshot(replace(workshop, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage])[stage]
+    assert watch.killed == 1
+    assert built.published.digest == never_killed[stage]
+    assert built.tally.also["shards"] == len(TAGS)
+    assert left_behind(workshop.lake.place(stage, OLD)) == []
+
+
+def test_workers_killed_again_and_again_stop_the_stage(tmp_path, eight_shards, never_killed):
+    """Two deaths end the run, with a sentence; nothing is published; the rerun finds what was finished and completes."""
+    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
+    build_snapshot(workshop, OLD, ["raw"])
+    with pytest.raises(WorkerDied, match="a worker was killed 2 times while working on one of: 2023-06/000./en_"):
+        build_snapshot(replace(workshop, engine=LocalEngine(watch=KillingWatch(2), **TWO_WORKERS)), OLD, ["filtered"])
+    assert workshop.lake.place("filtered", OLD).current() is None
+    done = len(list(workshop.lake.root.glob("filtered/*/*/.workings/*.json")))
+    assert done >= 1
+    again = build_snapshot(workshop, OLD, ["filtered"])["filtered"]
+    assert again.published.digest == never_killed["filtered"]
+    assert again.tally.also["shards"] == len(TAGS)
+
+
+KILLED_WITH_WORKERS = """
+import os, signal, sys
+from pathlib import Path
+from lc_assets.engines.local import LocalEngine
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+
+def until_the_third(items, *, total, what):
+    for number, item in enumerate(items):
+        if number == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield item
+
+lake, upstream, recipe = sys.argv[1:]
+engine = LocalEngine(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
+workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=engine)
+step("filtered").verb(workshop, "2023-06")
+"""
+
+
+def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(tmp_path, eight_shards, never_killed):
+    """The parent of two workers gets SIGKILL among the shards: its lock is free at once, and nothing of it disturbs the rerun."""
+    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
+    build_snapshot(workshop, OLD, ["raw"])
+    recipe = recipe_file(tmp_path / "recipe.toml", workshop.recipe)
+    command = [sys.executable, "-c", KILLED_WITH_WORKERS, str(workshop.lake.root), str(eight_shards), str(recipe)]
+    ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
+    assert ended.returncode == -signal.SIGKILL
+    assert workshop.lake.place("filtered", OLD).current() is None
+    began = time.monotonic()
+    built = build_snapshot(workshop, OLD, ["filtered"])["filtered"]
+    assert time.monotonic() - began < 20
+    assert built.published.digest == never_killed["filtered"]
+    assert built.published.damage() == []
+    assert left_behind(workshop.lake.place("filtered", OLD)) == []

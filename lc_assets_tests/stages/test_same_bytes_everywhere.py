@@ -1,0 +1,220 @@
+"""The same input gives the same bytes: with any number of workers, in any folder, in any order of listing, from anywhere."""
+
+import functools
+import http.server
+import os
+import subprocess
+import sys
+import threading
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.planning import plan
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.faults import copied, digests
+
+PER_UPSTREAM = {f"raw/{snapshot}" for snapshot in SNAPSHOTS}
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory, upstream) -> Workshop:
+    return tiny_workshop(tmp_path_factory.mktemp("plain"), upstream=upstream)
+
+
+@pytest.fixture(scope="module")
+def plainly(workshop) -> dict[str, Built]:
+    """The whole chain by one worker, from a folder."""
+    return build_all(workshop)
+
+
+def elsewhere(workshop: Workshop, folder: Path, upstream: str) -> Workshop:
+    return replace(workshop, lake=LakeFolder(folder / "lake"), upstream=Upstream(upstream))
+
+
+def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
+    """Equal digests of every version, equal counts, and equal names of versions: equal paths below the lake."""
+    assert digests(built) == digests(plainly)
+    assert {name: found.tally for name, found in built.items()} == {name: found.tally for name, found in plainly.items()}
+    assert {name: found.published.folder.name for name, found in built.items()} == {
+        name: found.published.folder.name for name, found in plainly.items()
+    }
+
+
+def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path):
+    """Whichever task ends first."""
+    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+    assert_same(build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=engine)), plainly)
+
+
+def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
+    """An engine that does the last task first."""
+
+    class Backwards(LocalEngine):
+        def run(self, function, tasks, *, what):
+            return super().run(function, tasks[::-1], what=what)
+
+    assert_same(build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=Backwards())), plainly)
+
+
+def test_the_order_of_a_listing_does_not_matter(workshop, plainly, upstream, tmp_path):
+    """Shards listed backwards, with blank lines and another system's ends of lines."""
+    root = copied(upstream, tmp_path / "upstream")
+    for listing in (root / "listings").iterdir():
+        listing.write_bytes(b"\r\n\r\n".join(listing.read_bytes().split()[::-1]))
+    assert_same(build_all(elsewhere(workshop, tmp_path, str(root))), plainly)
+
+
+def test_the_order_of_languages_does_not_matter(workshop, upstream, tmp_path):
+    """Two languages, listed in two files: named in either order, or twice, they give the same documents and rows."""
+    tags = ("0000/en_head", "0000/de_head", "0000/de_middle")
+    root = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS[:1], tags=tags)
+    made = []
+    for number, languages in enumerate((("en", "de"), ("de", "en", "en"))):
+        recipe = tiny_workshop(tmp_path, upstream=root).recipe
+        raw = type(recipe.raw)(languages=languages)
+        one = tiny_workshop(tmp_path / str(number), upstream=root, raw=raw, mixes={"by-tokens": recipe.mixes["by-tokens"]})
+        made.append(digests(build_all(one, SNAPSHOTS[:1])))
+    assert made[0] == made[1]
+
+
+def test_another_folder_at_another_time_gives_the_same_bytes(plainly, tmp_path):
+    """Upstream, rules and lake elsewhere, files written anew and with other times: nothing of that is in any byte."""
+    root = tiny_upstream(tmp_path / "deep" / "er" / "upstream")
+    for path in root.rglob("*"):
+        os.utime(path, (1, 1))
+    assert_same(build_all(tiny_workshop(tmp_path / "deep", upstream=root)), plainly)
+
+
+IN_ANOTHER_PROCESS = """
+import sys
+from pathlib import Path
+from lc_assets.engines.local import LocalEngine
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.builders import build_all
+
+lake, upstream, recipe = sys.argv[1:]
+workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+for name, built in build_all(workshop).items():
+    print(name, built.published.digest)
+"""
+
+
+def digests_of_another_process(workshop: Workshop, folder: Path, upstream: str, **environment: str) -> dict[str, str]:
+    """Build the whole chain in a new process, by a recipe read from a file; return the digests."""
+    recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(folder / "lake"), upstream, str(recipe)]
+    ended = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment, cwd=Path(__file__).parents[2], timeout=120
+    )
+    return dict(line.split() for line in ended.stdout.splitlines())
+
+
+def test_another_process_gives_the_same_bytes(workshop, plainly, upstream, tmp_path):
+    """Another seed of Python's hashes, another time zone and locale, settings read from a file."""
+    other = {"PYTHONHASHSEED": "12345", "TZ": "Pacific/Chatham", "LC_ALL": "C", "OMP_NUM_THREADS": "1"}
+    assert digests_of_another_process(workshop, tmp_path, str(upstream), **other) == digests(plainly)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Names no versions: a file's identity is its content."""
+
+    def log_message(self, *_):
+        pass
+
+
+class Naming(Quiet):
+    """Names a version of each file, as object stores do, and does without reading it."""
+
+    def end_headers(self):
+        self.send_header("ETag", f'"{self.path.rpartition("/")[2]}-v1"')
+        super().end_headers()
+
+
+@pytest.fixture
+def served(upstream) -> Iterator:
+    servers = []
+
+    def serve(handler) -> str:
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(upstream)))
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_web_server_without_versions_gives_the_very_same_chain(workshop, plainly, served, tmp_path):
+    """Files are told apart by content, so even the manifests are those of the folder."""
+    assert_same(build_all(elsewhere(workshop, tmp_path, served(Quiet))), plainly)
+
+
+def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manifests(workshop, plainly, served, tmp_path):
+    """The manifest states what the server says, an ETag; every digest behind it is that of the folder's chain."""
+    built = build_all(elsewhere(workshop, tmp_path, served(Naming)))
+    differ = {name for name, found in built.items() if found.published.digest != plainly[name].published.digest}
+    assert differ == PER_UPSTREAM
+
+
+def test_a_lake_does_not_care_where_it_read_from(workshop, plainly, served, upstream, tmp_path):
+    """Built from the server that names versions, then from the folder: `raw` and `filtered` are made again, nothing else."""
+    build_all(elsewhere(workshop, tmp_path, served(Naming)))
+    moved = elsewhere(workshop, tmp_path, str(upstream))
+    again = build_all(moved)
+    assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {"raw", "filtered"}
+    assert digests(again) == digests(plainly)
+    assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))
+
+
+def test_memory_gives_the_very_same_chain(workshop, plainly, upstream, tmp_path):
+    """Any file system of fsspec will do; one without identities is read for them."""
+    root = f"memory://{tmp_path.name}"
+    files, _ = fsspec.core.url_to_fs(root)
+    files.put(str(upstream), f"/{tmp_path.name}", recursive=True)
+    try:
+        assert_same(build_all(elsewhere(workshop, tmp_path, root)), plainly)
+    finally:
+        files.rm(f"/{tmp_path.name}", recursive=True)
+
+
+@pytest.fixture
+def bucket(upstream) -> Iterator[dict[str, str]]:
+    """The upstream in a bucket ``lc`` of an emulated object store; hands out the environment in which gcsfs finds it."""
+    server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True, default_bucket="lc")
+    server.start()
+    host = f"http://127.0.0.1:{server._api._httpd.server_port}"
+    for path in upstream.rglob("*"):
+        if path.is_file():
+            name = urllib.parse.quote(f"rpv2/{path.relative_to(upstream).as_posix()}", safe="")
+            request = urllib.request.Request(f"{host}/upload/storage/v1/b/lc/o?uploadType=media&name={name}", path.read_bytes())  # noqa: S310
+            urllib.request.urlopen(request).close()  # noqa: S310
+    # Without the second, gcsfs asks over gRPC what kind of bucket it is, and waits a minute each time.
+    yield {"STORAGE_EMULATOR_HOST": host, "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
+    server.stop()
+
+
+@pytest.mark.network
+def test_a_bucket_gives_the_same_chain_but_for_its_manifests(workshop, plainly, bucket, tmp_path):
+    """The manifest states the bucket's own MD5 of each file; every digest behind it is that of the folder's chain."""
+    found = digests_of_another_process(workshop, tmp_path, "gs://lc/rpv2", **bucket)
+    assert {name for name, digest in found.items() if digest != plainly[name].published.digest} == PER_UPSTREAM
