@@ -76,7 +76,7 @@ class LocalEngine:
             except BrokenProcessPool as error:
                 deaths += 1
                 if deaths >= self.patience:
-                    named = ", ".join(map(str, list(waiting.values())[: self.workers]))
+                    named = ", ".join(map(str, list(waiting.values())[: 2 * self.workers]))  # as many as are handed out
                     raise WorkerDied(
                         f"a worker was killed {deaths} times while working on one of: {named}; "
                         "it ran out of memory, or the program that started it does work when it is imported (guard it by __main__)"
