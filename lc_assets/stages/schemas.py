@@ -3,13 +3,13 @@
 pandera is imported when a schema is first asked for: it takes a second, which a reader of tables need not pay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from lc_assets.stages.tables import TOKENIZED, read_schema, read_table
+from lc_assets.stages.tables import TOKENIZED, count_lines, read_schema, read_table
 from lc_assets.vocabulary import SPLITS
 
 UNSIGNED = {"n_tokens", "n_chars", "n_bytes", "document", "row", "shift"}
@@ -17,6 +17,8 @@ UNSIGNED = {"n_tokens", "n_chars", "n_bytes", "document", "row", "shift"}
 NULLABLE = {"identity", "value"}
 NOT_CHECKED = {"raw_content", "title", "reasons", "values"}
 """Text, and lists: not materialised for a check."""
+LINES_AT_ONCE = 1 << 17
+"""Lines that are judged together: pandera takes some 16 ms for a table, however small, and a shard keeps few documents."""
 DOCUMENT_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}/\d{4}/[a-z]{2}_[a-z]+\.json\.gz/\d+"
 
 
@@ -24,20 +26,44 @@ def complaints_about(paths: Sequence[Path], schema: pa.Schema, *, unique: str | 
     """Hold tables against their schema; one sentence per failure, none when all is well.
 
     Args:
-        paths: the tables, one per shard; each is read and judged by itself, so memory is bounded by a shard.
+        paths: the tables, one per shard; some are judged at once, `LINES_AT_ONCE` or a shard, so memory is bounded.
         schema: the promised columns.
-        unique: a column whose values must not repeat within a table.
+        unique: a column whose values must not repeat within a table, nor within the tables that are judged at once.
     """
     wanted = [field.name for field in schema if field.name not in NOT_CHECKED]
     judge = _pandera(pa.schema([schema.field(name) for name in wanted]), unique)
-    return [
-        f"{path.name}: {words}" for path in paths for words in (_wrong_columns(path, schema) or _failures(judge, read_table(path, wanted)))
+    columns = {path: words for path in paths if (words := _wrong_columns(path, schema))}
+    fitting = _batches([path for path in paths if path not in columns])
+    return [f"{path.name}: {words}" for path, words in columns.items()] + [
+        words for batch in fitting for words in _failures_of(batch, judge, wanted)
     ]
 
 
-def _wrong_columns(path: Path, schema: pa.Schema) -> list[str]:
+def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
+    batch: list[Path] = []
+    n_lines = 0
+    for path in paths:
+        batch.append(path)
+        n_lines += count_lines(path)
+        if n_lines >= LINES_AT_ONCE:
+            yield batch
+            batch, n_lines = [], 0
+    if batch:
+        yield batch
+
+
+def _failures_of(batch: Sequence[Path], judge: Any, columns: Sequence[str]) -> list[str]:
+    """Failures of some tables as if they were one, each with its table's name; a table is judged alone only when there are any."""
+    together = _failures(judge, pa.concat_tables([read_table(path, columns) for path in batch]))
+    if not together:
+        return []
+    alone = [f"{path.name}: {words}" for path in batch for words in _failures(judge, read_table(path, columns))]
+    return alone or [f"{batch[0].name} to {batch[-1].name}: {words}" for words in together]
+
+
+def _wrong_columns(path: Path, schema: pa.Schema) -> str:
     found = read_schema(path)
-    return [] if found.equals(schema) else [f"columns are {found.names}, promised are {schema.names}"]
+    return "" if found.equals(schema) else f"columns are {found.names}, promised are {schema.names}"
 
 
 def _pandera(schema: pa.Schema, unique: str | None) -> Any:

@@ -7,6 +7,7 @@ these tests are skipped.
 import gc
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -72,11 +73,12 @@ def roomy(tmp_path_factory) -> TinyLake:
     return tiny_lake(tmp_path_factory.mktemp("roomy"))
 
 
-def built_until(workshop: Workshop, stage: str) -> None:
-    """Build, of both snapshots, all that stands before a stage."""
-    for found in CHAIN[: STAGES.index(stage)]:
-        for key in SNAPSHOTS if found.stage.partitioned_by == "snapshot" else ["all"]:
-            found.verb(workshop, key)
+def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> Workshop:
+    """A workshop whose lake lies on the small disk and holds all that stands before a stage."""
+    lake = LakeFolder(disk.folder / "lake")
+    for before in STAGES[: STAGES.index(stage)]:
+        shutil.copytree(roomy.root / before, lake.root / before)
+    return replace(roomy.workshop, lake=lake)
 
 
 def key_of(stage: str) -> str:
@@ -105,8 +107,7 @@ def doubling() -> Iterator[int]:
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, roomy, stage):
     """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full; the last has the roomy build's bytes."""
-    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
-    built_until(workshop, stage)
+    workshop = on_disk(disk, roomy, stage)
     published, n_full = fill_until_it_fits(disk, workshop, stage, doubling())
     assert n_full >= 2
     assert published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
@@ -119,8 +120,7 @@ def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, roomy
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, roomy, stage):
     """One page more each time, from nothing, and each attempt from the beginning: full at every place a stage can be."""
-    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
-    built_until(workshop, stage)
+    workshop = on_disk(disk, roomy, stage)
     place = workshop.lake.place(stage, key_of(stage))
 
     def one_page_more() -> Iterator[int]:
@@ -135,8 +135,7 @@ def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, roomy, stage):
 
 def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
     """With other settings and no room the published documents are still there and whole; with room the new ones are."""
-    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
-    built_until(workshop, "tokens")
+    workshop = on_disk(disk, roomy, "tokens")
     before = workshop.lake.place("filtered", OLD).require()
     stricter = with_policies(workshop, min_words=80)
     disk.leave(2 * PAGE)
@@ -152,10 +151,8 @@ def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
 
 def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     """The sentence arrives from another process; two workers then complete with the same bytes."""
-    workshop = replace(
-        roomy.workshop, lake=LakeFolder(disk.folder / "lake"), engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
-    )
-    built_until(workshop, "tokens")
+    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+    workshop = replace(on_disk(disk, roomy, "tokens"), engine=engine)
     disk.leave(5 * PAGE)
     with pytest.raises(StorageFull, match="the disk is full while writing"):
         step("tokens").verb(workshop, OLD)
@@ -167,8 +164,7 @@ def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_lake_that_may_not_be_written_to_says_so(disk, roomy, stage):
     """The folder is named, nothing is changed, what stands published is read and planned; writable again, the stage completes."""
-    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
-    built_until(workshop, stage)
+    workshop = on_disk(disk, roomy, stage)
     (disk.folder / "lake").mkdir(exist_ok=True)
     before = sorted(workshop.lake.root.rglob("*"))
     disk.be_writable(False)

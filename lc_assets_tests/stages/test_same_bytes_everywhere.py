@@ -17,11 +17,12 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
-from lc_assets_tests.faults import copied, digests
+from lc_assets_tests.faults import build_snapshot, copied, digests
 
 PER_UPSTREAM = {f"raw/{snapshot}" for snapshot in SNAPSHOTS}
 
@@ -56,9 +57,13 @@ def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
 
 
 def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path):
-    """Whichever task ends first."""
-    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
-    assert_same(build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=engine)), plainly)
+    """Whichever task ends first: the stages of one snapshot, and the copy of all rows that is made of two snapshots'."""
+    here = elsewhere(workshop, tmp_path, str(upstream))
+    there = replace(here, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    built = {f"{name}/{SNAPSHOTS[0]}": found for name, found in build_snapshot(there, SNAPSHOTS[0]).items()}
+    build_snapshot(here, SNAPSHOTS[1])
+    built |= {f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "flat")}
+    assert_same(built, {name: plainly[name] for name in built})
 
 
 def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, tmp_path):

@@ -174,17 +174,16 @@ def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
         step("mixes").verb(workshop, "by-tokens")
 
 
-def test_rows_of_two_lengths_have_no_common_order(tmp_path, sound):
+def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     """Each grid stands, the order says which has which length, and by one recipe it is made as if nothing had been."""
-    never = digests(build_all(tiny_workshop(tmp_path / "never", upstream=sound)))
-    workshop = tiny_workshop(tmp_path / "mixed", upstream=sound)
+    workshop = tiny_workshop(tmp_path, upstream=finished.root.parent / "upstream")
     shorter = replace(workshop, recipe=changed(workshop.recipe, "gridding", row_tokens=32))
     build_snapshot(workshop, OLD)
     build_snapshot(shorter, NEW)
     with pytest.raises(Mismatch, match="no common order: {'grid/2023-06': 64, 'grid/2023-14': 32}; materialize them by one recipe"):
         step("longcrawl").verb(workshop, "all")
     assert unpublished(workshop.lake, "longcrawl")
-    assert digests(build_all(workshop)) == never
+    assert digests(build_all(workshop)) == digests(finished.built)
 
 
 def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
