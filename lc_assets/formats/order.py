@@ -170,7 +170,7 @@ class GlobalOrder:
         """
         for number, source in enumerate(self.sources):
             rows = self.row[self.source == number]
-            if not np.array_equal(rows, np.arange(source.rows(self.split))):
+            if len(rows) != source.rows(self.split) or not np.array_equal(rows, np.arange(len(rows))):
                 raise Mismatch(
                     f"the {self.split} order names {len(rows):,} rows of {source.snapshot}, which has {source.rows(self.split):,}:"
                     " wanted each of them once, in ascending order"
