@@ -1,0 +1,53 @@
+"""Doing one thing to every file of a plain corpus: what the command line's verbs share.
+
+A file of the corpus is a task. Each task publishes whole files under ``out`` and counts what it saw, so a run that was
+killed is run again, and the sum of the counts must add up.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lc_assets.engines.local import Engine
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.reading import JSON_LINES, PARQUET, corpus_files
+from lc_assets.publishing import disk_said_plainly
+from lc_assets.tally import Tally
+
+
+def over_corpus(
+    sources: Sequence[Path], out: Path, task_of: Callable[[Path, Path], Any], function: Callable[[Any], Tally], *, engine: Engine, what: str
+) -> Tally:
+    """Run ``function`` over ``task_of(file, output stem)`` for each file of the corpus and add up what was counted.
+
+    The output stem is ``out`` and the file's path below its source, without the ends of names that say a format.
+
+    Raises:
+        BadInput: when two files would be written to the same place, or a source cannot be meant.
+    """
+    stems = {file: out / stem for source in sources for file, stem in _stems(source)}
+    _require_one_place_each(stems)
+    with disk_said_plainly(out):
+        out.mkdir(parents=True, exist_ok=True)
+    tasks = [task_of(file, stem) for file, stem in sorted(stems.items())]
+    return Tally.total(tally for _, tally in engine.run(function, tasks, what=what))
+
+
+def _stems(source: Path) -> list[tuple[Path, str]]:
+    base = source.parent if source.is_file() else source
+    return [(file, _without_format(file.relative_to(base).as_posix())) for file in corpus_files([source])]
+
+
+def _without_format(name: str) -> str:
+    for suffix in (*JSON_LINES, *PARQUET):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return name
+
+
+def _require_one_place_each(stems: dict[Path, Path]) -> None:
+    seen: dict[Path, Path] = {}
+    for file, stem in stems.items():
+        if stem in seen:
+            raise BadInput(f"{seen[stem]} and {file} would both be written to {stem}; name them apart, or run them one after the other")
+        seen[stem] = file
