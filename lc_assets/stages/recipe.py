@@ -101,11 +101,21 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
         tokenizer: GPT-2's BPE, the only one so far.
         text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was by its users' report.
         min_tokens: shorter documents are dropped.
+        first_tokens: only so many tokens of a document are kept, and little more of it is tokenized; none keeps whole
+            documents. LongCrawl64's rows need 65,536.
     """
 
     tokenizer: Literal["gpt2"] = "gpt2"
     text_encoding: Literal["plain", "json_ascii", "json_utf8"] = "plain"
     min_tokens: Tokens = ROW_TOKENS
+    first_tokens: Tokens | None = None
+
+    def __post_init__(self) -> None:
+        if self.first_tokens is not None and self.first_tokens < self.min_tokens:
+            raise BadInput(
+                f"tokenizing.first_tokens ({self.first_tokens:,}) is below min_tokens ({self.min_tokens:,}): "
+                "what is kept could not show that a document is long enough"
+            )
 
 
 class GriddingSettings(Settings, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ ROWS = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`grid`: row → document. ``shift`` in the `numpy.roll` sense; ``n_tokens`` of the whole document."""
+"""`grid`: row → document. ``shift`` in the `numpy.roll` sense; ``n_tokens`` as in `tokens`."""
 
 
 MEANINGS = {
@@ -97,7 +97,7 @@ MEANINGS = {
     "n_bytes": "size in bytes; of a document, of its UTF-8",
     "identity": "what changes when the file does: a digest or a server's tag",
     "document": "number of the document in its shard's .bin and .idx",
-    "n_tokens": "tokens of the whole document",
+    "n_tokens": "tokens of the document, as many as were kept",
     "n_chars": "characters of the text",
     "split": "train or heldout",
     "row": "row of the split's array",

@@ -35,6 +35,7 @@ from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.bounds import most_tokens
 from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.tokens.prefixes import first_ids
 from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
 from lc_assets.vocabulary import SnapshotId
 
@@ -113,7 +114,7 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
             if place in to_check and disagreement(tokenizer, twin, [text], head_chars=CHECKED_CHARS):
                 raise TwinDiffers
             n_chars += len(line["raw_content"])
-            ids, reason, value = _ids(text, tokenizer, task.settings.min_tokens)
+            ids, reason, value = _ids(text, tokenizer, task.settings)
             if ids is None:
                 dropped[reason] += 1
                 output.drop(line, reason, value)
@@ -125,13 +126,13 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
     return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
 
 
-def _ids(text: str, tokenizer: Tokenizer, min_tokens: int) -> tuple[NDArray[Any] | None, str, int]:
+def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
     """Ids of a text that is long enough; otherwise the reason and the number that fell short."""
-    n_bytes = most_tokens(text)
+    n_bytes, min_tokens = most_tokens(text), settings.min_tokens
     if n_bytes < min_tokens:
         return None, TOO_FEW_BYTES, n_bytes
     try:
-        ids = tokenizer.encode(text)
+        ids = tokenizer.encode(text) if settings.first_tokens is None else first_ids(tokenizer, text, settings.first_tokens)
     except BadInput:
         return None, GAVE_UP, len(text)
     return (ids, "", len(ids)) if len(ids) >= min_tokens else (None, TOO_SHORT, len(ids))

@@ -1,0 +1,33 @@
+"""Keeping the first tokens of a document only: the same rows, from less work."""
+
+import numpy as np
+
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
+from lc_assets_tests.faults import build_snapshot
+
+OLD, _ = SNAPSHOTS
+
+
+def test_the_rows_are_those_of_whole_documents(tmp_path):
+    """And every stored document is as long as was asked for, where whole ones are longer."""
+    whole = tiny_workshop(tmp_path / "whole")
+    first = tiny_workshop(
+        tmp_path / "first",
+        tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS),
+        upstream=tmp_path / "whole" / "upstream",
+    )
+    stages = ["raw", "filtered", "tokens", "grid"]
+    by_whole, by_first = (build_snapshot(workshop, OLD, stages) for workshop in (whole, first))
+    for split in ("train", "heldout"):
+        rows = [GridReader(built["grid"].published.folder / f"{split}.zarr").read() for built in (by_whole, by_first)]
+        np.testing.assert_array_equal(*rows)
+    assert by_first["tokens"].tally.dropped == by_whole["tokens"].tally.dropped
+    lengths = {built["tokens"].tally.also["tokens"] for built in (by_whole, by_first)}
+    assert len(lengths) == 2
+    for path in documents_files(by_first["tokens"].published.folder):
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        assert set(np.asarray(reader.lengths).tolist()) <= {TINY_ROW_TOKENS}
