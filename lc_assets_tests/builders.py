@@ -228,3 +228,47 @@ signal = "rps_doc_symbol_to_word_ratio"
 at_most = 0.5
 source = "for tests"
 """
+
+
+def tokenizer_json(path: Path, *, words: Sequence[str] = ("the", "end", "of", "times"), far_id: int | None = None) -> Path:
+    """Write a small byte-level ``tokenizer.json`` in Hugging Face's format, with merges that make the words.
+
+    Args:
+        path: the file.
+        words: each becomes a token, with and without a space before it.
+        far_id: id of the end of text; by default the next free one.
+    """
+    alphabet = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 324))]
+    vocab, merges = {char: number for number, char in enumerate(alphabet)}, list[tuple[str, str]]()
+    for word in [*words, *(f"\u0120{bare}" for bare in words)]:
+        for end in range(2, len(word) + 1):
+            if word[:end] not in vocab:
+                merges.append((word[: end - 1], word[end - 1]))
+                vocab[word[:end]] = len(vocab)
+    eot = len(vocab) if far_id is None else far_id
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    document = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": eot, "content": "</s>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        ],
+        "normalizer": None,
+        "pre_tokenizer": byte_level,
+        "post_processor": None,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": vocab,
+            "merges": merges,
+        },
+    }
+    path.write_bytes(msgspec.json.encode(document))
+    return path

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,9 +46,9 @@ def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, 
     return path
 
 
-def write_flat(path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8)) -> Path:
+def write_flat(path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8), **layout: Any) -> Path:
     """Write a whole flat array, band by band."""
-    create_flat(path, *rows.shape, chunk=chunk)
+    create_flat(path, *rows.shape, chunk=chunk, **layout)
     for block in plan_flat_bands(len(rows), chunk[0], chunk_rows=chunk[0]):
         write_flat_band(path, block, rows[block.start : block.stop])
     return path

@@ -40,7 +40,7 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
         return report(
             built,
             columns=ROWS,
-            first_rows=table(gridding.decoded_rows(built.published, n_rows=5)),
+            first_rows=table(gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)),
             documents_cut=plots.histogram(
                 "Length of the documents behind the rows",
                 gridding.rows_table(built.published)["n_tokens"],

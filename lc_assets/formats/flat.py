@@ -10,19 +10,14 @@ path                what
 ==================  =========================================================================================
 ``.zarray``         ``zarr_format`` 2, ``shape`` [rows, 65536], ``chunks`` [2048, 2048], ``dtype`` "<u2",
                     ``order`` "C", ``fill_value`` 0, ``filters`` null, ``compressor`` {id blosc, cname lz4,
-                    clevel 5, shuffle 1, blocksize 0}; no ``dimension_separator``, which means "."
-``.zattrs``         ``{}``
+                    clevel 5, shuffle 1, blocksize 0}; no ``dimension_separator``, which means ".".
+                    Here, where it is asked for, {id zstd, level 3}
+``.zattrs``         ``{}``; here ``{"vocab_size": …}`` where ids are not GPT-2's
 ``{i}.{j}``         chunk: rows 2,048 i and up, tokens 2,048 j and up, always of full size; beyond the
                     array's edge it holds 0
 ==================  =========================================================================================
 
-==================  =========================================================================================
-bytes of a chunk    what
-==================  =========================================================================================
-0–3                 Blosc version, codec version, flags, item size
-4–7, 8–11, 12–15    bytes before compression, block size, bytes of the file; uint32 little-endian
-16 …                blocks
-==================  =========================================================================================
+What a chunk's bytes are: `formats.flat_codecs`.
 
 The format says neither which vocabulary nor whether a chunk is whole: Zarr readers answer a missing chunk with
 its fill value, and 0 is a GPT-2 token ("!"). Here a missing chunk is `CorruptFile`. There is no checksum: a
@@ -30,42 +25,32 @@ damaged chunk is found when it does not decompress or gives ids outside the voca
 the digests of a receipt.
 """
 
-import struct
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
-from numcodecs import Blosc, blosc
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, padded, plan_bands, require_band, require_tokens, span
+from lc_assets.formats.flat_codecs import BLOSC, DTYPE, FlatCodec, decode, encode
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 METADATA: Final = ".zarray"
 ATTRIBUTES: Final = ".zattrs"
+VOCAB_SIZE: Final = "vocab_size"
 FILL: Final = 0
 CHUNK: Final = (2048, 2048)
 """Rows × tokens of a chunk: 8 MiB before compression."""
 
-_DTYPE: Final = np.dtype("<u2")
-_HEADER: Final = struct.Struct("<4BIII")
 _MAX_CHUNK_BYTES: Final = 256 * 2**20
-
-
-class _Compressor(msgspec.Struct):
-    blocksize: int = 0
-    clevel: int = 5
-    cname: str = "lz4"
-    id: str = "blosc"
-    shuffle: int = 1
 
 
 class _ZArray(msgspec.Struct):
     chunks: tuple[int, int]
-    compressor: _Compressor
+    compressor: FlatCodec
     dtype: str
     fill_value: int
     filters: None
@@ -75,7 +60,15 @@ class _ZArray(msgspec.Struct):
     dimension_separator: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def create_flat(path: Path, n_rows: int, row_tokens: int, *, chunk: tuple[int, int] = CHUNK) -> None:
+def create_flat(
+    path: Path,
+    n_rows: int,
+    row_tokens: int,
+    *,
+    chunk: tuple[int, int] = CHUNK,
+    codec: FlatCodec = BLOSC,
+    vocab_size: int = GPT2_VOCAB_SIZE,
+) -> None:
     """Write the metadata of a flat array; its rows are then written by `write_flat_band`.
 
     Args:
@@ -83,17 +76,21 @@ def create_flat(path: Path, n_rows: int, row_tokens: int, *, chunk: tuple[int, i
         n_rows: rows of the array; may be zero.
         row_tokens: tokens of a row.
         chunk: rows × tokens of a chunk; LongCrawl64's are 2048 × 2048, also where the array is smaller.
+        codec: LongCrawl64's, or zstd, which is half again smaller and which Zarr v2 readers know too.
+        vocab_size: ids are below it; stated among the attributes when it is not GPT-2's.
 
     Raises:
         BadInput: when a size is not possible, or another array stands there.
     """
     if n_rows < 0 or row_tokens < 1 or min(chunk) < 1:
         raise BadInput(f"cannot lay out {n_rows:,} rows × {row_tokens:,} tokens in chunks of {chunk}")
-    content = msgspec.json.format(msgspec.json.encode(_document((n_rows, row_tokens), chunk)), indent=4)
+    if not 0 < vocab_size <= 1 << 16:
+        raise BadInput(f"LongCrawl64's layout holds ids of two bytes, so at most {1 << 16:,} of them; the vocabulary has {vocab_size:,}")
+    content = msgspec.json.format(msgspec.json.encode(_document((n_rows, row_tokens), chunk, codec)), indent=4)
     target = path / METADATA
     if target.exists() and target.read_bytes() != content:
         raise BadInput(f"{target}: another array stands here; write to a new folder or remove it")
-    publish_bytes(path / ATTRIBUTES, b"{}")
+    publish_bytes(path / ATTRIBUTES, b"{}" if vocab_size == GPT2_VOCAB_SIZE else msgspec.json.encode({VOCAB_SIZE: vocab_size}))
     publish_bytes(target, content)
 
 
@@ -118,7 +115,7 @@ def plan_flat_columns(row_tokens: int) -> list[slice]:
     return [slice(block.start, block.stop) for block in plan_bands(row_tokens, CHUNK[1], shard_rows=CHUNK[1])]
 
 
-def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: slice = ALL, vocab_size: int = GPT2_VOCAB_SIZE) -> None:
+def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: slice = ALL) -> None:
     """Write the chunks of one band, or of some columns of it. Doing it again gives the same bytes, whatever stood there before.
 
     Args:
@@ -126,12 +123,11 @@ def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: 
         block: which rows; begins and ends where a chunk does (see `plan_flat_bands`).
         rows: (row, token) ids of any integer dtype.
         tokens: which columns they are; begins and ends where a chunk does (see `plan_flat_columns`).
-        vocab_size: ids are below it.
 
     Raises:
         BadInput: when ``block`` is no band or ``tokens`` no columns, or ``rows`` do not fit them or hold ids outside the vocabulary.
     """
-    reader = FlatReader(path, vocab_size=vocab_size)
+    reader = FlatReader(path)
     require_band(block, n_rows=reader.n_rows, shard_rows=reader.chunk_shape[0])
     columns = span(tokens, reader.row_tokens, "tokens")
     down, across = reader.chunk_shape
@@ -139,11 +135,11 @@ def write_flat_band(path: Path, block: RowBlock, rows: NDArray[Any], *, tokens: 
         raise BadInput(
             f"tokens {columns.start:,} to {columns.stop:,} share chunks of {across:,} tokens with others (see plan_flat_columns)"
         )
-    ids = require_tokens(rows, block, row_tokens=len(columns), dtype=reader.dtype, vocab_size=vocab_size)
+    ids = require_tokens(rows, block, row_tokens=len(columns), dtype=reader.dtype, vocab_size=reader.vocab_size)
     for row, column in np.ndindex(n_chunks(ids.shape, reader.chunk_shape)):
         part = ids[row * down : (row + 1) * down, column * across : (column + 1) * across]
         place = _chunk_path(path, block.start // down + row, columns.start // across + column)
-        publish_bytes(place, _encode(padded(part, reader.chunk_shape, FILL)))
+        publish_bytes(place, encode(padded(part, reader.chunk_shape, FILL), reader.codec))
 
 
 class FlatReader:
@@ -151,25 +147,27 @@ class FlatReader:
 
     Attributes:
         path: the array's folder.
-        vocab_size: ids are below it; the format does not say, LongCrawl64's is GPT-2's.
+        vocab_size: ids are below it; GPT-2's, unless the attributes say otherwise.
+        codec: of its chunks.
         dtype: of the ids.
         metadata: the bytes of its metadata file.
     """
 
-    def __init__(self, path: Path, *, vocab_size: int = GPT2_VOCAB_SIZE) -> None:
-        """Read the metadata and nothing else.
+    def __init__(self, path: Path, *, vocab_size: int | None = None) -> None:
+        """Read the metadata and nothing else; ``vocab_size`` overrides what they say.
 
         Raises:
             NotPublished: when there is no such array.
             CorruptFile: when the metadata is not this layout's; says which field, what it is and what was expected.
         """
         self.path = path
-        self.vocab_size = vocab_size
+        self.vocab_size = vocab_size or _vocab_size(path)
         self.dtype: np.dtype[Any] = np.dtype(np.uint16)
         self.metadata = _read_metadata(path)
         document = _parsed(self.metadata, path / METADATA)
         self.n_rows, self.row_tokens = document.shape
         self.chunk_shape = document.chunks
+        self.codec = document.compressor
 
     def read_chunk(self, row: int, column: int) -> TokenArray:
         """Read one chunk; chunks at the edges are cut off there.
@@ -179,7 +177,7 @@ class FlatReader:
         """
         path = _chunk_path(self.path, row, column)
         top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
-        tokens = _decode(path, self.chunk_shape)[: self.n_rows - top, : self.row_tokens - left]
+        tokens = decode(path, self.chunk_shape, self.codec)[: self.n_rows - top, : self.row_tokens - left]
         if int(tokens.max()) >= self.vocab_size:
             raise CorruptFile(f"{path}: the chunk holds id {int(tokens.max()):,}: the vocabulary has {self.vocab_size:,} ids")
         return tokens
@@ -204,10 +202,8 @@ def _chunk_path(path: Path, row: int, column: int) -> Path:
     return path / f"{row}.{column}"
 
 
-def _document(shape: tuple[int, int], chunks: tuple[int, int]) -> _ZArray:
-    return _ZArray(
-        chunks=chunks, compressor=_Compressor(), dtype=_DTYPE.str, fill_value=FILL, filters=None, order="C", shape=shape, zarr_format=2
-    )
+def _document(shape: tuple[int, int], chunks: tuple[int, int], codec: FlatCodec) -> _ZArray:
+    return _ZArray(chunks=chunks, compressor=codec, dtype=DTYPE.str, fill_value=FILL, filters=None, order="C", shape=shape, zarr_format=2)
 
 
 def _read_metadata(path: Path) -> bytes:
@@ -217,6 +213,16 @@ def _read_metadata(path: Path) -> bytes:
         raise NotPublished(f"{path}: no flat array here (no {METADATA})") from error
 
 
+def _vocab_size(path: Path) -> int:
+    try:
+        attributes = msgspec.json.decode((path / ATTRIBUTES).read_bytes(), type=dict[str, Any])
+        return msgspec.convert(attributes.get(VOCAB_SIZE, GPT2_VOCAB_SIZE), int)
+    except (FileNotFoundError, NotADirectoryError):
+        return GPT2_VOCAB_SIZE
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{path / ATTRIBUTES}: not the attributes of LongCrawl64's layout: {error}") from error
+
+
 def _parsed(content: bytes, path: Path) -> _ZArray:
     try:
         document = msgspec.json.decode(content, type=_ZArray)
@@ -224,54 +230,11 @@ def _parsed(content: bytes, path: Path) -> _ZArray:
         raise CorruptFile(f"{path}: not the metadata of LongCrawl64's layout: {error}") from error
     if document.shape[0] < 0 or document.shape[1] < 1 or min(document.chunks) < 1:
         raise CorruptFile(f"{path}: shape {document.shape} in chunks of {document.chunks} is impossible")
-    if document.chunks[0] * document.chunks[1] * _DTYPE.itemsize > _MAX_CHUNK_BYTES:
+    if document.chunks[0] * document.chunks[1] * DTYPE.itemsize > _MAX_CHUNK_BYTES:
         raise CorruptFile(f"{path}: chunks of {document.chunks} are above {_MAX_CHUNK_BYTES:,} bytes")
-    expected = _document(document.shape, document.chunks)
-    expected.compressor = document.compressor if document.compressor.id == "blosc" else _Compressor()
+    expected = _document(document.shape, document.chunks, document.compressor)
     expected.dimension_separator = "." if document.dimension_separator == "." else msgspec.UNSET
     for field in _ZArray.__struct_fields__:
         if getattr(document, field) != getattr(expected, field):
             raise CorruptFile(f"{path}: {field} is {getattr(document, field)!r}, LongCrawl64's layout has {getattr(expected, field)!r}")
     return document
-
-
-def _one_thread() -> None:
-    # Blosc's threads append blocks in the order they finish: 30 encodings of one chunk gave 18 different files.
-    # They also do not survive a fork, which is how most training loops start their readers.
-    blosc.use_threads = False
-
-
-def _encode(chunk: TokenArray) -> bytes:
-    _one_thread()
-    named = _Compressor()
-    codec = Blosc(cname=named.cname, clevel=named.clevel, shuffle=named.shuffle, blocksize=named.blocksize)
-    return bytes(codec.encode(chunk.astype(_DTYPE, copy=False)))
-
-
-def _decode(path: Path, shape: tuple[int, int]) -> TokenArray:
-    content = _stored(path, shape[0] * shape[1] * _DTYPE.itemsize)
-    _one_thread()
-    try:
-        return np.frombuffer(Blosc().decode(content), _DTYPE).reshape(shape).astype(np.uint16, copy=False)
-    except RuntimeError as error:
-        raise CorruptFile(f"{path}: the chunk does not decompress: {error}") from error
-
-
-def _stored(path: Path, chunk_bytes: int) -> bytes:
-    """Read a chunk's file and hold its header against it.
-
-    Blosc itself trusts the header and reads beyond the end of a truncated chunk (seen: the process crashed).
-    """
-    try:
-        with path.open("rb") as stream:
-            content = stream.read(chunk_bytes + _HEADER.size + 1)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CorruptFile(f"{path}: the chunk is missing: its rows were never written, or were lost; download or write it again") from error
-    if len(content) < _HEADER.size:
-        raise CorruptFile(f"{path}: {len(content):,} bytes cannot hold a Blosc header of {_HEADER.size}: truncated")
-    *_, n_bytes, _, n_stored = _HEADER.unpack_from(content)
-    if n_stored != len(content) or n_bytes != chunk_bytes:
-        raise CorruptFile(
-            f"{path}: the chunk states {n_stored:,} bytes that give {n_bytes:,}; wanted the file's {len(content):,}, giving {chunk_bytes:,}"
-        )
-    return content

@@ -12,17 +12,20 @@ import numpy as np
 
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, plan_flat_columns, write_flat_band
+from lc_assets.formats.flat_codecs import BLOSC, ZSTD, FlatCodec
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import by_chunk, evenly_spaced
+from lc_assets.stages.recipe import plain
 from lc_assets.storage.lake import GLOBAL, Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
+CODECS: dict[str, FlatCodec] = {"blosc-lz4": BLOSC, "zstd": ZSTD}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +56,16 @@ def flatten(workshop: Workshop) -> Built:
 
     def fill(draft: Draft) -> Tally:
         order = draft.inputs[f"longcrawl/{GLOBAL}"].folder
-        tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split)]
+        codec = CODECS[workshop.recipe.flattening.codec]
+        tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split, codec)]
         return run_shards(workshop, draft, write_band, tasks, what="flatten")
 
     return build(workshop, STAGE, GLOBAL, fill)
 
 
-def _bands(root: Path, order: Path, folder: Path, split: str) -> Sequence[FlatTask]:
+def _bands(root: Path, order: Path, folder: Path, split: str, codec: FlatCodec) -> Sequence[FlatTask]:
     opened = GlobalOrder.open(order, split)
-    create_flat(folder / f"{split}.zarr", len(opened), opened.row_tokens)
+    create_flat(folder / f"{split}.zarr", len(opened), opened.row_tokens, codec=codec, vocab_size=opened.vocab_size)
     return [FlatTask(root=root, order=order, folder=folder, split=split, block=block) for block in plan_flat_bands(len(opened))]
 
 
@@ -125,7 +129,7 @@ STAGE = Stage(
     name="flat",
     code_version="1",
     upstream=("longcrawl",),
-    params=lambda _, __: {},
+    params=lambda recipe, _: plain(recipe.flattening),
     claims=(the_flat_rows_are_the_ordered_rows,),
     partitioned_by="nothing",
 )

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.gpt2_tokenizer import gpt2_text
 from lc_assets.formats.grid import GridLayout, GridReader, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
@@ -33,7 +33,7 @@ from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.tokens.rolling import roll_into, unroll_rows
-from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, SnapshotId
+from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
 CHECKED_ROWS = 256
@@ -49,6 +49,7 @@ class BandTask:
     split: str
     block: RowBlock
     row_tokens: int
+    n_ids: int
 
     @property
     def name(self) -> str:
@@ -73,7 +74,7 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
         _require_long_enough(draft.inputs[f"tokens/{snapshot}"], settings)
         rows = plan_rows(_documents(tokens), settings)
         write_table(draft.folder / ROWS_FILE, rows)
-        tasks = [task for split in SPLITS for task in _bands(tokens, draft.folder, split, rows, settings)]
+        tasks = [task for split in SPLITS for task in _bands(draft.inputs[f"tokens/{snapshot}"], draft.folder, split, rows, settings)]
         written = run_shards(workshop, draft, write_rows, tasks, what=f"grid {snapshot}")
         by_split = {f"{split} rows": _n_rows(rows, split) for split in SPLITS}
         return Tally(seen=rows.num_rows, kept=written.kept, also=by_split | {"tokens": rows.num_rows * settings.row_tokens})
@@ -124,21 +125,21 @@ def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
 def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
-    rows = gather(plan, task.tokens, row_tokens=task.row_tokens, shifts=plan["shift"].to_pylist())
+    rows = gather(plan, task.tokens, row_tokens=task.row_tokens, n_ids=task.n_ids, shifts=plan["shift"].to_pylist())
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows))
 
 
-def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
+def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
     """The first ``row_tokens`` tokens of each planned document, in the plan's order, rolled right by its shift, if any.
 
     Token shards are opened one after another: a band's documents lie in up to 2,048 of them, which is more files
     than a process may hold open, and what is mapped counts as its memory.
 
     Returns:
-        uint16, row × token.
+        row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
     """
-    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(GPT2_VOCAB_SIZE))
+    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
     documents = plan["document"].to_pylist()
     for shard, places in _by_shard(plan).items():
         reader = MegatronReader(tokens / shard)
@@ -169,11 +170,14 @@ def _content_keys(documents: pa.Table) -> list[str]:
     return [digest or identity for digest, identity in lines]
 
 
-def _bands(tokens: Path, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
-    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=GPT2_VOCAB_SIZE)
-    create_grid(folder / f"{split}.zarr", layout)
-    blocks = plan_bands(layout)
-    return [BandTask(tokens=tokens, folder=folder, split=split, block=block, row_tokens=settings.row_tokens) for block in blocks]
+def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
+    made_by = tokens.receipt.fingerprint.params
+    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=int(made_by["n_ids"]))
+    create_grid(folder / f"{split}.zarr", layout, tokenizer=made_by["tokenizer"], attributes={"eot": made_by["eot"]})
+    return [
+        BandTask(tokens=tokens.folder, folder=folder, split=split, block=block, row_tokens=settings.row_tokens, n_ids=layout.vocab_size)
+        for block in plan_bands(layout)
+    ]
 
 
 def _n_rows(rows: pa.Table, split: str) -> int:
@@ -185,13 +189,16 @@ def rows_table(grid: Published) -> pa.Table:
     return read_table(grid.folder / ROWS_FILE, ROWS.names)
 
 
-def decoded_rows(grid: Published, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
+def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
     """The beginnings of the first training rows as text, for people, with the document each came from."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
     heads: Iterable[Any] = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
     lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
-    return [{"row": row, "begins": _one_line(gpt2_text(head)), **line} for row, (line, head) in enumerate(zip(lines, heads, strict=True))]
+    return [
+        {"row": row, "begins": _one_line(text_of(tokenizer, head)), **line}
+        for row, (line, head) in enumerate(zip(lines, heads, strict=True))
+    ]
 
 
 def _one_line(text: str, n_chars: int = 80) -> str:
@@ -250,7 +257,7 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
 def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
     """Those of ``rows``, which lie close together, that are not the beginnings of their documents."""
     read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
-    right = unroll_rows(read, np.asarray(plan["shift"])) == gather(plan, tokens, row_tokens=reader.row_tokens)
+    right = unroll_rows(read, np.asarray(plan["shift"])) == gather(plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size)
     return [row for row, is_right in zip(rows, right.all(axis=1).tolist(), strict=True) if not is_right]
 
 

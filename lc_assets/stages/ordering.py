@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
@@ -18,7 +19,7 @@ from lc_assets.stages.gridding import on_both_sides, rows_of
 from lc_assets.storage.lake import GLOBAL, Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
-from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS
+from lc_assets.vocabulary import SPLITS
 
 
 def order_snapshots(workshop: Workshop) -> Built:
@@ -32,7 +33,7 @@ def order_snapshots(workshop: Workshop) -> Built:
         grids = grids_of(draft.inputs)
         if not grids:
             raise NotPublished("no snapshot's grid is published: there is nothing to order; materialize `token_grid` of one first")
-        write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=GPT2_VOCAB_SIZE)
+        write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=n_ids_of(grids))
         counts = {}
         for split in SPLITS:
             source, row = riffle([np.asarray(rows_of(grid.folder, split)["priority"]) for grid in grids])
@@ -59,6 +60,19 @@ def row_tokens_of(grids: list[Published]) -> int:
     if len(set(lengths.values())) > 1:
         raise Mismatch(f"grids with rows of different lengths have no common order: {lengths}; materialize them by one recipe")
     return next(iter(lengths.values()))
+
+
+def n_ids_of(grids: list[Published]) -> int:
+    """Size of all grids' vocabulary.
+
+    Raises:
+        Mismatch: when their ids are of different tokenizers.
+    """
+    readers = {grid.name: GridReader(grid.folder / "train.zarr") for grid in grids}
+    tokenizers = {name: str(reader.attributes.get("tokenizer")) for name, reader in readers.items()}
+    if len(set(tokenizers.values())) > 1:
+        raise Mismatch(f"grids of different tokenizers have no common order: {tokenizers}; materialize them by one recipe")
+    return next(iter(readers.values())).vocab_size
 
 
 def source_of(grid: Published) -> OrderSource:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.named_tokenizers import tokenizer_of, vocabulary_of
 from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -29,7 +29,7 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     tables_fit,
 )
-from lc_assets.stages.recipe import TokenizingSettings, plain
+from lc_assets.stages.recipe import Recipe, TokenizingSettings, plain
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
@@ -84,18 +84,25 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
 
 class TwinDiffers(Exception):
-    """The twin gave other ids for the beginning of a document; what was written of the shard goes."""
+    """The twin gave other ids for the beginning of a document, or knows a vocabulary alone; what was written of the shard goes."""
 
 
 @once
 def tokenize_shard(task: TokenizeTask) -> Tally:
     """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
-    fast, twin = gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+    twin = tokenizer_of(task.settings.tokenizer, fast=False)
     try:
-        tally, n_by_twin = _tokenize(task, fast, twin, to_check=_chosen(task)), 0
+        tally, n_by_twin = _tokenize(task, _fast(task.settings), twin, to_check=_chosen(task)), 0
     except TwinDiffers:
         tally, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
     return tally + Tally(also={"shards": 1, "shards done by the twin": n_by_twin})
+
+
+def _fast(settings: TokenizingSettings) -> Tokenizer:
+    try:
+        return tokenizer_of(settings.tokenizer)
+    except BadInput as error:  # gigatoken does not know every kind of tokenizer.json
+        raise TwinDiffers from error
 
 
 def _chosen(task: TokenizeTask) -> frozenset[int]:
@@ -179,7 +186,7 @@ def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
         highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
         if not np.array_equal(reader.lengths, lengths):
             wrong.append(f"{path.name}: the .idx has other lengths than the table")
-    vocab_size = gpt2_tokenizer(fast=False).vocab_size
+    vocab_size = int(evidence.fingerprint.params["n_ids"])
     if highest >= vocab_size:
         wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
     return Finding(
@@ -191,22 +198,33 @@ def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
 
 
 def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
-    """The fast tokenizer gave tiktoken's ids on every shard's spot check; shards done by tiktoken instead are counted."""
+    """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin instead are counted."""
     n_by_twin = evidence.tally.also.get("shards done by the twin", 0)
     return Finding(
         claim="the_fast_tokenizer_agreed",
         passed=n_by_twin == 0,
-        words=f"{n_by_twin:,} of {evidence.tally.also.get('shards', 0):,} shards were done by tiktoken because the fast path differed",
+        words=f"{n_by_twin:,} of {evidence.tally.also.get('shards', 0):,} shards were done by the twin because the fast path differed",
         numbers={"shards done by the twin": n_by_twin},
         severity="warning",
     )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    """The settings; of the tokenizer what it is, wherever its file lies."""
+    vocabulary = vocabulary_of(recipe.tokenizing.tokenizer)
+    return plain(recipe.tokenizing) | {
+        "tokenizer": vocabulary.name,
+        "n_ids": vocabulary.n_ids,
+        "eot": vocabulary.eot,
+        "tokenizer_sha256": vocabulary.sha256,
+    }
 
 
 STAGE = Stage(
     name="tokens",
     code_version="1",
     upstream=("filtered",),
-    params=lambda recipe, _: plain(recipe.tokenizing),
+    params=_params,
     claims=(
         counts_add_up,
         all_that_was_kept_came_in("filtered"),

@@ -13,6 +13,7 @@ from numcodecs import blosc
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, write_flat_band
+from lc_assets.formats.flat_codecs import ZSTD
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets_tests.grid_builders import ids, write_flat, zipf_ids
@@ -62,13 +63,52 @@ def test_an_array_that_zarr_python_wrote_is_read(tmp_path):
     rows = ids(10, 20)
     theirs = zarr.create_array(store=tmp_path / "a.zarr", shape=(10, 20), chunks=(4, 8), dtype="<u2", zarr_format=2, fill_value=0)
     theirs[:] = rows
-    with pytest.raises(CorruptFile, match="compressor"):
-        FlatReader(tmp_path / "a.zarr")
+    np.testing.assert_array_equal(FlatReader(tmp_path / "a.zarr").read(), rows)  # its default is zstd
     document = json.loads((tmp_path / "a.zarr/.zarray").read_text())
     (tmp_path / "a.zarr/.zarray").write_text(json.dumps(document | {"compressor": PUBLISHED["compressor"]}))
     ours = zarr.open_array(tmp_path / "a.zarr", mode="r+")
     ours[:] = rows
     np.testing.assert_array_equal(FlatReader(tmp_path / "a.zarr").read(), rows)
+
+
+def test_zstd_chunks_are_smaller_and_open_in_zarr_python(tmp_path):
+    """The layout for old readers that cannot read shards."""
+    rows = ids(10, 20)
+    path = write_flat(tmp_path / "a.zarr", rows, chunk=(4, 8), codec=ZSTD)
+    assert json.loads((path / ".zarray").read_text())["compressor"] == {"id": "zstd", "level": 3}
+    np.testing.assert_array_equal(zarr.open_array(path, mode="r")[:], rows)
+    np.testing.assert_array_equal(FlatReader(path).read(), rows)
+
+
+@pytest.mark.parametrize("content", [b"", b"too short", b"\x28\xb5\x2f\xfd" + 60 * b"x"], ids=["empty", "text", "no frame"])
+def test_a_damaged_zstd_chunk_is_named(tmp_path, content):
+    path = write_flat(tmp_path / "a.zarr", ids(10, 20), chunk=(4, 8), codec=ZSTD)
+    (path / "1.1").write_bytes(content)
+    with pytest.raises(CorruptFile, match="a.zarr/1.1"):
+        FlatReader(path).read()
+
+
+def test_a_truncated_or_longer_zstd_frame_is_named(tmp_path):
+    path = write_flat(tmp_path / "a.zarr", ids(10, 20), chunk=(4, 8), codec=ZSTD)
+    whole = (path / "1.1").read_bytes()
+    other = write_flat(tmp_path / "b.zarr", ids(16, 20), chunk=(8, 8), codec=ZSTD) / "0.0"
+    small = write_flat(tmp_path / "c.zarr", ids(4, 4), chunk=(2, 4), codec=ZSTD) / "0.0"
+    for content in (whole[:-3], other.read_bytes(), small.read_bytes()):
+        (path / "1.1").write_bytes(content)
+        with pytest.raises(CorruptFile, match="a.zarr/1.1"):
+            FlatReader(path).read()
+
+
+def test_a_vocabulary_that_is_not_gpt2s_is_stated(tmp_path):
+    """Ids above GPT-2's are sound then, and those above the stated size are not."""
+    rows = np.array([[60_000, 1]], np.uint16)
+    path = write_flat(tmp_path / "a.zarr", rows, chunk=(1, 2), vocab_size=60_001)
+    np.testing.assert_array_equal(FlatReader(path).read(), rows)
+    (path / ".zattrs").write_text('{"vocab_size": 60000}')
+    with pytest.raises(CorruptFile, match="60,000"):
+        FlatReader(path).read()
+    with pytest.raises(BadInput, match="two bytes"):
+        create_flat(tmp_path / "b.zarr", 1, 2, vocab_size=100_277)
 
 
 def test_a_ragged_chunk_is_of_full_size_and_ends_in_zeros(tmp_path):
@@ -182,7 +222,7 @@ def test_an_id_outside_the_vocabulary_is_damage(flat):
         ({"fill_value": 1}, "fill_value is 1"),
         ({"zarr_format": 3}, "zarr_format is 3"),
         ({"dimension_separator": "/"}, "dimension_separator is '/'"),
-        ({"compressor": {"id": "zstd"}}, "compressor is"),
+        ({"compressor": {"id": "lz4"}}, "not the metadata"),
         ({"compressor": None}, "not the metadata"),
         ({"filters": []}, "not the metadata"),
         ({"shape": [10]}, "not the metadata"),

@@ -49,9 +49,9 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     shifts = data.draw(st.lists(st.integers(0, ROW_TOKENS - 1), min_size=len(places), max_size=len(places)))
     slow = [np.roll(documents[place][:ROW_TOKENS], shift) for place, shift in zip(places, shifts, strict=True)]
     plan = plan_of(places, shifts)
-    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, shifts=shifts), np.stack(slow))
+    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts), np.stack(slow))
     unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
-    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS), unrolled)
+    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled)
 
 
 def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
@@ -63,7 +63,7 @@ def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
     free = (number for number in itertools.count() if number not in in_use)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, 20, None)), hard))
-        rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS)
+        rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     np.testing.assert_array_equal(rows, [documents[place][:ROW_TOKENS] for place in sorted(documents)])
@@ -73,7 +73,7 @@ def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
     """The first, one in between and the last of a group that is read at once; their neighbours are not blamed."""
     folder, documents = tokens
     places, shifts = sorted(documents), [number % ROW_TOKENS for number in range(12)]
-    rows = gather(plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, shifts=shifts)
+    rows = gather(plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts)
     for row, column in ((2, 0), (5, 3), (11, 5)):
         rows[row, column] ^= 1
     reader = GridReader(write_grid(tmp_path / "train.zarr", rows))

@@ -45,7 +45,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, monkeypatch, word):
     """Wherever in the shard it differs: the files are those of an honest run, no draft is left, and the shard is counted."""
     honest = tokenize_shard(TokenizeTask(documents=shard.documents, folder=tmp_path / "honest", settings=shard.settings))
-    monkeypatch.setattr(tokenizing, "gpt2_tokenizer", lambda fast: Liar(word) if fast else gpt2_tokenizer(fast=False))
+    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: Liar(word) if fast else gpt2_tokenizer(fast=False))
     tally = tokenize_shard(shard)
     assert tally.also["shards done by the twin"] == 1
     assert honest.also["shards done by the twin"] == 0
@@ -59,7 +59,7 @@ def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, mo
 
 def test_only_the_beginnings_are_checked(shard, monkeypatch):
     """Behind the checked characters nobody compares: the check costs the same for a page and for a book."""
-    monkeypatch.setattr(tokenizing, "gpt2_tokenizer", lambda fast: Liar("precisely") if fast else gpt2_tokenizer(fast=False))
+    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: Liar("precisely") if fast else gpt2_tokenizer(fast=False))
     monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
     assert tokenize_shard(shard).also["shards done by the twin"] == 0
     assert not np.array_equal(MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0]))

@@ -1,0 +1,189 @@
+"""Hugging Face's ``tokenizer.json``: one JSON file that holds a vocabulary, its merges and all steps around them.
+
+A special token that stands in a text is text: ``</s>`` on a web page is four characters (``encode_special_tokens`` of the
+reference program; for the fast one the special tokens are taken out of the file). Nothing is added before or after.
+
+Here: reading the file, the two tokenizers it means. Not here: which of them is used (`formats.named_tokenizers`). The
+reference program is the package ``tokenizers``, an extra: ``pip install 'lc-assets[hf]'``.
+Source: the ``tokenizers`` crate, ``tokenizer/serialization.rs``.
+"""
+
+import functools
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+import gigatoken
+import msgspec
+import numpy as np
+
+from lc_assets.errors import BadInput
+from lc_assets.tokens.dtypes import as_dtype, memory_dtype
+from lc_assets.tokens.tokenizers import FastEncoding, Ids, Tokenizer, without_surrogates
+
+END_OF_TEXT: Final = (
+    *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
+    *("<\uff5cend\u2581of\u2581sentence\uff5c>", "[SEP]"),
+)
+"""Names under which vocabularies have their end of text, in the order in which they are looked for."""
+
+
+class AddedToken(msgspec.Struct, frozen=True):
+    """A token that is not made by merges."""
+
+    id: int
+    content: str
+    special: bool = False
+
+
+class Model(msgspec.Struct, frozen=True):
+    """The vocabulary; its other parts are the program's."""
+
+    type: str = ""
+    vocab: dict[str, int] | list[Any] = {}
+
+
+class TokenizerFile(msgspec.Struct, frozen=True):
+    """What is read of a file."""
+
+    model: Model
+    added_tokens: list[AddedToken] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HuggingFaceFile:
+    """A file that was read.
+
+    Attributes:
+        name: the file's, with the beginning of its digest.
+        n_ids: every id is smaller.
+        eot: id of end of text.
+        sha256: of the file.
+        content: the file.
+    """
+
+    name: str
+    n_ids: int
+    eot: int
+    sha256: str
+    content: bytes
+
+
+class _Program(Protocol):
+    """The part of `tokenizers.Tokenizer` that is used."""
+
+    encode_special_tokens: bool
+
+    def encode(self, text: str, *, add_special_tokens: bool) -> Any: ...
+
+    def decode(self, ids: list[int], *, skip_special_tokens: bool) -> str: ...
+
+
+class HuggingFaceTokenizer:
+    """The reference program's tokenizer, and the twin of the fast one."""
+
+    def __init__(self, file: HuggingFaceFile, program: _Program) -> None:
+        self._file, self._program = file, program
+        self._dtype = memory_dtype(file.n_ids)
+
+    @property
+    def name(self) -> str:
+        """Name of the vocabulary."""
+        return self._file.name
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids."""
+        return self._file.n_ids
+
+    @property
+    def eot(self) -> int:
+        """Id of end of text."""
+        return self._file.eot
+
+    def encode(self, text: str) -> Ids:
+        """Ids of a text."""
+        found = self._program.encode(without_surrogates(text), add_special_tokens=False)
+        return as_dtype(np.array(found.ids, np.uint32), self._dtype)
+
+
+def read(path: Path) -> HuggingFaceFile:
+    """Read a ``tokenizer.json``.
+
+    Raises:
+        BadInput: when there is none, or it is not one, or it has no end of text; says what was looked for.
+    """
+    try:
+        content = path.read_bytes()
+        parsed = msgspec.json.decode(content, type=TokenizerFile)
+    except OSError as error:
+        raise BadInput(f"{path}: no readable tokenizer.json: {error.strerror}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"{path}: not a Hugging Face tokenizer.json: {error}") from error
+    digest = hashlib.sha256(content).hexdigest()
+    return HuggingFaceFile(
+        name=f"{path.name}-{digest[:12]}",
+        n_ids=_n_ids(parsed),
+        eot=_end_of_text(parsed, path),
+        sha256=digest,
+        content=content,
+    )
+
+
+def twin(path: Path) -> Tokenizer:
+    """The reference program on a file.
+
+    Raises:
+        BadInput: when the file is not one, or the package ``tokenizers`` is not installed.
+    """
+    file = read(path)
+    return HuggingFaceTokenizer(file, _program(file.content))
+
+
+def build_fast(path: Path) -> FastEncoding:
+    """Make a fast tokenizer of a file, without its special tokens.
+
+    Raises:
+        BadInput: when gigatoken does not know the file's kind.
+    """
+    document: dict[str, Any] = msgspec.json.decode(read(path).content)
+    document["added_tokens"] = [token for token in document.get("added_tokens", []) if not token.get("special")]
+    try:
+        return cast("FastEncoding", gigatoken.Tokenizer.from_json(msgspec.json.encode(document)))
+    except (ValueError, RuntimeError) as error:
+        raise BadInput(f"{path}: the fast tokenizer does not know this kind of file: {error}") from error
+
+
+def text_of(path: Path, ids: list[int]) -> str:
+    """Text of some ids, special ones as they are spelt."""
+    return _program(read(path).content).decode(ids, skip_special_tokens=False)
+
+
+@functools.lru_cache(maxsize=4)
+def _program(content: bytes) -> _Program:
+    try:
+        import tokenizers  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise BadInput("Hugging Face's tokenizer.json needs the package tokenizers: pip install 'lc-assets[hf]'") from error
+    program = tokenizers.Tokenizer.from_buffer(content)
+    program.encode_special_tokens = True
+    program.no_padding()
+    program.no_truncation()
+    return cast("_Program", program)
+
+
+def _n_ids(file: TokenizerFile) -> int:
+    vocab = file.model.vocab
+    of_model = list(vocab.values()) if isinstance(vocab, dict) else range(len(vocab))
+    return max((*of_model, *(token.id for token in file.added_tokens)), default=0) + 1
+
+
+def _end_of_text(file: TokenizerFile, path: Path) -> int:
+    ids = {token.content: token.id for token in file.added_tokens}
+    if isinstance(file.model.vocab, dict):
+        ids = file.model.vocab | ids
+    for name in END_OF_TEXT:
+        if name in ids:
+            return ids[name]
+    raise BadInput(f"{path}: has no end of text; looked for {', '.join(END_OF_TEXT)}")

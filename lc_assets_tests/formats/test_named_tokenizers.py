@@ -1,0 +1,114 @@
+"""Tokenizers by name and by file: the fast one and its twin give the same ids, and every file that is none is refused in words."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from lc_assets.errors import BadInput, Unreachable
+from lc_assets.formats import named_tokenizers
+from lc_assets.formats.hugging_face import END_OF_TEXT
+from lc_assets.formats.named_tokenizers import GPT2, TIKTOKEN, text_of, tokenizer_of, vocabulary_of
+from lc_assets.tokens.tokenizers import disagreement
+from lc_assets_tests.builders import tokenizer_json
+from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A small byte-level BPE, trained here, with an end of text."""
+    return tokenizer_json(tmp_path_factory.mktemp("hf") / "tokenizer.json")
+
+
+def test_gpt2_has_two_names_and_one_meaning():
+    assert tokenizer_of("r50k_base") is tokenizer_of("gpt2")
+    assert vocabulary_of("r50k_base") == vocabulary_of("gpt2") == GPT2
+    assert (tokenizer_of("gpt2").vocab_size, tokenizer_of("gpt2").eot) == (GPT2.n_ids, GPT2.eot)
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=HOSTILE_TEXT)
+def test_both_programs_give_the_same_ids_of_a_file(file, text):
+    assert disagreement(tokenizer_of(str(file)), tokenizer_of(str(file), fast=False), [text, f"a {text} b"]) is None
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "twin"])
+def test_a_special_token_in_a_text_is_text(file, fast):
+    """A page cannot end a document; nothing is added before or after."""
+    tokenizer = tokenizer_of(str(file), fast=fast)
+    text = "the end</s>the"
+    ids = tokenizer.encode(text)
+    assert tokenizer.eot not in ids.tolist()
+    assert text_of(str(file), ids) == text
+    assert text_of(str(file), [tokenizer.eot]) == "</s>"
+
+
+def test_a_file_is_its_content_and_not_its_path(file, tmp_path):
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    (copy / "tokenizer.json").write_bytes(file.read_bytes())
+    assert vocabulary_of(str(copy / "tokenizer.json")) == vocabulary_of(str(file))
+    tokenizer_json(copy / "tokenizer.json", words=["another", "vocabulary"])
+    assert vocabulary_of(str(copy / "tokenizer.json")) != vocabulary_of(str(file))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "not a Hugging Face tokenizer.json"),
+        (b"[]", "not a Hugging Face tokenizer.json"),
+        (b'{"version": "1.0"}', "not a Hugging Face tokenizer.json"),
+        (b"\xff\xfe", "not a Hugging Face tokenizer.json"),
+        (b"[" * 100_000, "not a Hugging Face tokenizer.json"),
+        (json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}).encode(), f"has no end of text; looked for {END_OF_TEXT[0]}"),
+    ],
+)
+def test_a_file_that_is_none_is_refused(tmp_path, content, says):
+    (tmp_path / "tokenizer.json").write_bytes(content)
+    with pytest.raises(BadInput, match=rf"tokenizer.json: .*{says.replace('|', '.')}"):
+        vocabulary_of(str(tmp_path / "tokenizer.json"))
+
+
+def test_what_is_neither_name_nor_file_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="no tokenizer 'gpt5'; there are gpt2, r50k_base, p50k_base, cl100k_base, o200k_base, and any path"):
+        vocabulary_of("gpt5")
+    with pytest.raises(BadInput, match="no readable tokenizer.json"):
+        vocabulary_of(str(tmp_path / "none.json"))
+
+
+def test_ids_outside_the_vocabulary_are_refused(file):
+    with pytest.raises(BadInput, match="it has 0 to"):
+        text_of(str(file), [10**6])
+
+
+def test_a_vocabulary_that_cannot_be_fetched_says_what_to_do(monkeypatch):
+    def refuse(_name):
+        raise ConnectionError("no network")
+
+    monkeypatch.setattr(named_tokenizers.tiktoken, "get_encoding", refuse)
+    named_tokenizers._encoding.cache_clear()
+    with pytest.raises(Unreachable, match="p50k_base: tiktoken could not fetch .*TIKTOKEN_CACHE_DIR"):
+        tokenizer_of("p50k_base", fast=False)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("name", sorted(TIKTOKEN))
+def test_tiktokens_vocabularies_are_as_stated(name):
+    """Sizes, end of text, and the same ids from both programs; needs the files, from the network or TIKTOKEN_CACHE_DIR."""
+    if "TIKTOKEN_CACHE_DIR" not in os.environ:
+        pytest.skip("TIKTOKEN_CACHE_DIR is not set")
+    try:
+        twin = tokenizer_of(name, fast=False)
+    except Unreachable as error:
+        pytest.skip(str(error))
+    if name == "p50k_base":  # a gap among its ranks: done by the twin alone
+        with pytest.raises(BadInput, match="does not know this kind"):
+            tokenizer_of(name)
+    fast = twin if name == "p50k_base" else tokenizer_of(name)
+    assert (fast.vocab_size, fast.eot) == (twin.vocab_size, twin.eot) == (TIKTOKEN[name].n_ids, TIKTOKEN[name].eot)
+    texts = ["Call me Ishmael.\n\n  Some years ago—never mind", "naïve 12345 don't DON'T \u4f60\u597d <|endoftext|>"]
+    assert disagreement(fast, twin, texts) is None
+    assert text_of(name, fast.encode(texts[1])) == texts[1]
+    assert int(np.max(fast.encode(texts[1]))) < fast.vocab_size

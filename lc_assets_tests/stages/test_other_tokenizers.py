@@ -1,0 +1,84 @@
+"""A chain by another tokenizer: ids of four bytes where two do not hold them, and no mixing of two vocabularies."""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.gridding import decoded_rows
+from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets.stages.tables import read_table
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop, tokenizer_json
+from lc_assets_tests.faults import build_snapshot
+
+OLD, NEW = SNAPSHOTS
+STAGES = ["raw", "filtered", "tokens", "grid", "megatron"]
+
+
+def settings_of(path) -> TokenizingSettings:
+    return TokenizingSettings(tokenizer=str(path), min_tokens=TINY_ROW_TOKENS)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A chain by a vocabulary whose highest id does not fit two bytes."""
+    folder = tmp_path_factory.mktemp("large")
+    file = tokenizer_json(folder / "tokenizer.json", far_id=70_000)
+    workshop = tiny_workshop(folder, tokenizing=settings_of(file))
+    return file, workshop, build_snapshot(workshop, OLD, STAGES)
+
+
+def test_ids_take_four_bytes(large):
+    file, _, built = large
+    grid = GridReader(built["grid"].published.folder / "train.zarr")
+    assert (grid.dtype, grid.vocab_size, grid.attributes["eot"]) == (np.uint32, 70_001, 70_000)
+    assert MegatronReader(built["megatron"].published.folder / "train").dtype == np.int32
+    (first, *_) = decoded_rows(built["grid"].published, str(file), n_rows=1)
+    assert first["begins"]
+
+
+def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
+    file, _, built = large
+    twin = tokenizer_of(str(file), fast=False)
+    n_checked = 0
+    for path in documents_files(built["tokens"].published.folder):
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        texts = {
+            line["id"]: line["raw_content"]
+            for source in documents_files(built["filtered"].published.folder)
+            for line in read_table(source, ["id", "raw_content"]).to_pylist()
+        }
+        for number, line in enumerate(read_table(path, ["id"]).to_pylist()):
+            np.testing.assert_array_equal(reader[number], twin.encode(texts[line["id"]]))
+            n_checked += 1
+    assert n_checked == built["tokens"].tally.kept > 0
+
+
+def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path):
+    """And counted, as a warning."""
+    file = tokenizer_json(tmp_path / "tokenizer.json")
+    document = msgspec.json.decode(file.read_bytes())
+    document["normalizer"] = {"type": "NFKC"}
+    file.write_bytes(msgspec.json.encode(document))
+    with pytest.raises(BadInput, match="the fast tokenizer does not know this kind of file"):
+        tokenizer_of(str(file))
+    built = build_snapshot(tiny_workshop(tmp_path, tokenizing=settings_of(file)), OLD, ["raw", "filtered", "tokens"])
+    also = built["tokens"].tally.also
+    assert also["shards done by the twin"] == also["shards"] > 0
+
+
+def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):
+    _, workshop, _ = large
+    other = tiny_workshop(tmp_path, upstream=workshop.upstream.root)
+    mixed = msgspec.structs.replace(other.recipe, tokenizing=settings_of(tokenizer_json(tmp_path / "tokenizer.json")))
+    build_snapshot(other, OLD, STAGES[:4])
+    changed = replace(other, recipe=mixed)
+    build_snapshot(changed, NEW, STAGES[:4])
+    with pytest.raises(Mismatch, match="grids of different tokenizers have no common order"):
+        build_snapshot(changed, NEW, ["longcrawl"])
