@@ -11,14 +11,14 @@ from lc_assets.resources import WorkshopResource
 from lc_assets.stages import flattening, gridding, ordering, tokenizing
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_all
-from lc_assets.vocabulary import parse_snapshot
+from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 
 @dg.asset(
     partitions_def=SNAPSHOTS, group_name="tokens", kinds={"parquet"}, code_version=tokenizing.STAGE.code_version, deps=[filtered_documents]
 )
 def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """GPT-2 ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an identity table."""
+    """Token ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an identity table."""
     with workshop.open(context.log) as opened:
         built = tokenizing.tokenize_snapshot(opened, parse_snapshot(context.partition_key))
         lengths = np.asarray(read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"])
@@ -39,6 +39,7 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
         built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
         return report(
             built,
+            rows=sum(built.tally.also[f"{split} rows"] for split in SPLITS),
             columns=ROWS,
             first_rows=table(gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)),
             documents_cut=plots.histogram(

@@ -1,9 +1,7 @@
 """`grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written as Zarr.
 
-Every draw belongs to one document and depends on it alone (`lc_assets.tokens.orders`): its priority decides
-its place, its shift where its row begins, the hash of its content whether it is held out. So adding or
-withdrawing other documents moves none of them. The plan is a table, ``rows.parquet``, published first; the
-doing is a loop over bands of 2,048 rows.
+The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the doing is a loop over bands of 2,048 rows.
+A longer document may give several rows; tokens behind its last one are counted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,17 +19,16 @@ from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridLayout, GridReader, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
 from lc_assets.stages.recipe import GriddingSettings, plain
+from lc_assets.stages.row_plans import drawn_by, plan_rows, row_keys, rows_of_documents
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.tokens.rolling import roll_into, unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -72,12 +69,16 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
     def fill(draft: Draft) -> Tally:
         tokens = draft.inputs[f"tokens/{snapshot}"].folder
         _require_long_enough(draft.inputs[f"tokens/{snapshot}"], settings)
-        rows = plan_rows(_documents(tokens), settings)
+        documents = _documents(tokens)
+        rows = plan_rows(documents, settings)
         write_table(draft.folder / ROWS_FILE, rows)
         tasks = [task for split in SPLITS for task in _bands(draft.inputs[f"tokens/{snapshot}"], draft.folder, split, rows, settings)]
         written = run_shards(workshop, draft, write_rows, tasks, what=f"grid {snapshot}")
-        by_split = {f"{split} rows": _n_rows(rows, split) for split in SPLITS}
-        return Tally(seen=rows.num_rows, kept=written.kept, also=by_split | {"tokens": rows.num_rows * settings.row_tokens})
+        if written.kept != rows.num_rows:
+            raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
+        also = {f"{split} rows": _n_rows(rows, split) for split in SPLITS} | {"tokens": rows.num_rows * settings.row_tokens}
+        behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - also["tokens"]
+        return Tally(seen=documents.num_rows, kept=documents.num_rows, also=also | {"tokens behind the rows": behind})
 
     return build(workshop, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
 
@@ -92,38 +93,9 @@ def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
         )
 
 
-def drawn_by(seed: int) -> dict[str, str]:
-    """What a grid draws, for its receipt."""
-    return {name: f"{KEYED_ALGORITHM}, seed {seed}, key {key}" for name, key in (("shuffle", "id"), ("shift", "id"), ("heldout", "digest"))}
-
-
-def plan_rows(documents: pa.Table, settings: GriddingSettings) -> pa.Table:
-    """Decide for every document its split, row and shift.
-
-    Args:
-        documents: lines of `TOKENIZED` with ``token_shard``, in any order.
-        settings: of the grid.
-
-    Returns:
-        A table of `ROWS`: train first, each split's rows in order.
-    """
-    ids = documents["id"].to_pylist()
-    priority = priorities(ids, seed=settings.seed)
-    # The hash is of the content, so one text found in two snapshots never lands on both sides of the split.
-    out = heldout(_content_keys(documents), seed=settings.seed, fraction=settings.heldout_fraction)
-    table = (
-        documents.append_column("shift", pa.array(shifts(ids, seed=settings.seed, row_tokens=settings.row_tokens)))
-        .append_column("priority", pa.array(priority))
-        .append_column("split", pc.if_else(pa.array(out), "heldout", "train"))
-        .take(pa.array(shuffled(priority, ids)))
-    )
-    parts = [table.filter(pc.equal(table["split"], split)) for split in SPLITS]
-    return pa.concat_tables([part.append_column("row", pa.array(np.arange(part.num_rows))).select(ROWS.names) for part in parts]).cast(ROWS)
-
-
 @once
 def write_rows(task: BandTask) -> Tally:
-    """Write one band: gather its documents' first tokens, roll each, hand the band to the grid."""
+    """Write one band: gather its documents' tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
     rows = gather(plan, task.tokens, row_tokens=task.row_tokens, n_ids=task.n_ids, shifts=plan["shift"].to_pylist())
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
@@ -131,7 +103,7 @@ def write_rows(task: BandTask) -> Tally:
 
 
 def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
-    """The first ``row_tokens`` tokens of each planned document, in the plan's order, rolled right by its shift, if any.
+    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its shift, if any.
 
     Token shards are opened one after another: a band's documents lie in up to 2,048 of them, which is more files
     than a process may hold open, and what is mapped counts as its memory.
@@ -140,11 +112,12 @@ def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts:
         row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
     """
     rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
-    documents = plan["document"].to_pylist()
+    documents, stretches = plan["document"].to_pylist(), plan["stretch"].to_pylist()
     for shard, places in _by_shard(plan).items():
         reader = MegatronReader(tokens / shard)
         for place in places:
-            roll_into(rows[place], reader.read(documents[place], 0, row_tokens), shifts[place] if shifts else 0)
+            start = stretches[place] * row_tokens
+            roll_into(rows[place], reader.read(documents[place], start, start + row_tokens), shifts[place] if shifts else 0)
     return rows
 
 
@@ -163,11 +136,6 @@ def _documents(tokens: Path) -> pa.Table:
 
 def _repeated(path: Path) -> pa.Array:
     return pa.repeat(path.name.removesuffix(DOCUMENTS_SUFFIX), read_table(path, ["id"]).num_rows)
-
-
-def _content_keys(documents: pa.Table) -> list[str]:
-    lines = zip(documents["digest"].to_pylist(), documents["id"].to_pylist(), strict=True)
-    return [digest or identity for digest, identity in lines]
 
 
 def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
@@ -216,26 +184,35 @@ def _plan_of(task: BandTask) -> pa.Table:
 
 
 def every_row_is_planned_once(evidence: Evidence) -> Finding:
-    """``rows.parquet`` fits its schema, names each document once, counts rows from 0 without a gap, and matches the arrays."""
+    """``rows.parquet`` fits its schema, names each stretch of a document once, counts rows from 0 without a gap, matches the arrays."""
     table = read_table(evidence.folder / ROWS_FILE, ROWS.names)
-    wrong = complaints_about([evidence.folder / ROWS_FILE], ROWS, unique="id")
+    wrong = complaints_about([evidence.folder / ROWS_FILE], ROWS)
+    n_twice = table.num_rows - len(set(row_keys(table)))
+    if n_twice:
+        wrong.append(f"{n_twice:,} stretches of documents have a second row")
     for split in SPLITS:
         rows = np.asarray(rows_of(evidence.folder, split)["row"])
         n_array = GridReader(evidence.folder / f"{split}.zarr").n_rows
         if not np.array_equal(rows, np.arange(n_array)):
             wrong.append(f"{split}: {len(rows):,} planned rows do not count the array's {n_array:,}")
-    if table.num_rows != evidence.tally.seen:
-        wrong.append(f"{table.num_rows:,} rows, the receipt says {evidence.tally.seen:,}")
+    asked = evidence.fingerprint.params
+    beginnings = np.asarray(table.filter(pc.equal(table["stretch"], 0))["n_tokens"], np.int64)
+    n_due = int(rows_of_documents(beginnings, row_tokens=asked["row_tokens"], most=asked["rows_per_document"]).sum())
+    if n_due != table.num_rows:
+        wrong.append(f"{table.num_rows:,} rows, the documents give {n_due:,}")
+    n_documents, n_rows = pc.count_distinct(table["id"]).as_py(), sum(evidence.tally.also[f"{split} rows"] for split in SPLITS)
+    if (n_documents, table.num_rows) != (evidence.tally.seen, n_rows):
+        wrong.append(f"{table.num_rows:,} rows of {n_documents:,} documents, the receipt says {n_rows:,} of {evidence.tally.seen:,}")
     return Finding(
         claim="every_row_is_planned_once",
         passed=not wrong,
-        words="; ".join(wrong) or f"{table.num_rows:,} rows, each of another document",
+        words="; ".join(wrong) or f"{table.num_rows:,} rows of {n_documents:,} documents, no stretch twice",
         numbers={"rows": table.num_rows},
     )
 
 
 def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
-    """Rows read back from the Zarr, unrolled, are the first tokens of their documents: all rows, or an even 256 of each split."""
+    """Rows read back from the Zarr, unrolled, are their documents' tokens: all rows, or an even 256 of each split."""
     tokens = evidence.only_input("tokens").folder
     n_checked, wrong = 0, []
     for split in SPLITS:
@@ -248,14 +225,13 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
     return Finding(
         claim="rows_unroll_to_their_documents",
         passed=not wrong,
-        words=f"{n_checked:,} rows read back"
-        + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' first tokens"),
+        words=f"{n_checked:,} rows read back" + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' tokens"),
         numbers={"rows read back": n_checked, "wrong": len(wrong)},
     )
 
 
 def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
-    """Those of ``rows``, which lie close together, that are not the beginnings of their documents."""
+    """Those of ``rows``, which lie close together, that are not their documents' tokens."""
     read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
     right = unroll_rows(read, np.asarray(plan["shift"])) == gather(plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size)
     return [row for row, is_right in zip(rows, right.all(axis=1).tolist(), strict=True) if not is_right]
@@ -305,7 +281,7 @@ def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:
 
 STAGE = Stage(
     name="grid",
-    code_version="1",
+    code_version="2",
     upstream=("tokens",),
     params=lambda recipe, _: plain(recipe.gridding),
     claims=(

@@ -40,7 +40,11 @@ def order_snapshots(workshop: Workshop) -> Built:
             write_order(draft.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
         n_rows = sum(counts.values())
-        return Tally(seen=sum(grid.receipt.tally.kept for grid in grids), kept=n_rows, also=counts | {"snapshots": len(grids)})
+        return Tally(
+            seen=sum(grid.receipt.tally.also[f"{split} rows"] for grid in grids for split in SPLITS),
+            kept=n_rows,
+            also=counts | {"snapshots": len(grids)},
+        )
 
     return build(workshop, STAGE, GLOBAL, fill, randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"})
 

@@ -124,11 +124,14 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         row_tokens: the first so many tokens of a document are its row.
+        rows_per_document: at most so many rows are cut out of a document, one behind the other; what is left behind
+            the last is counted. LongCrawl64 took one.
         heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard of 128.
         seed: of order, shifts and split.
     """
 
     row_tokens: Tokens = ROW_TOKENS
+    rows_per_document: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
 
@@ -192,6 +195,12 @@ class Recipe(Settings, frozen=True, kw_only=True):
             raise BadInput(
                 f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below gridding.row_tokens "
                 f"({self.gridding.row_tokens:,}): shorter documents would not fill a row"
+            )
+        kept, wanted = self.tokenizing.first_tokens, self.gridding.row_tokens * self.gridding.rows_per_document
+        if kept is not None and kept < wanted:
+            raise BadInput(
+                f"tokenizing.first_tokens ({kept:,}) is below what gridding may take of a document: "
+                f"{self.gridding.rows_per_document:,} rows of {self.gridding.row_tokens:,} tokens"
             )
         for name in self.mixes:
             _require_name(name)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lc_assets.stages.tables import TOKENIZED, count_lines, read_schema, read_table
 from lc_assets.vocabulary import SPLITS
 
-UNSIGNED = {"n_tokens", "n_chars", "n_bytes", "document", "row", "shift"}
+UNSIGNED = {"n_tokens", "n_chars", "n_bytes", "document", "row", "stretch", "shift"}
 """Columns that count something, so that none may be negative."""
 NULLABLE = {"identity", "value"}
 NOT_CHECKED = {"raw_content", "title", "reasons", "values"}

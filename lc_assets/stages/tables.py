@@ -70,6 +70,7 @@ ROWS = pa.schema(
         ("split", pa.string()),
         ("row", pa.int64()),
         *IDENTITY,
+        ("stretch", pa.int64()),
         ("shift", pa.int64()),
         ("n_tokens", pa.int64()),
         ("priority", pa.uint64()),
@@ -77,7 +78,7 @@ ROWS = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`grid`: row → document. ``shift`` in the `numpy.roll` sense; ``n_tokens`` as in `tokens`."""
+"""`grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens`` as in `tokens`."""
 
 
 MEANINGS = {
@@ -101,8 +102,9 @@ MEANINGS = {
     "n_chars": "characters of the text",
     "split": "train or heldout",
     "row": "row of the split's array",
+    "stretch": "which stretch of the document the row is, counted from 0, each as long as a row",
     "shift": "how far the row is rolled to the right, as numpy.roll does",
-    "priority": "keyed hash of the id; rows are sorted by it",
+    "priority": "keyed hash of the id, and of the stretch from the second on; rows are sorted by it",
     "token_shard": "which .bin the row was cut from",
 }
 """What the columns hold, for people."""

@@ -28,7 +28,7 @@ from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of one grid and the document it begins with.
+    """One row of one grid and the document it was cut from.
 
     Attributes:
         grid: folder of the grid's version.
@@ -38,6 +38,7 @@ class Row:
         id: of the document: snapshot, shard, file and line upstream.
         url: where the document was crawled.
         digest: of its content, as RedPajama-V2 states it.
+        stretch: which stretch of the document it is, counted from 0.
         shift: how far it was rolled to the right.
         row_tokens: length of the row.
         n_tokens: length of the whole document.
@@ -53,6 +54,7 @@ class Row:
     shift: int
     row_tokens: int
     n_tokens: int
+    stretch: int = 0
 
     @property
     def shard(self) -> Shard:
@@ -219,7 +221,7 @@ def _row_tokens(grid: Published) -> int:
 
 def rows_where(grid: Published, condition: Any) -> list[Row]:
     """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
-    columns = ("split", "row", "id", "url", "digest", "shift", "n_tokens")
+    columns = ("split", "row", "id", "url", "digest", "stretch", "shift", "n_tokens")
     snapshot, row_tokens = grid.receipt.fingerprint.key, _row_tokens(grid)
     lines = lines_where(grid.folder / ROWS_FILE, condition)
     return [Row(grid=grid.folder, snapshot=snapshot, row_tokens=row_tokens, **{name: line[name] for name in columns}) for line in lines]

@@ -44,7 +44,7 @@ def publish(lake, stage, file, table):
 def rows_table():
     numbers = np.arange(N_ROWS)
     same = pa.repeat("", N_ROWS)
-    columns = dict.fromkeys(ROWS.names, same) | dict.fromkeys(("row", "n_tokens", "document", "shift"), numbers)
+    columns = dict.fromkeys(ROWS.names, same) | dict.fromkeys(("row", "n_tokens", "document", "stretch", "shift"), numbers)
     columns |= {"split": pa.repeat("train", N_ROWS), "priority": numbers.astype(np.uint64)}
     columns |= {"id": [f"2023-06/0000/en_head.json.gz/{n}" for n in numbers], "url": [f"https://example.org/{n}" for n in numbers]}
     return pa.table(columns).select(ROWS.names).cast(ROWS)

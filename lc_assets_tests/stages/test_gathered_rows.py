@@ -30,7 +30,14 @@ def write_shards(folder: Path, n_shards: int, n_documents: int) -> dict[tuple[st
 
 
 def plan_of(places: list[tuple[str, int]], shifts: list[int]) -> pa.Table:
-    return pa.table({"token_shard": [shard for shard, _ in places], "document": [document for _, document in places], "shift": shifts})
+    return pa.table(
+        {
+            "token_shard": [shard for shard, _ in places],
+            "document": [document for _, document in places],
+            "stretch": [0] * len(places),
+            "shift": shifts,
+        }
+    )
 
 
 @pytest.fixture(scope="module")

@@ -41,6 +41,8 @@ MEANINGLESS = {
     "[gridding]\nrow_tokens = 0": r"Expected `int` >= 1 - at `\$.gridding.row_tokens`",
     "[gridding]\nrow_tokens = 131072": r"min_tokens \(65,536\) is below gridding.row_tokens \(131,072\): shorter documents would not fill",
     "[tokenizing]\nfirst_tokens = 9": r"first_tokens \(9\) is below min_tokens \(65,536\): what is kept could not show that",
+    "[gridding]\nrows_per_document = 0": r"Expected `int` >= 1 - at `\$.gridding.rows_per_document`",
+    "[tokenizing]\nfirst_tokens = 65536\n[gridding]\nrows_per_document = 2": r"first_tokens \(65,536\) is below what gridding may take",
     f"[gridding]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.gridding.row_tokens`",
     f"[gridding]\nseed = {2**70}": r"Expected `int` <= .* - at `\$.gridding.seed`",
     f"[megatron]\nsequence_length = {2**33}": r"Expected `int` <= 2147483647 - at `\$.megatron.sequence_length`",
