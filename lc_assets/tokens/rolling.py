@@ -8,13 +8,18 @@ Here: the arithmetic. Not here: drawing the shifts (`lc_assets.tokens.orders`), 
 Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
 """
 
+from typing import TypeAlias
+
 import numpy as np
-from jaxtyping import Int64, UInt16
+from jaxtyping import Int64, UInt16, UInt32
 
 from lc_assets.errors import BadInput
 
+Rows: TypeAlias = UInt16[np.ndarray, "doc token"] | UInt32[np.ndarray, "doc token"]
+Row: TypeAlias = UInt16[np.ndarray, " token"] | UInt32[np.ndarray, " token"]
 
-def roll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, " doc"]) -> UInt16[np.ndarray, "doc token"]:
+
+def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
     """Roll each row right by its own shift, as `np.roll` would; shifts of any size and sign.
 
     >>> roll_rows(np.array([[12, 5, 7, 4, 21]], np.uint16), np.array([3]))
@@ -31,7 +36,7 @@ def roll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, "
     return rolled
 
 
-def roll_into(target: UInt16[np.ndarray, " token"], row: UInt16[np.ndarray, " token"], shift: int) -> None:
+def roll_into(target: Row, row: Row, shift: int) -> None:
     """Write ``row``, rolled right by ``shift``, over ``target``: rows that come one by one need no second copy.
 
     Raises:
@@ -44,7 +49,7 @@ def roll_into(target: UInt16[np.ndarray, " token"], row: UInt16[np.ndarray, " to
     target[:right] = row[len(row) - right :]
 
 
-def unroll_rows(rows: UInt16[np.ndarray, "doc token"], shifts: Int64[np.ndarray, " doc"]) -> UInt16[np.ndarray, "doc token"]:
+def unroll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
     """Undo `roll_rows`: each row begins with its document's first token again.
 
     >>> unroll_rows(np.array([[7, 4, 21, 12, 5]], np.uint16), np.array([3]))

@@ -9,15 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.stages.tables import IDENTITY, TOKENIZED, TableWriter
-from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
-from lc_assets.tally import Tally
+from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import ROW_TOKENS
-from lc_assets_tests.grid_builders import zipf_ids
+from lc_assets_tests.benchmarks.token_store import write_tokens
 
 ROOT = Path(__file__).parents[2]
 KEY = "2023-06"
@@ -73,25 +69,6 @@ def write_upstream(folder: Path, *, n_chars: int, repeats: int, huge_chars: int)
     return folder
 
 
-def write_tokens(lake: LakeFolder) -> None:
-    """Publish a token store of whole rows, made up."""
-    place = lake.place("tokens", KEY)
-    folder, block = place.folder / "v1", zipf_ids(64, ROW_TOKENS)
-    folder.mkdir(parents=True)
-    for shard in range(TOKEN_SHARDS):
-        table = TableWriter(folder / f"{shard:04d}-en_head.documents.parquet", TOKENIZED)
-        with MegatronWriter.publishing(folder / f"{shard:04d}-en_head", np.dtype(np.uint16)) as writer:
-            for document in range(SHARD_DOCUMENTS):
-                writer.add(np.roll(block[document % 64], document * 7 + shard))
-                identity = {name: "" for name, _ in IDENTITY} | {"id": f"{KEY}/{shard:04d}/en_head.json.gz/{document}"}
-                table.add(identity | {"document": document, "n_tokens": ROW_TOKENS, "n_chars": 0, "n_bytes": 0})
-        table.close()
-    n_documents = TOKEN_SHARDS * SHARD_DOCUMENTS
-    params = {"min_tokens": ROW_TOKENS}
-    fingerprint = Fingerprint(stage="tokens", key=KEY, code_version="1", params=params, inputs={})
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))))
-
-
 def test_memory_is_bounded_by_what_is_said(tmp_path):
     """A stage's memory is that of the libraries plus what its line says."""
     print()
@@ -106,7 +83,7 @@ def test_memory_is_bounded_by_what_is_said(tmp_path):
     assert show(huge, "tokens", "one document of 50 million characters") < 15 * 50
 
     rows = tmp_path / "rows"
-    write_tokens(LakeFolder(rows / "lake"))
+    write_tokens(LakeFolder(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS)
     (rows / "recipe.toml").write_text(RECIPE)
     band_mib = BAND_ROWS * ROW_TOKENS * 2 / 2**20
     assert show(rows, "grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped") < 1.6 * band_mib

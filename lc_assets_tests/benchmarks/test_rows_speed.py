@@ -12,9 +12,10 @@ from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridLayout, GridReader, create_grid
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_idx import idx_bytes
-from lc_assets.stages.gridding import ROWS_FILE, BandTask, plan_rows, write_rows
+from lc_assets.stages.gridding import ROWS_FILE, BandTask, write_rows
 from lc_assets.stages.megatron import COPIED_ROWS, copy_rows
 from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.row_plans import plan_rows
 from lc_assets.stages.tables import IDENTITY, TOKENIZED, read_table, write_table
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
@@ -44,7 +45,7 @@ def band(rows, tmp_path_factory):
     ]
     documents = pa.Table.from_pylist(lines, TOKENIZED).append_column("token_shard", pa.repeat("0000-en_head", N_ROWS))
     write_table(folder / ROWS_FILE, plan_rows(documents, GriddingSettings(heldout_fraction=0)))
-    return BandTask(tokens=folder, folder=folder, split="train", block=RowBlock(0, N_ROWS), row_tokens=ROW_TOKENS)
+    return BandTask(tokens=folder, folder=folder, split="train", block=RowBlock(0, N_ROWS), row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE)
 
 
 def ours(band, folder):

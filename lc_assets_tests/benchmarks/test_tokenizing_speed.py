@@ -45,7 +45,7 @@ def plain(documents, path):
 def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
     """MB of UTF-8 per CPU-second, Parquet in, token files out, the twin's spot check included; words never seen before, and seen ones."""
     fresh = GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
-    monkeypatch.setattr(tokenizing, "gpt2_tokenizer", lambda fast: fresh if fast else gpt2_tokenizer(fast=False))
+    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: fresh if fast else gpt2_tokenizer(fast=False))
     tasks = [TokenizeTask(documents=documents, folder=tmp_path / str(number), settings=SETTINGS) for number in range(4)]
     first, tally = cpu_seconds(lambda _: tokenize_shard(tasks[0]), rounds=1)
     again, _ = cpu_seconds(lambda number: tokenize_shard(tasks[number + 1]))
