@@ -27,18 +27,23 @@ PADDING = 64
 """Bytes of room that follow a folded text, so that loops over blocks may read beyond its end."""
 
 _POINTS = range(0x80, 0x10000)
+IRREGULAR, WHITE, DROPPED = 1, 2, 255
+"""As in `lc_assets.text.kernels.folding`, which is not imported before it is needed."""
 _CAPITAL_SIGMA = "\u03a3"
 
 
 @dataclass(frozen=True, slots=True)
 class FoldingTables:
-    """What the characters up to U+FFFF become; the arguments of `lc_assets.text.kernels.folding.fold_utf8`, in its order."""
+    """What characters become; `lc_assets.text.kernels.folding` says how the entries are packed.
+
+    Attributes:
+        ascii_table: ``(128,)``.
+        entries: ``(65536,)`` by code point.
+        pool: bytes of all replacements.
+    """
 
     ascii_table: Bytes
-    entries: NDArray[np.uint32]
-    kinds: Bytes
-    first_classes: Bytes
-    last_classes: Bytes
+    entries: NDArray[np.int64]
     pool: Bytes
 
 
@@ -64,9 +69,7 @@ def folded_into_room(text: str) -> tuple[Bytes, int]:
     source = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
     out = np.empty((1 if text.isascii() else GROWTH) * len(source) + PADDING, dtype=np.uint8)
     tables = folding_tables()
-    n_bytes = fold_utf8(
-        source, out, tables.ascii_table, tables.entries, tables.kinds, tables.first_classes, tables.last_classes, tables.pool
-    )
+    n_bytes = fold_utf8(source, out, tables.ascii_table, tables.entries, tables.pool)
     if n_bytes >= 0:
         return out, n_bytes
     plain = normalize(text).encode("utf-8", "surrogatepass")
@@ -76,34 +79,28 @@ def folded_into_room(text: str) -> tuple[Bytes, int]:
 @cache
 def folding_tables() -> FoldingTables:
     """Make the tables, once per process: some 40 ms, 600 kB."""
-    folded = [_folded(point) for point in _POINTS]
-    kept = [b"" if text == chr(point) else text.encode("utf-8", "surrogatepass") for point, text in zip(_POINTS, folded, strict=True)]
-    entries = [begin << 8 | len(piece) if piece else 0 for begin, piece in zip(accumulate(map(len, kept), initial=0), kept, strict=False)]
+    characters = [chr(point) for point in _POINTS]
+    folded = [unicodedata.normalize("NFD", character.lower()) for character in characters]
+    pieces = [b"" if new == old else new.encode("utf-8", "surrogatepass") for old, new in zip(characters, folded, strict=True)]
+    begins = accumulate(map(len, pieces), initial=0)
+    entries = [
+        begin << 32 | len(piece) << 24 | _kind(old) << 16 | unicodedata.combining(new[0]) << 8 | unicodedata.combining(new[-1])
+        for begin, piece, old, new in zip(begins, pieces, characters, folded, strict=False)
+    ]
     return FoldingTables(
-        ascii_table=_ascii_table(),
-        entries=_by_point(entries, np.uint32),
-        kinds=_by_point([_kind(chr(point)) for point in _POINTS], np.uint8),
-        first_classes=_by_point([unicodedata.combining(text[0]) for text in folded], np.uint8),
-        last_classes=_by_point([unicodedata.combining(text[-1]) for text in folded], np.uint8),
-        pool=np.frombuffer(b"".join(kept), dtype=np.uint8),
+        ascii_table=np.array([_ascii(chr(point)) for point in range(0x80)], dtype=np.uint8),
+        entries=np.array([0] * 0x80 + entries, dtype=np.int64),  # ASCII has its own table
+        pool=np.frombuffer(b"".join(pieces), dtype=np.uint8),
     )
-
-
-def _folded(point: int) -> str:
-    return unicodedata.normalize("NFD", chr(point).lower())
 
 
 def _kind(character: str) -> int:
     if character == _CAPITAL_SIGMA:
-        return 1  # lower case is another letter at the end of a word
-    return 2 if character.isspace() else 0
+        return IRREGULAR  # its lower case is another letter at the end of a word
+    return WHITE if character.isspace() else 0
 
 
-def _by_point(values: list[int], dtype: type) -> NDArray[np.generic]:  # ASCII has its own table
-    return np.array([0] * 0x80 + values, dtype=dtype)
-
-
-def _ascii_table() -> Bytes:
-    characters = [chr(point) for point in range(0x80)]
-    table = [255 if char in string.punctuation else 32 if char.isspace() else ord(char.lower()) for char in characters]
-    return np.array(table, dtype=np.uint8)
+def _ascii(character: str) -> int:
+    if character in string.punctuation:
+        return DROPPED
+    return ord(" ") if character.isspace() else ord(character.lower())

@@ -56,7 +56,9 @@ def test_every_character_is_folded_as_published():
 def test_compiled_shingles_are_the_plain_ones(text, n):
     """Every n-gram, in order, repeats included; and the set of them ascending."""
     plain = plain_grams(normalize(text).split(), n)
-    assert np.array_equal(grams_of(text, n), plain)
+    grams, n_words = grams_of(text, n)
+    assert np.array_equal(grams, plain)
+    assert n_words == len(normalize(text).split())
     assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
 
 

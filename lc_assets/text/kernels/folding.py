@@ -2,35 +2,34 @@
 
 Here: the compiled loop over bytes. Not here: the tables that it looks things up in, and the plain twin; both are in
 `lc_assets.text.folded`.
+
+A character beyond ASCII is looked up by its code point. Its entry packs, from the lowest bits up: canonical combining
+class of its replacement's last character (8 bits), of its first (8), its kind (8), length of the replacement in bytes
+(8; 0: it stays as it is), and where in the pool the replacement begins (32).
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
 
-DROPPED = np.uint8(255)
+DROPPED = 255
 """In the ASCII table: this character is removed. No ASCII character maps to it otherwise."""
-SPACE = np.uint8(32)
-IRREGULAR = np.uint8(1)
-"""In the table of kinds: what becomes of this character depends on its neighbours."""
-WHITE = np.uint8(2)
-"""In the table of kinds: white space."""
+IRREGULAR = 1
+"""A kind: what becomes of this character depends on its neighbours."""
+WHITE = 2
+"""A kind: white space."""
 
+_SPACE = 32
 _EMOJI_FIRST, _EMOJI_LAST = 0x1F000, 0x1FBEF
 _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
 
 
 @compiled
 def fold_utf8(
-    source: NDArray[np.uint8],
-    out: NDArray[np.uint8],
-    ascii_table: NDArray[np.uint8],
-    entries: NDArray[np.uint32],
-    kinds: NDArray[np.uint8],
-    first_classes: NDArray[np.uint8],
-    last_classes: NDArray[np.uint8],
-    pool: NDArray[np.uint8],
+    source: NDArray[np.uint8], out: NDArray[np.uint8], ascii_table: NDArray[np.uint8], entries: NDArray[np.int64], pool: NDArray[np.uint8]
 ) -> int:
     """Write normalized text: no ASCII punctuation, lower case, NFD, runs of white space as one space, none at the ends.
 
@@ -38,73 +37,69 @@ def fold_utf8(
         source: ``(n,)`` well-formed UTF-8; lone surrogates are allowed, in three bytes each.
         out: room for three times as many bytes, and one more.
         ascii_table: ``(128,)`` what each ASCII character becomes; `DROPPED` when nothing.
-        entries: ``(65536,)`` where in ``pool`` a character's replacement begins, times 256, plus its length in bytes;
-            0 when the character stays as it is.
-        kinds: ``(65536,)`` 0, `IRREGULAR` or `WHITE`.
-        first_classes: ``(65536,)`` canonical combining class of the replacement's first character.
-        last_classes: ``(65536,)`` of its last.
+        entries: ``(65536,)`` what each character becomes, as above.
         pool: the replacements' bytes.
 
     Returns:
-        How many bytes were written; -1 when a character was met whose folding takes more than its own code point.
+        How many bytes were written; -1 when a character was met whose folding takes more than its own code point, or
+        that is in no table.
     """
-    end = len(source)
-    at = 0
-    n_out = 0
-    after_space = np.uint8(1)
-    last_class = np.uint8(0)
+    at = n_out = last_class = 0
     marks_end = -1
-    while at < end:
-        byte = source[at]
-        if byte < 128:
-            at += 1
-            mapped = ascii_table[byte]
-            is_space = np.uint8(mapped == SPACE)
-            is_dropped = np.uint8(mapped == DROPPED)
+    after_space: Any = np.uint8(1)
+    while at < len(source):
+        if source[at] < 0x80:
+            mapped = ascii_table[source[at]]
+            is_space: Any = np.uint8(mapped == _SPACE)
+            is_dropped: Any = np.uint8(mapped == DROPPED)
             # Without branches: where words end cannot be predicted.
             out[n_out] = mapped
-            n_out += np.int64(1 - (is_dropped | (is_space & after_space)))
+            n_out += 1 - (is_dropped | (is_space & after_space))
             after_space = is_space | (is_dropped & after_space)
+            at += 1
             continue
-        if byte < 0xE0:
-            length = 2
-            point = ((np.int64(byte) & 0x1F) << 6) | (np.int64(source[at + 1]) & 0x3F)
-        elif byte < 0xF0:
-            length = 3
-            point = ((np.int64(byte) & 0x0F) << 12) | ((np.int64(source[at + 1]) & 0x3F) << 6) | (np.int64(source[at + 2]) & 0x3F)
-        else:
-            length = 4
-            point = ((np.int64(byte) & 0x07) << 18) | ((np.int64(source[at + 1]) & 0x3F) << 12) | ((np.int64(source[at + 2]) & 0x3F) << 6)
-            if not (_EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST):
-                return -1
-            point = 0  # NUL stays as it is, and so do these
-        kind = kinds[point]
-        if kind == IRREGULAR:
+        point, length = _decoded(source, at)
+        entry = entries[point]
+        kind, first_class = (entry >> 16) & 255, (entry >> 8) & 255
+        out_of_order = 0 < first_class < last_class and marks_end == n_out
+        if kind == IRREGULAR or point == 0 or out_of_order:
             return -1
         if kind == WHITE:
-            at += length
-            if after_space == 0:
-                out[n_out] = SPACE
-                n_out += 1
+            out[n_out] = _SPACE
+            n_out += 1 - after_space
             after_space = np.uint8(1)
-            continue
-        if first_classes[point] != 0 and marks_end == n_out and first_classes[point] < last_class:
-            return -1  # marks out of canonical order
-        entry = entries[point]
-        if entry == 0:
-            for step in range(length):
-                out[n_out + step] = source[at + step]
-            n_out += length
         else:
-            begin = np.int64(entry >> 8)
-            n_replaced = np.int64(entry & 255)
-            for step in range(n_replaced):
-                out[n_out + step] = pool[begin + step]
-            n_out += n_replaced
+            n_out += _put(source[at : at + length], entry, pool, out[n_out:])
+            after_space = np.uint8(0)
+            last_class, marks_end = entry & 255, n_out
         at += length
-        after_space = np.uint8(0)
-        last_class = last_classes[point]
-        marks_end = n_out
-    if n_out > 0 and out[n_out - 1] == SPACE:
-        n_out -= 1
-    return n_out
+    return n_out - 1 if n_out > 0 and out[n_out - 1] == _SPACE else n_out
+
+
+@compiled
+def _decoded(source: NDArray[np.uint8], at: int) -> Any:
+    """The code point that begins here, and its length; beyond U+FFFF, U+0080 for all that stay as they are, 0 for others."""
+    first = np.int64(source[at])
+    second = np.int64(source[at + 1]) & 0x3F
+    if first < 0xE0:
+        return ((first & 0x1F) << 6) | second, 2
+    third = np.int64(source[at + 2]) & 0x3F
+    if first < 0xF0:
+        return ((first & 0x0F) << 12) | (second << 6) | third, 3
+    point = ((first & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(source[at + 3]) & 0x3F)
+    stays = _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
+    return (0x80 if stays else 0), 4
+
+
+@compiled
+def _put(character: NDArray[np.uint8], entry: int, pool: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
+    """Write one character, replaced or as it is; returns how many bytes that was."""
+    n_replaced = (entry >> 24) & 255
+    if n_replaced == 0:
+        for step in range(len(character)):
+            out[step] = character[step]
+        return len(character)
+    begin = entry >> 32
+    for step in range(n_replaced):
+        out[step] = pool[begin + step]
+    return n_replaced
