@@ -13,7 +13,7 @@ signature_sim0.7  list of binary  14 bands of 9 numbers
 ================  ==============  ====================================================================
 
 A number is four bytes, big-endian. The first band holds the whole signature, so the others follow from it.
-Files written here say in their schema's metadata, under ``lc_assets.minhash``, by which scheme of
+Files written here say in their schema's metadata, under ``minhash_scheme``, by which scheme of
 `lc_assets.text.minhash` the signatures were made; published ones say nothing and are RedPajama-V2's.
 
 Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
@@ -37,7 +37,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
-SCHEME_KEY: Final = b"lc_assets.minhash"
+SCHEME_KEY: Final = b"minhash_scheme"
 GROUP_DOCUMENTS: Final = 4096
 """Documents of a row group that is written, and of a batch that is read: some 10 MB of memory."""
 
