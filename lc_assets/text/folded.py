@@ -1,7 +1,7 @@
 """Normalized text as UTF-8 bytes, fast: what word n-grams are taken from.
 
 `normalized_utf8` gives the bytes of `lc_assets.text.words.normalize`, bit for bit. Where numba is installed one pass
-over the text's UTF-8 does it, with a table for the characters up to U+FFFF; a text with a character whose folding
+over the text's UTF-8 does it, with a table for the characters up to U+FFFF; a stretch with a character whose folding
 depends on its neighbours (capital sigma, marks out of canonical order) or that is rare (most of what lies beyond
 U+FFFF) is folded the plain way. Not here: what words and n-grams are hashed to (`lc_assets.text.shingles`,
 `lc_assets.text.minhash`).
@@ -9,6 +9,7 @@ U+FFFF) is folded the plain way. Not here: what words and n-grams are hashed to 
 
 import string
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
@@ -25,6 +26,9 @@ GROWTH = 3
 """Most bytes of folded text per byte of text: U+0390 is two bytes, its decomposition six."""
 PADDING = 64
 """Bytes of room that follow a folded text, so that loops over blocks may read beyond its end."""
+
+PIECE_BYTES = 1 << 16
+"""What is folded at a time, or a little more: one rare character sends so much the plain way."""
 
 _POINTS = range(0x80, 0x10000)
 IRREGULAR, WHITE, DROPPED = 1, 2, 255
@@ -64,16 +68,37 @@ def normalized_utf8(text: str) -> Bytes:
 
 def folded_into_room(text: str) -> tuple[Bytes, int]:
     """As `normalized_utf8`, with at least `PADDING` bytes of room after the text: the array, and the text's length."""
+    content = text.encode("utf-8", "surrogatepass")
+    out = np.empty((1 if text.isascii() else GROWTH) * len(content) + PADDING, dtype=np.uint8)
+    n_out = 0
+    for piece in _pieces(content):
+        joint = min(n_out, 1)
+        n_more = _fold_into(piece, out[n_out + joint :])
+        if n_more:
+            out[n_out : n_out + joint] = ord(" ")
+            n_out += joint + n_more
+    return out, n_out
+
+
+def _pieces(content: bytes) -> Iterator[bytes]:
+    """Cut at spaces, over which nothing in a text's folding looks."""
+    begin, end = 0, 0
+    while end >= 0 and begin < len(content):
+        end = content.find(b" ", begin + PIECE_BYTES)
+        yield content[begin : None if end < 0 else end]
+        begin = end + 1
+
+
+def _fold_into(piece: bytes, room: Bytes) -> int:
     from lc_assets.text.kernels.folding import fold_utf8  # noqa: PLC0415 - numba takes half a second to import
 
-    source = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-    out = np.empty((1 if text.isascii() else GROWTH) * len(source) + PADDING, dtype=np.uint8)
     tables = folding_tables()
-    n_bytes = fold_utf8(source, out, tables.ascii_table, tables.entries, tables.pool)
+    n_bytes = fold_utf8(np.frombuffer(piece, dtype=np.uint8), room, tables.ascii_table, tables.entries, tables.pool)
     if n_bytes >= 0:
-        return out, n_bytes
-    plain = normalize(text).encode("utf-8", "surrogatepass")
-    return np.frombuffer(plain + bytes(PADDING), dtype=np.uint8), len(plain)
+        return n_bytes
+    plain = normalize(piece.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
+    room[: len(plain)] = np.frombuffer(plain, dtype=np.uint8)
+    return len(plain)
 
 
 @cache

@@ -51,6 +51,15 @@ def test_every_character_is_folded_as_published():
         assert bytes(normalized_utf8(piece)).decode() == normalize(piece), hex(start)
 
 
+@given(TEXT, st.integers(0, 12))
+@settings(max_examples=200, deadline=None)
+def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
+    """However small the pieces: joints between empty ones, the plain way for some of them, white space at a cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folded, "PIECE_BYTES", n_bytes)
+        assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
+
+
 @given(TEXT, st.integers(1, 15))
 @settings(max_examples=200, deadline=None)
 def test_compiled_shingles_are_the_plain_ones(text, n):
