@@ -4,6 +4,9 @@ MB are of the raw text's UTF-8, and everything from the raw text on is timed. Co
 """
 
 import functools
+import json
+import subprocess
+import sys
 import time
 from itertools import pairwise
 from types import SimpleNamespace
@@ -137,3 +140,32 @@ def test_faster_than_datatrove(monkeypatch):
     ours, _ = rate(lambda text: signature(text, RPV2), texts())
     print(f"\nexact {ours:.1f} MB per CPU-second, datatrove's signatures {theirs:.2f} ({ours / theirs:.0f} ×)")
     assert ours > 3 * theirs
+
+
+SIGN_ONE_FILE = r"""
+import re, sys
+from pathlib import Path
+from lc_assets.stages.signing import CorpusTask, sign_file
+tally = sign_file(CorpusTask(file=Path(sys.argv[1]), path=Path(sys.argv[2]), scheme=sys.argv[3]))
+print(tally.seen, int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", [RPV2, FAST], ids=["rpv2", "fast"])
+def test_memory_does_not_grow_with_the_shard(tmp_path, scheme):
+    """A worker's peak in MiB for 10,000 and for 20,000 documents; and for one text of 50 million characters."""
+    sample = [text[:5000] for text in texts()]
+
+    def peak(name, some):
+        with (tmp_path / name).open("w") as file:
+            file.writelines(json.dumps({"text": text}) + "\n" for text in some)
+        words = [sys.executable, "-c", SIGN_ONE_FILE, tmp_path / name, tmp_path / f"{name}.parquet", scheme.label]
+        n_seen, mebibytes = map(int, subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+        return n_seen, mebibytes
+
+    some, many = (peak(f"{n}.jsonl", (sample[at % len(sample)] for at in range(n))) for n in (10_000, 20_000))
+    long = peak("long.jsonl", [" ".join(texts() * 10)[:50_000_000]])
+    print(f"\n{scheme.label}: {some[0]:,} documents {some[1]} MiB, {many[0]:,} {many[1]} MiB; one of 50 million characters {long[1]} MiB")
+    assert many[1] < some[1] + 50
+    assert max(many[1], long[1]) < 1000

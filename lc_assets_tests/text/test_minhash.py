@@ -63,6 +63,16 @@ def test_every_length_of_a_shingle(scheme):
         assert same(signature(text, scheme), plain_signature(text, scheme)), length
 
 
+@pytest.mark.parametrize("term", [0, 2**61 - 2, 2**61 - 1, 2**61, 2**61 + 6, 2**63, 2**64 - 9, 2**64 - 8, 2**64 - 7, 2**64 - 1])
+def test_remainders_at_their_borders(term):
+    """No text comes near them by chance: one hash in 2⁵⁸ does."""
+    minima = pytest.importorskip("lc_assets.text.kernels.minima")
+    factors, terms, out = np.array([1, 0, 2**61 - 2], dtype=np.uint64), np.full(3, term, dtype=np.uint64), np.zeros(3, dtype=np.uint32)
+    for value in (0, 1, 6, 7, 8, 2**32 - 1):
+        minima.prime_minima(np.array([value], dtype=np.uint32), factors, terms, out)
+        assert out.tolist() == [(value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors]
+
+
 @SCHEMES
 @pytest.mark.parametrize("n_words", [0, 12, 13, 14, 28, 29, 2060, 2061, 4200])
 def test_every_number_of_shingles(scheme, n_words):
