@@ -94,6 +94,18 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
     max_line_bytes: LineBytes = 256 << 20
 
 
+class DeduplicationSettings(Settings, frozen=True, kw_only=True):
+    """How duplicates are looked for.
+
+    Attributes:
+        signatures: ``published_or_computed`` reads RedPajama-V2's MinHash files where the manifest has them (it does
+            with ``raw.minhash``), and computes the same bit for bit for every document that they lack; ``computed``
+            reads none; ``fast`` computes this package's own, eight times as fast.
+    """
+
+    signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
+
+
 class TokenizingSettings(Settings, frozen=True, kw_only=True):
     """How text becomes ids.
 
@@ -182,6 +194,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
     raw: RawSettings = RawSettings()
     filtering: FilteringSettings = FilteringSettings()
+    deduplication: DeduplicationSettings = DeduplicationSettings()
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     flattening: FlatteningSettings = FlatteningSettings()

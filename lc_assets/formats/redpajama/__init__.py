@@ -24,6 +24,8 @@ A **signals** record::
 A **duplicates** file has three columns of strings: ``shard_id`` (``{tag}.json.gz``), ``doc_id`` (``{shard_id}/{line}``)
 and ``digest`` (without ``sha1:``). It names every occurrence but the first.
 
+A **minhash** file holds four sets of bands of MinHash signatures (`lc_assets.formats.redpajama.minhash`).
+
 Traps:
 
 * Signals are joined by the line number inside ``id``, never by position: the program that made them skipped

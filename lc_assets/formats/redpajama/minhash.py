@@ -1,0 +1,199 @@
+"""MinHash signatures of one shard: ``minhash/{tag}.minhash.parquet``.
+
+================  ==============  ====================================================================
+column            type            content
+================  ==============  ====================================================================
+shard_id          string          ``2023-06/0000/en_head.json.gz``
+id                string          ``2023-06/0000/en_head.json.gz/17``
+id_int            uint64          first 8 bytes of SHA-1 of the id, little-endian
+signature_sim1.0  list of binary  1 band of 128 numbers; null when the text has fewer than 13 words
+signature_sim0.9  list of binary  5 bands of 25 numbers; null together with the first
+signature_sim0.8  list of binary  9 bands of 13 numbers
+signature_sim0.7  list of binary  14 bands of 9 numbers
+================  ==============  ====================================================================
+
+A number is four bytes, big-endian. The first band holds the whole signature, so the others follow from it.
+Files written here say in their schema's metadata, under ``minhash_scheme``, by which scheme of
+`lc_assets.text.minhash` the signatures were made; published ones say nothing and are RedPajama-V2's.
+
+Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
+
+Source: ``app/src/quality_signals.py`` and ``app/src/dedupe`` of togethercomputer/RedPajama-Data.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.redpajama.ids import id_int
+from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
+
+SCHEME_KEY: Final = b"minhash_scheme"
+GROUP_DOCUMENTS: Final = 4096
+"""Documents of a row group that is written, and of a batch that is read: some 10 MB of memory."""
+
+SCHEMA: Final = pa.schema(
+    [("shard_id", pa.string()), ("id", pa.string()), ("id_int", pa.uint64()), *((bands.column, pa.list_(pa.binary())) for bands in BANDS)]
+)
+
+_STRINGS: Final = (pa.string(), pa.large_string())
+_BINARIES: Final = (pa.binary(), pa.large_binary())
+
+
+class Signatures(msgspec.Struct, frozen=True, kw_only=True):
+    """Some documents with their signatures.
+
+    Attributes:
+        ids: of the documents.
+        numbers: ``(documents, 128)`` uint32; zeros where there is none.
+        is_signed: ``(documents,)`` bool; False where the text has fewer than 13 words.
+    """
+
+    ids: list[str]
+    numbers: NDArray[np.uint32]
+    is_signed: NDArray[np.bool_]
+
+
+class SignaturesWriter:
+    """Writes a file in row groups of `GROUP_DOCUMENTS`; the file must be published by its caller.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.minhash.parquet"
+    >>> with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
+    ...     writer.add("a.json.gz/0", "a.json.gz", np.arange(128, dtype=np.uint32))
+    ...     writer.add("a.json.gz/1", "a.json.gz", None)
+    >>> [(part.ids, part.is_signed.tolist()) for part in read_signatures(path, where="a")]
+    [(['a.json.gz/0', 'a.json.gz/1'], [True, False])]
+    """
+
+    def __init__(self, path: Path, scheme_label: str) -> None:
+        self._schema = SCHEMA.with_metadata({SCHEME_KEY: scheme_label.encode()})
+        self._writer = pq.ParquetWriter(path, self._schema, compression="snappy", use_dictionary=["shard_id"], write_statistics=False)
+        self._waiting: list[tuple[str, str, Signature | None]] = []
+
+    def add(self, document_id: str, shard_id: str, numbers: Signature | None) -> None:
+        """Add a document; ``numbers`` are ``(128,)`` uint32, or None when its text is too short."""
+        self._waiting.append((document_id, shard_id, numbers))
+        if len(self._waiting) == GROUP_DOCUMENTS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and the file's footer."""
+        self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        ids, shard_ids, numbers = zip(*self._waiting, strict=True)
+        is_signed = np.array([some is not None for some in numbers])
+        signed = [some for some in numbers if some is not None]
+        matrix = np.array(signed, dtype=np.uint32).reshape(-1, N_PERMUTATIONS).astype(">u4")
+        columns = [
+            pa.array(shard_ids, pa.string()),
+            pa.array(ids, pa.string()),
+            pa.array([id_int(one) for one in ids], pa.uint64()),
+            *(_column(matrix, is_signed, bands) for bands in BANDS),
+        ]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+        self._waiting = []
+
+
+def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatures]:
+    """Yield a file's documents in order, at most `GROUP_DOCUMENTS` at a time.
+
+    Args:
+        source: the file, of our making or as published.
+        where: its name, for errors.
+
+    Raises:
+        CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or when bands are
+            of another number or width, or contradict each other; names ``where``.
+    """
+    with _damage_said_plainly(where), pq.ParquetFile(source) as file:
+        _check_columns(file.schema_arrow, where)
+        columns = ["id", *(bands.column for bands in BANDS)]
+        for batch in file.iter_batches(GROUP_DOCUMENTS, columns=columns):
+            yield _signatures(batch, where)
+
+
+def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
+    """By which scheme a file's signatures were made: what it says, or RedPajama-V2's when it says nothing.
+
+    Raises:
+        CorruptFile: when it is no such file.
+    """
+    with _damage_said_plainly(where):
+        schema = pq.read_schema(source)
+    _check_columns(schema, where)
+    label: str = (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
+    return label
+
+
+def _column(matrix: NDArray[Any], is_signed: NDArray[np.bool_], bands: Bands) -> pa.Array:
+    """A column of bands from ``(signed documents, 128)`` big-endian numbers."""
+    content = np.ascontiguousarray(matrix[:, : bands.n_bands * bands.n_rows])
+    n_values = len(matrix) * bands.n_bands
+    offsets = np.arange(n_values + 1, dtype=np.int32) * np.int32(bands.n_bytes)
+    values = pa.Array.from_buffers(pa.binary(), n_values, [None, pa.py_buffer(offsets), pa.py_buffer(content.tobytes())])
+    begins = np.concatenate([[0], np.cumsum(is_signed)]).astype(np.int32) * np.int32(bands.n_bands)
+    return pa.ListArray.from_arrays(pa.array(begins), values, mask=pa.array(~is_signed))
+
+
+def _signatures(batch: pa.RecordBatch, where: str) -> Signatures:
+    batch.validate(full=True)  # a damaged page may decompress to offsets that lead astray
+    ids = batch["id"].to_pylist()
+    if None in ids:
+        raise CorruptFile(f"{where}: a document has no id")
+    is_signed = np.asarray(batch[BANDS[0].column].is_valid())
+    signed = _numbers(batch, BANDS[0], is_signed, where)
+    for bands in BANDS[1:]:
+        if not np.array_equal(_numbers(batch, bands, is_signed, where), signed[:, : bands.n_bands * bands.n_rows]):
+            raise CorruptFile(f"{where}: {bands.column} contradicts {BANDS[0].column}; fetch it again, or have it computed")
+    numbers = np.zeros((len(ids), N_PERMUTATIONS), dtype=np.uint32)
+    numbers[is_signed] = signed
+    return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
+
+
+def _numbers(batch: pa.RecordBatch, bands: Bands, is_signed: NDArray[np.bool_], where: str) -> NDArray[Any]:
+    """The numbers of a column of bands, ``(signed documents, numbers)``."""
+    column = batch[bands.column]
+    counts, values = column.value_lengths().drop_null().to_numpy(), column.flatten()
+    widths = pc.binary_length(values).to_numpy() if not values.null_count else np.array([-1])
+    agrees = np.array_equal(np.asarray(column.is_valid()), is_signed)
+    if not agrees or (counts != bands.n_bands).any() or (widths != bands.n_bytes).any():
+        raise CorruptFile(f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} bytes for each signed document")
+    content = b"".join(values.to_pylist())
+    return np.frombuffer(content, dtype=">u4").reshape(-1, bands.n_bands * bands.n_rows)
+
+
+def _check_columns(schema: pa.Schema, where: str) -> None:
+    wanted: Sequence[tuple[str, Any]] = [("id", _STRINGS), *((bands.column, _BINARIES) for bands in BANDS)]
+    for name, kinds in wanted:
+        found = schema.field(name).type if schema.names.count(name) == 1 else None
+        if found is not None and kinds is _BINARIES:
+            found = found.value_type if pa.types.is_list(found) or pa.types.is_large_list(found) else None
+        if found not in kinds:
+            said = ", ".join(f"{field.name}: {field.type}" for field in schema)
+            raise CorruptFile(f"{where}: not a file of MinHash signatures: column {name} is missing or of another type; found {said[:300]}")
+
+
+@contextlib.contextmanager
+def _damage_said_plainly(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error  # Arrow's word for damaged pages

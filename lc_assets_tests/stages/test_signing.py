@@ -1,0 +1,128 @@
+"""`signatures`: published ones joined by id, computed ones where they lack, and files of plain corpora."""
+
+import contextlib
+import json
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import BadInput
+from lc_assets.formats.redpajama import listings
+from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
+from lc_assets.stages import signing
+from lc_assets.stages.filtering import filter_snapshot
+from lc_assets.stages.raw import take_stock
+from lc_assets.stages.recipe import DeduplicationSettings, RawSettings
+from lc_assets.stages.signing import sign_corpus, sign_snapshot
+from lc_assets.text.minhash import FAST, RPV2, signature
+from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.builders import TAGS, tiny_documents, tiny_upstream, tiny_workshop
+
+SNAPSHOT = parse_snapshot("2023-06")
+WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
+
+
+def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: numbers):
+    """A published file, back to front: it is joined by id, not by place."""
+    shard = Shard.parse(f"{SNAPSHOT}/{tag}")
+    path = upstream / listings.minhash_path(shard)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.closing(SignaturesWriter(path, RPV2.label)) as writer:
+        for line, record in reversed(list(enumerate(tiny_documents(shard)))):
+            if line not in leave_out:
+                numbers = signature(record.raw_content, RPV2)
+                writer.add(shard.document_id(line), f"{shard.tag}.json.gz", None if numbers is None else change(numbers))
+    return path
+
+
+def built(tmp_path, upstream, **settings):
+    workshop = tiny_workshop(tmp_path, upstream=upstream, raw=WITH_MINHASH, deduplication=DeduplicationSettings(**settings))
+    take_stock(workshop, SNAPSHOT)
+    filter_snapshot(workshop, SNAPSHOT)
+    return sign_snapshot(workshop, SNAPSHOT)
+
+
+def contents(made):
+    return {path.name: path.read_bytes() for path in sorted(made.published.folder.glob("*.minhash.parquet"))}
+
+
+def test_published_and_computed_signatures_are_the_same_bytes(tmp_path):
+    """One shard is published whole, one lacks documents, one is not there: the tables do not show which."""
+    upstream = tiny_upstream(tmp_path / "upstream")
+    publish_signatures(upstream, TAGS[0])
+    publish_signatures(upstream, TAGS[1], leave_out=(0, 3))
+    joined = built(tmp_path / "a", upstream)
+    computed = built(tmp_path / "b", upstream, signatures="computed")
+    assert contents(joined) == contents(computed)
+    assert len(contents(joined)) == len(TAGS)
+    also = joined.tally.also
+    assert (also["signatures published"], also["signatures computed"], also["texts of fewer than 13 words"]) == (9 + 7, 2 + 9, 0)
+    assert (also["published signatures checked"], also["published signatures that differ"]) == (8, 0)
+    assert joined.tally.seen == 27
+    assert computed.tally.also["signatures published"] == 0
+    assert all(finding.passed for finding in joined.findings)
+
+
+def test_other_signatures_upstream_are_told(tmp_path):
+    """Read as they are, and a warning says that they are not what the text gives."""
+    upstream = tiny_upstream(tmp_path / "upstream")
+    publish_signatures(upstream, TAGS[0], change=lambda numbers: numbers ^ np.uint32(1))
+    made = built(tmp_path / "a", upstream)
+    found = next(finding for finding in made.findings if finding.claim == "the_published_signatures_are_ours")
+    assert (found.passed, found.severity) == (False, "warning")
+    assert "4 of 4 that were checked differ" in found.words
+
+
+def test_a_broken_file_upstream_is_counted_and_computed(tmp_path):
+    upstream = tiny_upstream(tmp_path / "upstream")
+    path = publish_signatures(upstream, TAGS[0])
+    path.write_bytes(path.read_bytes()[:-30])
+    made = built(tmp_path / "a", upstream)
+    assert contents(made) == contents(built(tmp_path / "b", upstream, signatures="computed"))
+    assert made.tally.also["published files broken"] == 1
+
+
+def test_the_fast_scheme_is_named_in_the_files(tmp_path):
+    made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"), signatures="fast")
+    path = made.published.folder / "0000-en_head.minhash.parquet"
+    assert scheme_label_of(path, where="here") == FAST.label
+    assert next(finding for finding in made.findings if finding.claim == "one_scheme_signed_all").passed
+
+
+def test_a_file_that_lost_a_document_is_found(tmp_path):
+    """The claim reads what lies there, not what the tally says."""
+    made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"))
+    path = made.published.folder / "0000-en_head.minhash.parquet"
+    pq.write_table(pq.read_table(path).slice(1), path)
+    evidence = signing.Evidence(
+        folder=made.published.folder,
+        fingerprint=made.published.receipt.fingerprint,
+        tally=made.tally,
+        lake=(workshop := tiny_workshop(tmp_path / "a", upstream=tmp_path / "upstream")).lake,
+        inputs={f"filtered/{SNAPSHOT}": workshop.lake.place("filtered", SNAPSHOT).require()},
+    )
+    assert "names other documents" in signing.every_document_is_signed_or_short(evidence).words
+
+
+def corpus(folder):
+    folder.mkdir(parents=True)
+    lines = [json.dumps({"text": f"{number} " * 20}) for number in range(5)]
+    (folder / "a.jsonl").write_text("\n".join([*lines, "{not json", json.dumps({"no": "text"}), json.dumps({"text": "short"})]))
+    (folder / "b.jsonl").write_text(json.dumps({"id": "mine", "body": "a b c d e f g h i j k l m"}))
+    return folder
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_plain_files_are_signed_and_everything_is_counted(tmp_path, workers):
+    source = corpus(tmp_path / "in")
+    tally = sign_corpus([source], tmp_path / "out", engine=LocalEngine(workers=workers))
+    assert (tally.seen, tally.kept, tally.dropped) == (9, 6, {"no text": 2, "not JSON": 1})
+    assert tally.also == {"signatures computed": 5, "texts of fewer than 13 words": 1}
+    (part,) = read_signatures(tmp_path / "out" / "a.minhash.parquet", where="a")
+    assert part.ids == [*(f"a.jsonl/{number}" for number in range(5)), "a.jsonl/7"]
+    assert np.array_equal(part.numbers[1], signature("1 " * 20, RPV2))
+    assert pq.read_table(tmp_path / "out" / "a.minhash.parquet")["shard_id"].unique().to_pylist() == ["a.jsonl"]
+    with pytest.raises(BadInput):
+        sign_corpus([tmp_path / "none"], tmp_path / "out", engine=LocalEngine())

@@ -1,0 +1,116 @@
+"""Folded bytes, shingles and their similarity: the compiled way is the plain way."""
+
+import string
+import sys
+import time
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.text import folded
+from lc_assets.text.folded import normalized_utf8
+from lc_assets.text.shingles import grams_of, jaccard, plain_grams, shingle_hashes
+from lc_assets.text.words import fold, normalize
+from lc_assets_tests.strategies import TRICKY_CHARACTERS
+from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
+
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+TEXT = HOSTILE_TEXT | st.text(st.sampled_from(TRICKY_CHARACTERS + "\u03a3\u0300\u0316\uac00\U0001d15e\U00010400\ud800"), max_size=40)
+
+
+def fold_as_published(text: str) -> str:
+    """The reference's own three calls, one after the other."""
+    return unicodedata.normalize("NFD", text.translate(PUNCTUATION).lower())
+
+
+@given(TEXT)
+@settings(max_examples=200, deadline=None)
+@example("\u0301" * 63 + "\x00" + "\u0327" * 64)
+def test_folding_by_bytes_is_folding_by_characters(text):
+    """Removing ASCII from UTF-8 bytes touches no other character, lone surrogates included."""
+    assert fold(text) == fold_as_published(text)
+    assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
+
+
+def test_every_character_is_folded_as_published():
+    """Each code point between letters, spaces and after a mark: one wrong entry of the tables would show."""
+    points = [chr(point) for point in range(sys.maxunicode + 1)]
+    for frame in ("A{} b", "{}", "e\u0301{}"):
+        text = "\n".join(map(frame.format, points))
+        assert fold(text) == fold_as_published(text)
+        # In small pieces, so that a character that goes the plain way does not take the others along.
+        for start in range(0, 0x10000, 64):
+            piece = "\n".join(map(frame.format, points[start : start + 64]))
+            assert bytes(normalized_utf8(piece)).decode("utf-8", "surrogatepass") == normalize(piece), hex(start)
+    for start in (*range(0x1F000, 0x1FBF0, 16), *range(0x20000, 0x2F800, 1024)):
+        piece = "x".join(points[start : start + 16])
+        assert bytes(normalized_utf8(piece)).decode() == normalize(piece), hex(start)
+
+
+@given(TEXT, st.integers(0, 12))
+@settings(max_examples=200, deadline=None)
+def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
+    """However small the pieces: joints between empty ones, the plain way for some of them, white space at a cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folded, "PIECE_BYTES", n_bytes)
+        assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
+
+
+@given(TEXT, st.integers(1, 15))
+@settings(max_examples=200, deadline=None)
+def test_compiled_shingles_are_the_plain_ones(text, n):
+    """Every n-gram, in order, repeats included; and the set of them ascending."""
+    plain = plain_grams(normalize(text).split(), n)
+    grams, n_words = grams_of(text, n)
+    assert np.array_equal(grams, plain)
+    assert n_words == len(normalize(text).split())
+    assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30), st.integers(1, 4))
+@settings(max_examples=200, deadline=None)
+def test_similarity_is_that_of_the_sets(left, right, n):
+    """Against Python's own sets of tuples."""
+
+    def grams(words):
+        return {tuple(words[at : at + n]) for at in range(max(len(words) - n + 1, min(len(words), 1)))}
+
+    both, either = grams(left) & grams(right), grams(left) | grams(right)
+    found = jaccard(shingle_hashes(" ".join(left), n), shingle_hashes(" ".join(right), n))
+    assert found == (len(both) / len(either) if either else 1.0)
+
+
+def test_known_shingles():
+    """The numbers are published with tables, so they may never change."""
+    assert shingle_hashes("The quick brown fox", n=3).tolist() == [13570867507050568037, 17537679975799959411]
+    assert shingle_hashes("Too short").tolist() == [9538707760266009681]
+
+
+def test_without_compiler_nothing_changes(monkeypatch):
+    """Where numba is missing the plain twin does the work."""
+    text = "Ça va? " * 20 + "\ud800"
+    fast = shingle_hashes(text), bytes(normalized_utf8(text))
+    monkeypatch.setattr("lc_assets.text.shingles.COMPILED", False)
+    monkeypatch.setattr(folded, "COMPILED", False)
+    assert (shingle_hashes(text) == fast[0]).all()
+    assert bytes(normalized_utf8(text)) == fast[1]
+    assert jaccard(fast[0], fast[0]) == 1.0
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 10_000_000, " " * 1_000_000, "\u0301\u0327" * 200_000, "a \ud800" * 100_000, "\u03a3" * 300_000, "\x00" * 1_000_000]
+)
+def test_long_monotonous_text_takes_linear_time(text):
+    """No spaces, nothing but spaces, marks out of order, lone surrogates, capital sigmas, NUL."""
+    began = time.process_time()
+    shingle_hashes(text)
+    assert time.process_time() - began < 5
+
+
+def test_a_shingle_has_words():
+    with pytest.raises(BadInput, match="at least one"):
+        shingle_hashes("a b", n=0)
