@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 
+from lc_assets.text.measured_signals import bullet_fraction
 from lc_assets.text.signal_names import LINE_SIGNALS, LIST_SIGNALS, SCALARS, TEXT_DOC_SIGNALS
-from lc_assets.text.signals import bullet_fraction, scalar_values, signals_of, signals_of_document
+from lc_assets.text.signals import scalar_values, signals_of, signals_of_document
 from lc_assets.text.words import read_document
 from lc_assets_tests.oracles.redpajama_signals import slow_signals
 from lc_assets_tests.strategies import hostile_text
