@@ -33,6 +33,9 @@ from lc_assets.text.signal_lists import WordLists
 _NAMED_BY_LANGUAGE: Final = re.compile(r"(?:.*[_-])?([a-z]{2,3})(?:\.txt|\.json)?", re.ASCII)
 _WORDS: Final = msgspec.json.Decoder(list[str])
 _BY_LANGUAGE: Final = msgspec.json.Decoder(dict[str, list[str]])
+MOST_CATEGORIES: Final = 20
+"""Of a million sets."""
+
 _NUMBERS: Final = msgspec.json.Decoder(dict[str, int])
 
 
@@ -85,7 +88,8 @@ def _words_of_file(file: Path, what: str, digests: dict[str, str]) -> frozenset[
 
 def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
     if not source.is_dir():
-        return _decoded(source, _read(source, "domains", digests), _NUMBERS, "an object of numbers by domain")
+        published: dict[str, int] = _decoded(source, _read(source, "domains", digests), _NUMBERS, "an object of numbers by domain")
+        return published
     files = sorted(source.glob("*/domains"))
     if not files:
         raise BadInput(f"{source}: holds no domains; wanted UT1's layout, a folder for each category and in it a file named domains")
@@ -94,7 +98,6 @@ def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
     for name, file in zip(names, files, strict=True):
         for domain in {line.strip() for line in _read(file, "domains", digests).splitlines()} - {""}:
             categories.setdefault(domain, []).append(name)
-    # Numbers go by how many categories there are before those of fewer categories: count only sets that occur.
     wanted = {tuple(of_domain) for of_domain in categories.values()}
     numbers = _set_numbers(names, wanted)
     return {domain: numbers[tuple(of_domain)] for domain, of_domain in categories.items()}
@@ -105,9 +108,6 @@ def _set_numbers(names: list[str], wanted: set[tuple[str, ...]]) -> dict[tuple[s
         raise BadInput(f"{len(names)} categories of domains; wanted at most {MOST_CATEGORIES}, such as the 13 of RedPajama-V2")
     every = (some for size in range(1, len(names) + 1) for some in combinations(names, size))
     return {some: number for number, some in enumerate(every) if some in wanted}
-
-
-MOST_CATEGORIES: Final = 20
 
 
 def _read(file: Path, what: str, digests: dict[str, str]) -> str:

@@ -161,7 +161,7 @@ def number_words(
             break
         first, begin, numeric_before = at, n_pool, numeric_in_line
         hashed = seed
-        class_before = 0
+        class_before = np.int64(0)
         while at < n:
             code = np.uint32(codes[at])
             flag = flags[code] if code < LIMIT else PLAIN
@@ -175,7 +175,7 @@ def number_words(
                 n_pool += 1
                 hashed = stirred(hashed, np.uint64(code))
                 numeric_in_line += (flag & NUMERIC) >> 6
-                class_before = 0
+                class_before = np.int64(0)
             elif flag & SPACE:
                 break
             elif not flag & REMOVED:
@@ -189,7 +189,7 @@ def number_words(
                     own_class = np.int64(combining[folded])
                     if 0 < own_class < class_before:
                         return OUT_OF_ORDER
-                    class_before = own_class
+                    class_before = np.int64(own_class)
                     pool[n_pool] = folded
                     n_pool += 1
                     hashed = stirred(hashed, np.uint64(folded))
@@ -200,7 +200,7 @@ def number_words(
         if n_pool > begin:
             length = n_pool - begin
             slot = slot_of(hashed, n_bits)
-            word: Any = -1
+            word = -1
             while table[slot]:
                 if (table[slot] ^ hashed) & UPPER_HALF == 0:
                     word = int(np.int64(table[slot] & LOWER_HALF)) - 1
