@@ -51,8 +51,8 @@ def signals_line(document: CorpusDocument, measured: MeasuredSignals, *, languag
 
     >>> from lc_assets.text.signals import measure_signals
     >>> line = signals_line(CorpusDocument(id="7", text="Hi."), measure_signals("Hi."), language="en", source_domain="")
-    >>> line[:56], line[-63:]
-    (b'{"id":"7","id_int":11018160160010580370,"metadata":{"cc_s', b'')
+    >>> line[:19], msgspec.json.decode(line)["quality_signals"]["rps_doc_word_count"]
+    (b'{"id":"7","id_int":', [[0, 3, 1]])
     """
     record = _RECORD.decode(document.rest)
     source, _, _ = document.id.rpartition("/")

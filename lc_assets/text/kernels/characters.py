@@ -60,7 +60,8 @@ def character_tables() -> CharacterTables:
     changed = _folded(characters)
     plain = ((flags & (SPACE | REMOVED)) == 0) & (combining == 0)
     folds, expansions = np.arange(LIMIT, dtype=np.uint32), [0]
-    for code in sorted({*changed, *np.flatnonzero(combining).tolist()}):
+    # Some whitespace folds to other whitespace, which changes nothing: it is not looked at again.
+    for code in sorted({code for code in (*changed, *np.flatnonzero(combining).tolist()) if not flags[code] & SPACE}):
         folded = changed.get(code, characters[code])
         plain[code] = len(folded) == 1 and not combining[ord(folded)]
         folds[code] = ord(folded) if plain[code] else len(expansions)
