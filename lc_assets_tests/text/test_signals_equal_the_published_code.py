@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 
-from lc_assets.text.measured_signals import bullet_fraction
 from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.text.measured_signals import bullet_fraction
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signal_names import LINE_SIGNALS, LIST_SIGNALS, RULE_SIGNALS, SCALARS, TEXT_DOC_SIGNALS
 from lc_assets.text.signals import scalar_values, signals_of, signals_of_document
