@@ -1,11 +1,13 @@
 """The compiled loops say what the plain twin says, of any text, and take no more than linear time for it."""
 
+import hashlib
 import itertools
 import math
 import re
 import time
 import unicodedata
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lc_assets.text import signals
+from lc_assets.text.kernels import compiling
 from lc_assets.text.kernels.characters import LIMIT, character_tables
 from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.kernels.rounding import LARGEST, round8
-from lc_assets.text.kernels.signals import entropy
+from lc_assets.text.kernels.signals import entropy, measure
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of, signals_of_document
 from lc_assets.text.words import fold, read_document
@@ -159,6 +162,13 @@ def test_the_loops_take_the_c_librarys_logarithm():
     for n_words, count in itertools.product((1, 2, 3, 7, 450, 10_007, 1_234_577), (1, 2, 5, 63, 64, 65, 4001)):
         if count <= n_words:
             assert entropy(np.array([count]), n_words) == -count / n_words * math.log(count / n_words)
+
+
+def test_machine_code_is_kept_for_the_sources_it_was_made_from():
+    """Numba looks at the file of a function alone; a caller in another file must not keep the code of what it called before."""
+    files = Path(compiling.__file__).parent.glob("*.py")
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files, key=lambda file: file.name))).hexdigest()
+    assert measure._cache._cache_file._source_stamp == digest
 
 
 def repeated(piece: str):
