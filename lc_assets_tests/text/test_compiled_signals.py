@@ -74,6 +74,9 @@ def texts() -> st.SearchStrategy[str]:
 @example("\n\n ")
 @example("a " * 700)
 @example("".join(f"w{n} " for n in range(5000)))
+@example("a\u0315\u0300 a\u0300\u0315 a\u0301\u0300 a\u0300\u0301")
+@example("ΑΣ ας ΑΣΑ ασα ασ")
+@example("½ ² Ⅳ 一 \u0f33 \U0001f10b " * 3)
 @example("x" * 10_000 + " " + "é" * 10_000)
 def test_the_compiled_loops_are_the_plain_twin(text):
     """Spans, digits and types of all 29; and the twin is the oracle."""
