@@ -63,6 +63,17 @@ LINE_SIGNALS: Final = (
 LIST_SIGNALS: Final = ("rps_doc_ldnoobw_words", "rps_doc_stop_word_fraction", "rps_doc_ut1_blacklist")
 """Need a list of words or of domains."""
 
+RULE_SIGNALS: Final = (
+    "rps_doc_curly_bracket",
+    "rps_doc_ldnoobw_words",
+    "rps_doc_lorem_ipsum",
+    "rps_doc_stop_word_fraction",
+    "rps_doc_ut1_blacklist",
+    *TEXT_DOC_SIGNALS[2:],
+    *LINE_SIGNALS,
+)
+"""All that need no model, in the published order."""
+
 MODEL_SIGNALS: Final = (
     "rps_doc_ml_palm_score",
     "rps_doc_ml_wikipedia_score",

@@ -1,7 +1,8 @@
-r"""Quality signals of RedPajama-V2 that need nothing but the text, equal to the published ones digit by digit.
+r"""The 29 rule signals of RedPajama-V2 from a text alone, equal to the published ones digit by digit.
 
-Here: 26 of its 29 rule signals. Not here: those that need a list (stop words, bad words, bad domains) or a
-model, and those that CCNet measured (`lc_assets.text.signal_names` lists them); reading the published files
+Here: all of them, plainly; and the door to the compiled loops that do the same (`lc_assets.text.fast_signals`), which is
+taken where numba is installed. Three need a list (`lc_assets.text.signal_lists`). Not here: signals that need a model, and
+those that CCNet measured (`lc_assets.text.signal_names` lists them); reading the published files
 (`lc_assets.formats.redpajama.signals`).
 
 Scores are rounded to eight digits. Where a mean has nothing to be a mean of, the score is None.
@@ -34,14 +35,19 @@ from functools import reduce
 from math import log
 from operator import add
 
+from lc_assets.text.fast_signals import measure_fast
+from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.line_signals import line_signals
+from lc_assets.text.measured_signals import MeasuredSignals, bullet_fraction, first_score, measured_of_columns, measured_of_spans
 from lc_assets.text.repetition import repetition_scores
+from lc_assets.text.signal_lists import NO_LISTS, WordLists, list_signals
 from lc_assets.text.signal_names import (
     BULLET_LINES,
     CCNET_SIGNALS,
     LINE_SIGNALS,
     LIST_SIGNALS,
     MODEL_SIGNALS,
+    RULE_SIGNALS,
     TEXT_DOC_SIGNALS,
     Signals,
     Span,
@@ -57,8 +63,14 @@ _LETTER = re.compile("[a-zA-Z]")
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
-def signals_of(text: str) -> dict[str, list[Span]]:
-    r"""Compute the signals of a document's ``raw_content``.
+def signals_of(text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = "") -> dict[str, list[Span]]:
+    r"""Compute the signals of a document's ``raw_content``, fast where numba is installed.
+
+    Args:
+        text: the document.
+        lists: for the signals that need one; those without a list are left out.
+        language: of the document, two letters: which of the lists.
+        source_domain: host of the document's page, as it is listed or not.
 
     Returns:
         ``{name: [(start, end, score), ...]}`` with positions in characters, in RedPajama-V2's key order.
@@ -67,15 +79,37 @@ def signals_of(text: str) -> dict[str, list[Span]]:
     >>> signals["rps_doc_word_count"], signals["rps_lines_num_words"]
     ([(0, 25, 6)], [(0, 13, 3), (13, 25, 3)])
     """
-    return signals_of_document(read_document(text))
+    return measure_signals(text, lists, language=language, source_domain=source_domain).spans()
 
 
-def signals_of_document(document: Document) -> dict[str, list[Span]]:
-    """Compute the signals of a text that is split into words and lines already."""
+def measure_signals(text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = "") -> MeasuredSignals:
+    """Compute the same as `signals_of`, in columns: no line has an object of its own.
+
+    >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
+    3.0
+    """
+    if not COMPILED:
+        return measured_of_spans(text, signals_of_document(read_document(text), lists, language=language, source_domain=source_domain))
+    return measured_of_columns(text, measure_fast(text, lists, language), lists, language=language, source_domain=source_domain)
+
+
+def signals_of_document(
+    document: Document, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
+) -> dict[str, list[Span]]:
+    """Compute the signals of a text that is split into words and lines already, plainly: the twin of the compiled loops."""
     scores = _character_scores(document) | repetition_scores(document.words) | _word_scores(document) | _raw_word_scores(document)
     whole = {name: [(*document.span, _rounded(scores[name]))] for name in TEXT_DOC_SIGNALS}
+    listed = list_signals(
+        lists,
+        words=document.words,
+        raw_words=document.raw_words,
+        language=language,
+        source_domain=source_domain,
+        span=document.span,
+    )
     lines = line_signals(document)
-    return whole | {name: [(*span, _rounded(score)) for span, score in lines[name]] for name in LINE_SIGNALS}
+    found = whole | listed | {name: [(*span, _rounded(score)) for span, score in lines[name]] for name in LINE_SIGNALS}
+    return {name: found[name] for name in RULE_SIGNALS if name in found}
 
 
 def scalar_values(signals: Signals) -> dict[str, float | None]:
@@ -90,23 +124,6 @@ def scalar_values(signals: Signals) -> dict[str, float | None]:
     values = {name: first_score(signals[name]) for name in single if name in signals}
     bullets = bullet_fraction(signals.get("rps_lines_start_with_bulletpoint", ()), first_score(signals.get("ccnet_nlines", ())))
     return values | {BULLET_LINES: bullets}
-
-
-def first_score(spans: Sequence[Span]) -> float | None:
-    """Score of the first span; None when there is none."""
-    return spans[0][2] if spans else None
-
-
-def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | None:
-    """Lines that start with a bullet, per line as CCNet counts them (a last empty line included).
-
-    None when either is missing or there are no lines; `gopher_rules_pass` on the data set's card computes it so.
-
-    >>> bullet_fraction([(0, 5, 1.0), (5, 9, 0.0)], 2.0)
-    0.5
-    """
-    scores = [score for _, _, score in bullets if score is not None]
-    return sum(scores) / n_lines if n_lines and scores else None
 
 
 def _character_scores(document: Document) -> dict[str, float | None]:

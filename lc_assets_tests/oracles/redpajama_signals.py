@@ -18,8 +18,8 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFD", re.sub(r"\s+", " ", kept.lower().strip()))
 
 
-def slow_signals(text: str) -> dict[str, Spans]:
-    """All 26 signals."""
+def slow_signals(text: str, *, stop_words=None, bad_words=None, domains=None, source_domain: str = "") -> dict[str, Spans]:
+    """All 29 signals; those without their list (of one language) are left out."""
     words = normalize(text).split()
     raw_words = re.findall(r"\w+|[^\w\s]+", text)
     lines = [(match.start(), match.end(), match.group()) for match in re.finditer(r"[^\n]*\n|[^\n]+$", text)]
@@ -38,12 +38,26 @@ def slow_signals(text: str) -> dict[str, Spans]:
         "rps_doc_unigram_entropy": entropy(words),
         "rps_doc_word_count": len(words),
     }
+    if stop_words is not None:
+        whole["rps_doc_stop_word_fraction"] = mean([word in stop_words for word in raw_words]) if words else 0.0
+    if bad_words is not None:
+        whole["rps_doc_ldnoobw_words"] = float(n_bad(words, bad_words))
+    if domains is not None:
+        whole["rps_doc_ut1_blacklist"] = domains.get(source_domain)
     signals: dict[str, Spans] = {name: [(0, len(text), rounded(score))] for name, score in whole.items()}
     for name, score_of in LINE_SCORES.items():
         signals[name] = [(start, end, rounded(score_of(line))) for start, end, line in lines]
     if not lines:
         signals["rps_lines_start_with_bulletpoint"] = [(0, len(text), None)]
     return signals
+
+
+def n_bad(words: list[str], listed) -> int:
+    """Runs of words that are listed, of every length that the list has."""
+    total = 0
+    for n in {entry.count(" ") + 1 for entry in listed}:
+        total += sum(" ".join(gram) in listed for gram in zip(*(words[offset:] for offset in range(n)), strict=False))
+    return total
 
 
 def top_fraction(words: list[str], n: int) -> float:

@@ -8,21 +8,27 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 
-from lc_assets.text.signal_names import LINE_SIGNALS, LIST_SIGNALS, SCALARS, TEXT_DOC_SIGNALS
-from lc_assets.text.signals import bullet_fraction, scalar_values, signals_of, signals_of_document
+from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.text.measured_signals import bullet_fraction
+from lc_assets.text.signal_lists import WordLists
+from lc_assets.text.signal_names import LINE_SIGNALS, LIST_SIGNALS, RULE_SIGNALS, SCALARS, TEXT_DOC_SIGNALS
+from lc_assets.text.signals import scalar_values, signals_of, signals_of_document
 from lc_assets.text.words import read_document
 from lc_assets_tests.oracles.redpajama_signals import slow_signals
 from lc_assets_tests.strategies import hostile_text
-
-BOOKS = ["books_en/Lee_Penelope_1903.txt", "books_de/kafka_process.txt", "books_fr/FRA03702_Sand.txt"]
 
 
 def as_json(signals) -> str:
     return json.dumps({name: [list(span) for span in spans] for name, spans in signals.items()})
 
 
-def published(signals: dict) -> dict:
-    return {name: score for name, score in signals.items() if name not in LIST_SIGNALS}
+@pytest.fixture(scope="session")
+def lists(shared_data: Path) -> WordLists:
+    """The lists that the published code was run with; no domain was listed."""
+    folder = shared_data / "rpv2_lists"
+    if not folder.is_dir():
+        pytest.skip("no lists in shared/data")
+    return replace(read_word_lists(stop_words=folder / "stopwords_rpv2.json", bad_words=folder), domains={})
 
 
 @given(hostile_text())
@@ -30,42 +36,69 @@ def published(signals: dict) -> dict:
 @example("")
 @example("\n")
 @example("ha " * 30)
-def test_fast_signals_are_the_slow_ones(text):
+def test_plain_signals_are_the_slow_ones(text):
     """Same names, same spans, same digits, and int stays int: the JSON is the same, key order aside."""
-    fast, slow = signals_of(text), slow_signals(text)
-    assert as_json(fast) == as_json({name: slow[name] for name in fast})
-    assert fast.keys() == slow.keys()
+    plain, slow = signals_of_document(read_document(text)), slow_signals(text)
+    assert as_json(plain) == as_json({name: slow[name] for name in plain})
+    assert plain.keys() == slow.keys()
 
 
-def test_every_edge_case_of_the_published_code(shared_data: Path):
+def test_every_edge_case_of_the_published_code(shared_data: Path, lists: WordLists):
     """Twenty texts that its program was run on; the order of the keys is its order.
 
     The raw words are taken as its program had them: its NLTK was newer than the data set's and keeps joiners with
     the next word, which shows in one of the texts.
     """
-    cases = [json.loads(line) for line in (shared_data / "golden/edge_cases.jsonl").read_text("utf-8").splitlines()]
+    cases = edge_cases(shared_data)
     assert len(cases) == 20
     for case in cases:
         document = replace(read_document(case["raw_content"]), raw_words=case["raw_words"])
-        assert as_json(signals_of_document(document)) == json.dumps(published(case["signals"])), case["name"]
+        assert as_json(signals_of_document(document, lists, language=case["lang"])) == json.dumps(case["signals"]), case["name"]
+
+
+def test_the_fast_way_has_every_edge_case_but_the_one_with_joiners(shared_data: Path, lists: WordLists):
+    unequal = {
+        case["name"]: name
+        for case in edge_cases(shared_data)
+        for name, spans in json.loads(as_json(signals_of(case["raw_content"], lists, language=case["lang"]))).items()
+        if spans != case["signals"][name]
+    }
+    assert unequal.keys() == {"zero_width"}
+
+
+def edge_cases(shared_data: Path) -> list[dict]:
+    return [json.loads(line) for line in (shared_data / "golden/edge_cases.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_raw_words_differ_from_the_newer_nltk_only_at_joiners(shared_data: Path):
-    cases = [json.loads(line) for line in (shared_data / "golden/edge_cases.jsonl").read_text("utf-8").splitlines()]
+    cases = edge_cases(shared_data)
     assert [case["name"] for case in cases if read_document(case["raw_content"]).raw_words != case["raw_words"]] == ["zero_width"]
 
 
-@pytest.mark.parametrize("book", BOOKS)
-def test_books_have_the_published_codes_signals(shared_data: Path, book):
-    """Document signals in full, line signals by their number, sum, ends and digest."""
-    summaries = shared_data / "golden" / f"{Path(book).parent}.jsonl"
-    wanted = next(case for case in map(json.loads, summaries.read_text("utf-8").splitlines()) if case["file"] == book)
-    with (shared_data / book).open(encoding="utf-8", newline="") as file:
-        found = json.loads(as_json(signals_of(file.read())))
-    for name in TEXT_DOC_SIGNALS:
-        assert found[name] == wanted["signals"][name], name
-    for name in LINE_SIGNALS:
-        assert summary(found[name]) == wanted["signals"][name] | {"sum": pytest.approx(wanted["signals"][name]["sum"], rel=1e-12)}, name
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "it"])
+def test_books_have_the_published_codes_signals(shared_data: Path, lists: WordLists, language):
+    """The two shortest of each language: document signals in full, line signals by their number, sum, ends and digest."""
+    check_books(shared_data, lists, language, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es", "it"])
+def test_all_books_have_the_published_codes_signals(shared_data: Path, lists: WordLists, language):
+    check_books(shared_data, lists, language, 100)
+
+
+def check_books(shared_data: Path, lists: WordLists, language: str, most: int) -> None:
+    books = (shared_data / "golden" / f"books_{language}.jsonl").read_text("utf-8").splitlines()
+    for line in sorted(books, key=lambda line: json.loads(line)["bytes"])[:most]:
+        wanted = json.loads(line)
+        with (shared_data / wanted["file"]).open(encoding="utf-8", newline="") as file:
+            found = json.loads(as_json(signals_of(file.read(), lists, language=language)))
+        assert found.keys() == wanted["signals"].keys() == set(RULE_SIGNALS)
+        for name in (*TEXT_DOC_SIGNALS, *LIST_SIGNALS):
+            assert found[name] == wanted["signals"][name], (wanted["file"], name)
+        for name in LINE_SIGNALS:
+            told = wanted["signals"][name]
+            assert summary(found[name]) == told | {"sum": pytest.approx(told["sum"], rel=1e-12)}, (wanted["file"], name)
 
 
 def summary(spans: list) -> dict:

@@ -1,8 +1,11 @@
 """The one decorator of compiled functions, and whether there is a compiler at all."""
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from importlib import resources
 from importlib.util import find_spec
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 Takes = ParamSpec("Takes")
 Gives = TypeVar("Gives")
@@ -21,5 +24,15 @@ def compiled(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
         return function
     import numba  # noqa: PLC0415 - takes half a second, which nobody should pay who compiles nothing
 
-    made: Callable[Takes, Gives] = numba.njit(cache=True, nogil=True)(function)
-    return made
+    made: Any = numba.njit(cache=True, nogil=True)(function)
+    # Numba would take a stale result for sound when only a function that this one calls was edited, in another file.
+    made._cache._cache_file._source_stamp = sources_digest()
+    compiled_function: Callable[Takes, Gives] = made
+    return compiled_function
+
+
+@cache
+def sources_digest() -> str:
+    """SHA-256 of all kernels' sources: what a cached result must have been compiled from."""
+    files = sorted((file for file in resources.files(__package__).iterdir() if file.name.endswith(".py")), key=lambda file: file.name)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

@@ -1,0 +1,79 @@
+"""``lc signals``: the signals of a plain corpus, as RedPajama-V2's own program writes them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import complain, say, table
+
+if TYPE_CHECKING:
+    from lc_assets.stages.signalling import Signalling
+    from lc_assets.tally import Tally
+    from lc_assets.text.signal_lists import WordLists
+
+STDOUT = "-"
+
+
+def signals(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file of documents, or a folder of such files.")],
+    out: Annotated[str, typer.Argument(metavar="OUT", help="A folder, or - for standard output.")],
+    lang: Annotated[str | None, typer.Option("--lang", help="Language of every document; by default what its record says.")] = None,
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Where the text is; by default raw_content, text or content.")
+    ] = None,
+    stop_words: Annotated[Path | None, typer.Option("--stop-words", help="JSON by language, or a folder of en.txt, ...")] = None,
+    bad_words: Annotated[Path | None, typer.Option("--bad-words", help="LDNOOBW's folder.")] = None,
+    domains: Annotated[Path | None, typer.Option("--domains", help="ut1_domain_categories.json, or UT1's folder.")] = None,
+    workers: options.Workers = None,
+) -> None:
+    """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.
+
+    A signal whose list is not given is left out, and so are the signals that need a model.
+
+    Example: lc signals corpus signals --lang en --stop-words stop_words.json
+    """
+    from lc_assets.stages.signalling import Signalling, signal_corpus
+
+    settings = Signalling(language=lang, text_field=text_field, stop_words=stop_words, bad_words=bad_words, domains=domains)
+    if out == STDOUT:
+        _to_standard_output(source, settings)
+        return
+    from lc_assets.cli.sample import engine_of
+
+    tally = signal_corpus(source, Path(out), settings, engine=engine_of(workers))
+    for line in summary(tally, settings.lists()):
+        say(line)
+    table(("list", "SHA-256"), sorted(settings.lists().digests.items()))
+
+
+def _to_standard_output(source: Path, settings: "Signalling") -> None:
+    from lc_assets.stages.signalling import signal_stream
+    from lc_assets.tally import Tally
+
+    stream = typer.get_binary_stream("stdout")
+    for line in signal_stream(source, settings):
+        if isinstance(line, Tally):
+            for sentence in summary(line, settings.lists()):
+                complain(sentence)
+        else:
+            stream.write(line)
+    stream.flush()
+
+
+def summary(tally: "Tally", lists: "WordLists") -> list[str]:
+    """What was read and written, and what was left out, in sentences."""
+    from lc_assets.stages.signalling import BYTES, WITHOUT_BAD_WORDS, WITHOUT_STOP_WORDS
+
+    unread = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
+    absent = [
+        *([f"rps_doc_stop_word_fraction of {n:,} documents"] if (n := tally.also.get(WITHOUT_STOP_WORDS, 0)) else []),
+        *([f"rps_doc_ldnoobw_words of {n:,} documents"] if (n := tally.also.get(WITHOUT_BAD_WORDS, 0)) else []),
+        *(["rps_doc_ut1_blacklist"] if lists.domains is None else []),
+        "rps_doc_ml_* and rps_doc_*_importance*, which need models",
+    ]
+    return [
+        f"{tally.seen:,} documents seen, {tally.kept:,} measured ({tally.also.get(BYTES, 0):,} bytes of text), unread: {unread}",
+        f"Left out: {'; '.join(absent)}",
+    ]

@@ -1,0 +1,227 @@
+"""The compiled loops say what the plain twin says, of any text, and take no more than linear time for it."""
+
+import hashlib
+import itertools
+import math
+import re
+import time
+import unicodedata
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from lc_assets.text import signals
+from lc_assets.text.kernels import compiling
+from lc_assets.text.kernels.characters import LIMIT, character_tables
+from lc_assets.text.kernels.compiling import COMPILED
+from lc_assets.text.kernels.rounding import LARGEST, round8
+from lc_assets.text.kernels.signals import entropy, measure
+from lc_assets.text.signal_lists import WordLists
+from lc_assets.text.signals import measure_signals, signals_of, signals_of_document
+from lc_assets.text.words import fold, read_document
+from lc_assets_tests.oracles.redpajama_signals import slow_signals
+from lc_assets_tests.strategies import hostile_text
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
+
+LISTS = WordLists(
+    stop_words={"en": frozenset({"the", "a", "The", "end", "...", "é"})},
+    bad_words={"en": frozenset({"the", "the end", "the end the end", "a  a", "É", "lorem ipsum", "a a", "javascript", " a", "b\u0301"})},
+    domains={"example.org": 7},
+)
+WORDS = (
+    "the",
+    "end",
+    "a",
+    "A",
+    "B2",
+    "É",
+    "javascript",
+    "lorem",
+    "xlorem",
+    "ipsum",
+    "ipsumx",
+    "…",
+    "...",
+    ".",
+    "!",
+    "\n",
+    "\n\n",
+    "•",
+    "½",
+    "#{",
+)
+UNPAIRED = st.sampled_from(
+    ["\ud800", "\udfff", "\0", "ΑΣ", "Σ", "\u0344", "a\u0315\u0300", "שלום", "\u202e", "\U0010ffff", "\U000e0100", "각"]
+)
+
+
+def texts() -> st.SearchStrategy[str]:
+    """Hostile texts, with what no file of text should hold; and texts of few words, so that they repeat."""
+    hostile = st.lists(hostile_text() | UNPAIRED, max_size=8).map("".join)
+    latin = st.text(st.characters(max_codepoint=255), max_size=200)
+    return hostile | latin | st.lists(st.sampled_from(WORDS), max_size=120).map(" ".join)
+
+
+@given(texts())
+@settings(max_examples=600, deadline=None)
+@example("")
+@example("\n")
+@example("\n\n ")
+@example("a " * 700)
+@example("".join(f"w{n} " for n in range(5000)))
+@example("a\u0315\u0300 a\u0300\u0315 a\u0301\u0300 a\u0300\u0301")
+@example("ΑΣ ας ΑΣΑ ασα ασ")
+@example("½ ² Ⅳ 一 \u0f33 \U0001f10b " * 3)
+@example("x" * 10_000 + " " + "é" * 10_000)
+def test_the_compiled_loops_are_the_plain_twin(text):
+    """Spans, digits and types of all 29; and the twin is the oracle."""
+    fast = signals_of(text, LISTS, language="en", source_domain="example.org")
+    plain = signals_of_document(read_document(text), LISTS, language="en", source_domain="example.org")
+    assert repr(fast) == repr(plain)
+    if len(text) < 1000:
+        listed = {"stop_words": LISTS.stop_words["en"], "bad_words": LISTS.bad_words["en"], "domains": LISTS.domains}
+        slow = slow_signals(text, source_domain="example.org", **listed)
+        assert repr({name: slow[name] for name in fast}) == repr(fast)
+        assert fast.keys() == slow.keys()
+
+
+@given(texts())
+@settings(max_examples=50, deadline=None)
+def test_without_numba_the_value_is_the_same(text):
+    fast = measure_signals(text, LISTS, language="en")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(signals, "COMPILED", False)
+        plain = measure_signals(text, LISTS, language="en")
+    assert repr(fast.spans()) == repr(plain.spans())
+    assert repr(sorted(fast.scalars.items())) == repr(sorted(plain.scalars.items()))
+    assert {name: (column.dtype, column.tolist()) for name, column in fast.line_scores.items()} == {
+        name: (column.dtype, column.tolist()) for name, column in plain.line_scores.items()
+    }
+
+
+def test_a_signal_without_its_list_is_absent():
+    """Not null, not zero: nobody looked."""
+    spans = signals_of("the end", LISTS, language="de")
+    assert "rps_doc_stop_word_fraction" not in spans
+    assert "rps_doc_ldnoobw_words" not in spans
+    assert spans["rps_doc_ut1_blacklist"] == [(0, 7, None)]
+    assert "rps_doc_ut1_blacklist" not in signals_of("the end")
+
+
+def test_the_share_of_bullets_counts_lines_as_ccnet_does():
+    """A last empty line counts."""
+    assert measure_signals("• a\n• b\nc\n").scalars["frac_lines_start_with_bulletpoint"] == 0.5
+    assert measure_signals("").scalars["frac_lines_start_with_bulletpoint"] is None
+
+
+def test_characters_beyond_the_tables_have_nothing_to_tell():
+    """The tables end at the fourth plane; what Python knows of later characters must be what the loops assume."""
+    beyond = "".join(map(chr, range(LIMIT, 0x110000)))
+    assert re.search(r"[\w\s]", beyond) is None
+    assert beyond.lower() == beyond == unicodedata.normalize("NFD", beyond)
+    assert not any(map(str.isupper, beyond))
+    assert not any(map(str.isnumeric, beyond))
+    assert not any(map(unicodedata.combining, beyond))
+    assert not any(character.islower() or character.istitle() for character in beyond)
+
+
+def test_every_character_folds_as_the_plain_twin_folds_it():
+    """Each alone, and between letters; whitespace stays whitespace and nothing becomes it."""
+    tables = character_tables()
+    for start in range(0, LIMIT, 8192):
+        text = "a".join(map(chr, range(start, start + 8192)))
+        assert signals_of(text) == signals_of_document(read_document(text)), start
+    changed = [chr(code) for code in range(LIMIT) if not tables.flags[code] & 2]
+    assert not any(character.isspace() for character in fold("".join(changed)))
+
+
+@given(st.integers(0, 10**9), st.integers(1, 10**9))
+@settings(max_examples=3000)
+@example(1, 512)
+@example(1, 1024)
+@example(3, 2**20)
+def test_rounding_is_pythons(numerator, denominator):
+    for value in (numerator / denominator, min(numerator, denominator) / max(numerator, denominator), 1 - 1 / denominator):
+        if value < LARGEST:
+            assert round8(value) == round(value, 8)
+
+
+@given(st.integers(0, 10**15))
+@settings(max_examples=3000)
+def test_rounding_is_pythons_next_to_every_half(n):
+    """The floats around n and a half hundred-millionths, where a product alone errs."""
+    half = float(Fraction(2 * n + 1, 2 * 10**8))
+    for value in (half, math.nextafter(half, 0), math.nextafter(half, math.inf)):
+        assert round8(value) == round(value, 8)
+
+
+def test_the_loops_take_the_c_librarys_logarithm():
+    """Terms of the entropy are added by bits, so the logarithm must be Python's to the last one."""
+    for n_words, count in itertools.product((1, 2, 3, 7, 450, 10_007, 1_234_577), (1, 2, 5, 63, 64, 65, 4001)):
+        if count <= n_words:
+            assert entropy(np.array([count]), n_words) == -count / n_words * math.log(count / n_words)
+
+
+def test_machine_code_is_kept_for_the_sources_it_was_made_from():
+    """Numba looks at the file of a function alone; a caller in another file must not keep the code of what it called before."""
+    files = Path(compiling.__file__).parent.glob("*.py")
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files, key=lambda file: file.name))).hexdigest()
+    assert measure._cache._cache_file._source_stamp == digest
+
+
+def repeated(piece: str):
+    return lambda n: piece * (n // len(piece))
+
+
+HOSTILE = {
+    "one character": repeated("a"),
+    "one word over and over": repeated("ha "),
+    "no spaces": lambda n: "".join(chr(97 + place * place % 23) for place in range(n)),
+    "newlines": repeated("\n"),
+    "full stops": repeated("."),
+    "every word another": lambda n: " ".join(f"{place:x}" for place in range(n // 6)),
+    "every pair another": lambda n: " ".join(f"{place % 997} {place % 1009}" for place in range(n // 8)),
+    "marks out of order": repeated("\u0315\u0300"),
+    "sigmas": repeated("ΑΣ "),
+    "right to left": repeated("שלום עולם "),
+    "unpaired surrogates": repeated("\ud800\udc00 "),
+    "NUL": repeated("\0"),
+    "what expands most": repeated("\u1f82"),
+    "words of one length and few letters": lambda n: " ".join(f"{place:016b}" for place in range(n // 17)),
+    "Thue and Morse, against hashes of polynomials": lambda n: " ".join(morse(place) for place in range(n // 2100)),
+}
+
+
+def morse(number: int) -> str:
+    """A word of 2,048 letters; any two of these collide under every polynomial modulo a power of two."""
+    bits = [place.bit_count() & 1 for place in range(1024)]
+    return "".join("ab"[bit ^ (number & 1)] for bit in bits) + f"{number:x}"
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_texts_take_linear_time(what):
+    """Four times the text takes about four times as long: quadratic would be sixteen."""
+    make = HOSTILE[what]
+    small, large = make(250_000), make(1_000_000)
+    measure_signals(small, LISTS, language="en")
+    taken = [min(_seconds(text) for _ in range(3)) for text in (small, large)]
+    assert taken[1] < 9 * taken[0] + 0.05
+
+
+def _seconds(text: str) -> float:
+    begun = time.process_time()
+    measure_signals(text, LISTS, language="en")
+    return time.process_time() - begun
+
+
+def test_ten_megabytes_in_one_line():
+    """No newline, and words that are all the same: one line, counted in well under a second."""
+    measured = measure_signals("word " * 2_000_000)
+    assert measured.scalars["rps_doc_word_count"] == 2_000_000
+    assert measured.line_ends.tolist() == [10_000_000]
+    assert measured.scalars["rps_doc_frac_chars_dupe_10grams"] == 1.0
