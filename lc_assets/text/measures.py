@@ -1,64 +1,32 @@
-"""Measures that RedPajama-V2 has no signal for, each defined once; where words matter, which words is a parameter.
+"""Measuring documents: what is wanted of `lc_assets.text.measure_names.MEASURES`, and nothing else.
 
-Here: their names, what each says, and computing those that are wanted. Not here: how each is counted
-(`lc_assets.text.word_measures`, `lc_assets.text.gram_measures`, `lc_assets.text.line_measures`), thresholds.
+Here: `measure`, and the arithmetic from counts to fractions. Not here: names and definitions
+(`lc_assets.text.measure_names`), counting (`lc_assets.text.measured_words`, `lc_assets.text.line_rules`, `lc_assets.text.licences`).
 
-A column is a measure's name, and after a colon the kind of words where it depends on words:
-``frac_short_lines``, ``word_count:normalized``. The kinds are those of `WORD_KINDS`. A name that ends in
-``.datatrove`` or ``.dolma`` is that program's own way of counting; ``docs/measures.md`` has the differences.
-
-================================================  ==========================================================================
-word_count                                        words
-mean_word_length, median_word_length              characters per word
-word_count_non_symbol, mean_word_length_non_symbol  the same over words that are not punctuation alone (datatrove)
-hash_to_word_ratio, ellipsis_to_word_ratio        ``#``; ``...`` and ``…``: occurrences in the text, per word
-frac_words_with_symbol                            words that hold ``#`` or ``…``, per word (Dolma)
-frac_words_with_letter                            words with an alphabetic character, per word
-stop_words_distinct, stop_words_occurring         of the eight stop words: how many there are, how often any occurs
-newlines_per_word                                 newlines in the text, per word (FineWeb)
-frac_chars_top_Ngram.P                            N of 2 to 4, P of datatrove, dolma
-frac_chars_dupe_Ngrams.P                          N of 5 to 10, P of datatrove, dolma
-frac_lines_bulleted.P, frac_lines_ellipsis.P      P of datatrove, dolma
-frac_duplicate_lines.P                            P of datatrove, dolma
-frac_chars_duplicate_lines.P                      P of datatrove, dolma, fineweb
-frac_duplicate_paragraphs, frac_chars_duplicate_paragraphs  of datatrove: nobody else counts paragraphs
-frac_lines_terminal_punctuation, frac_short_lines of FineWeb
-gzip_ratio                                        compressed bytes per byte of text
-c4_*, refinedweb_*                                what line editing leaves and takes: `lc_assets.text.line_rules`
-licence_cc                                        1.0 when the text or its address names a Creative Commons licence
-================================================  ==========================================================================
+Every count is a whole number and every measure one division of two of them, so plain and compiled counting give the same
+bits.
 """
 
-from collections.abc import Collection, Mapping
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Final
+from functools import lru_cache, partial
+from typing import Final, TypeAlias
 
-from lc_assets.errors import BadInput
+from lc_assets.text.gram_counts import DUPLICATE_LENGTHS, TOP_LENGTHS, GramCounts
+from lc_assets.text.licences import licence_of
+from lc_assets.text.line_counts import LineCounts
+from lc_assets.text.line_rules import C4, REFINEDWEB, Edited, LineRules, edit
+from lc_assets.text.measure_names import MEASURES, WORD_KINDS, Measure, columns, parse_column
+from lc_assets.text.measured_words import measured_lines, measured_words
+from lc_assets.text.sentences import n_sentences
+from lc_assets.text.word_counts import WordCounts
 
-WORD_KINDS: Final = ("normalized", "raw", "whitespace")
-"""``normalized`` and ``raw`` as in `lc_assets.text.words`; ``whitespace`` is ``str.split``."""
+__all__ = ["MEASURES", "WORD_KINDS", "Measure", "MeasuredText", "columns", "measure", "parse_column"]
 
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """What one measure is.
-
-    Attributes:
-        name: as in the table above.
-        says: its definition, in a sentence.
-        unit: such as ``words`` or ``per word``.
-        words: the kinds of words that it can be asked of; empty when words do not matter.
-        needs: ``("text",)``, or with ``"url"`` where an address helps when there is one.
-        users: who counts so.
-    """
-
-    name: str
-    says: str
-    unit: str
-    words: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ("text",)
-    users: tuple[str, ...] = ()
+GZIP_LEVEL: Final = 6
+"""Of `zlib`; the ratio is of its stream with a header of two bytes and a check of four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,168 +42,18 @@ class MeasuredText:
     url: str | None = None
 
 
-def _of_words(name: str, says: str, unit: str, *users: str) -> Measure:
-    return Measure(name, says, unit, WORD_KINDS, ("text",), users)
+@dataclass(frozen=True, slots=True)
+class _OfWords:
+    """What is known of a document's words of one kind."""
+
+    text: str
+    counts: WordCounts
+    grams: Mapping[int, GramCounts]
+    seen: Mapping[int, int]
 
 
-def _of_lines(name: str, says: str, unit: str, *users: str) -> Measure:
-    return Measure(name, says, unit, (), ("text",), users)
-
-
-_ALL: Final = (
-    _of_words("word_count", "words", "words", "gopher-paper", "gopher-dolma"),
-    _of_words("mean_word_length", "characters of all words, per word", "characters", "gopher-paper"),
-    _of_words("median_word_length", "median of the words' lengths; the mean of the middle two", "characters", "gopher-dolma"),
-    _of_words("word_count_non_symbol", "words with a character that is no punctuation", "words", "gopher-datatrove"),
-    _of_words("mean_word_length_non_symbol", "characters per word, over those words", "characters", "gopher-datatrove"),
-    _of_words("hash_to_word_ratio", "times that # occurs in the text, per word", "per word", "gopher-paper", "gopher-datatrove"),
-    _of_words("ellipsis_to_word_ratio", "times that ... or … occurs in the text, per word", "per word", "gopher-paper", "gopher-datatrove"),
-    _of_words("frac_words_with_symbol", "words that hold # or …, per word", "per word", "gopher-dolma"),
-    _of_words(
-        "frac_words_with_letter",
-        "words that hold an alphabetic character, per word",
-        "per word",
-        "gopher-paper",
-        "gopher-datatrove",
-        "gopher-dolma",
-    ),
-    _of_words(
-        "stop_words_distinct",
-        "how many of the, be, to, of, and, that, have, with are among the words",
-        "words",
-        "gopher-paper",
-        "gopher-datatrove",
-    ),
-    _of_words("stop_words_occurring", "words that are one of these eight", "words", "gopher-dolma"),
-    _of_words("newlines_per_word", "newlines in the text, per word", "per word", "fineweb"),
-    *(
-        _of_words(
-            f"frac_chars_top_{n}gram.datatrove",
-            f"characters of the most frequent {n}-gram with its spaces, times its count, per character of the text",
-            "per character",
-            "gopher-datatrove",
-        )
-        for n in (2, 3, 4)
-    ),
-    *(
-        _of_words(
-            f"frac_chars_top_{n}gram.dolma",
-            f"characters of the most frequent {n}-gram, times its count, per character of the words",
-            "per character",
-            "gopher-dolma",
-        )
-        for n in (2, 3, 4)
-    ),
-    *(
-        _of_words(
-            f"frac_chars_dupe_{n}grams.datatrove",
-            f"characters of {n}-grams seen before, met from the left and skipped when met, per character of the text",
-            "per character",
-            "gopher-datatrove",
-        )
-        for n in range(5, 11)
-    ),
-    *(
-        _of_words(
-            f"frac_chars_dupe_{n}grams.dolma",
-            f"characters of {n}-grams that occur twice or more, overlaps counted, per character of all {n}-grams",
-            "per character",
-            "gopher-dolma",
-        )
-        for n in range(5, 11)
-    ),
-    _of_lines(
-        "frac_lines_bulleted.datatrove",
-        "lines that start with • or -, whitespace aside, per line",
-        "per line",
-        "gopher-paper",
-        "gopher-datatrove",
-    ),
-    _of_lines("frac_lines_bulleted.dolma", "lines that start with * or -, per line", "per line", "gopher-dolma"),
-    _of_lines(
-        "frac_lines_ellipsis.datatrove",
-        "lines that end with ... or …, whitespace aside, per line",
-        "per line",
-        "gopher-paper",
-        "gopher-datatrove",
-    ),
-    _of_lines("frac_lines_ellipsis.dolma", "lines that end with …, per line", "per line", "gopher-dolma"),
-    _of_lines("frac_duplicate_lines.datatrove", "lines seen before, per line", "per line", "gopher-paper", "gopher-datatrove"),
-    _of_lines("frac_duplicate_lines.dolma", "lines that occur twice or more, all copies counted, per line", "per line", "gopher-dolma"),
-    _of_lines(
-        "frac_chars_duplicate_lines.datatrove",
-        "characters of lines seen before, per character of the text",
-        "per character",
-        "gopher-paper",
-        "gopher-datatrove",
-    ),
-    _of_lines(
-        "frac_chars_duplicate_lines.dolma",
-        "characters of lines that occur twice or more, all copies counted, per character that is no whitespace",
-        "per character",
-        "gopher-dolma",
-    ),
-    _of_lines(
-        "frac_chars_duplicate_lines.fineweb",
-        "characters of lines seen before, blank lines aside, per character that is no newline",
-        "per character",
-        "fineweb",
-    ),
-    _of_lines("frac_duplicate_paragraphs", "paragraphs seen before, per paragraph", "per paragraph", "gopher-paper", "gopher-datatrove"),
-    _of_lines(
-        "frac_chars_duplicate_paragraphs",
-        "characters of paragraphs seen before, per character of the text",
-        "per character",
-        "gopher-paper",
-        "gopher-datatrove",
-    ),
-    _of_lines(
-        "frac_lines_terminal_punctuation",
-        "lines that end with a mark that ends a sentence in any script, blank lines aside, per line",
-        "per line",
-        "fineweb",
-    ),
-    _of_lines("frac_short_lines", "lines of at most 30 characters, blank lines aside, per line", "per line", "fineweb"),
-    _of_lines("gzip_ratio", "bytes that zlib's level 6 makes of the text in UTF-8, per byte", "per byte"),
-    _of_lines("c4_lines_kept", "lines that C4's editing keeps", "lines", "c4"),
-    _of_lines("c4_sentences_kept", "sentences in them, counted as RedPajama-V2 does", "sentences", "c4"),
-    _of_lines("c4_frac_words_removed", "words in lines that C4's editing removes, per word", "per word", "c4"),
-    _of_lines("c4_lorem_ipsum", "1.0 when a line that C4 would keep holds lorem ipsum", "flag", "c4"),
-    _of_lines("c4_curly_bracket", "1.0 when a line that C4 would keep holds {", "flag", "c4"),
-    _of_lines(
-        "refinedweb_frac_words_removed", "words in lines that RefinedWeb's editing removes or edits, per word", "per word", "refinedweb"
-    ),
-    Measure("licence_cc", "1.0 when the text or its address names a Creative Commons licence", "flag", (), ("text", "url")),
-)
-
-MEASURES: Final[Mapping[str, Measure]] = MappingProxyType({measure.name: measure for measure in _ALL})
-"""Every measure by its name."""
-
-
-def parse_column(column: str) -> tuple[Measure, str | None]:
-    """Read a column's name: the measure, and its kind of words or None.
-
-    >>> measure, words = parse_column("word_count:raw")
-    >>> measure.name, words
-    ('word_count', 'raw')
-
-    Raises:
-        BadInput: when there is no such measure, it needs a kind of words and has none, or it has one that it cannot take.
-    """
-    name, colon, words = column.partition(":")
-    if name not in MEASURES:
-        raise BadInput(f"{column}: no such measure; there are {', '.join(MEASURES)}")
-    allowed = MEASURES[name].words
-    if not allowed and colon:
-        raise BadInput(f"{column}: {name} does not depend on words; leave out :{words}")
-    if allowed and words not in allowed:
-        raise BadInput(f"{column}: say of which words: {', '.join(f'{name}:{kind}' for kind in allowed)}")
-    return MEASURES[name], words or None
-
-
-def columns() -> tuple[str, ...]:
-    """Every column there is."""
-    return tuple(f"{m.name}:{kind}" if kind else m.name for m in _ALL for kind in m.words or ("",))
+_Value: TypeAlias = float | None
+_WordFormula: TypeAlias = Callable[[_OfWords], _Value]
 
 
 def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float | None]:
@@ -244,9 +62,150 @@ def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float 
     Returns:
         A value per column, in the order of ``wanted``; None where it is a mean over nothing.
 
+    >>> measure(MeasuredText("# To be, or not to be"), ["hash_to_word_ratio:whitespace", "frac_short_lines"])
+    {'hash_to_word_ratio:whitespace': 0.14285714285714285, 'frac_short_lines': 1.0}
+
     Raises:
         BadInput: when a column does not exist.
     """
+    plan = _plan(tuple(wanted))
+    text = document.text
+    values: dict[str, _Value] = {}
+    for kind, lengths, seen_lengths, formulas in plan.of_words:
+        words = measured_words(text, kind)
+        known = _OfWords(text, words.counts(), words.grams(lengths), words.seen_before_chars(seen_lengths))
+        values |= {column: formula(known) for column, formula in formulas}
+    if plan.of_lines:
+        lines = measured_lines(text)
+        values |= {column: _OF_LINES[column](text, lines) for column in plan.of_lines}
+    for rules, names in plan.of_edits:
+        edited = edit(text, rules)
+        values |= {column: _OF_EDITS[column][1](edited) for column in names}
+    values |= {column: _OTHERS[column](document) for column in plan.others}
+    return {column: values[column] for column in wanted}
+
+
+def _per(count: float, things: int) -> _Value:
+    return count / things if things else None
+
+
+def _times(text: str, *marks: str) -> int:
+    return sum(map(text.count, marks))
+
+
+def _top_datatrove(length: int, of: _OfWords) -> _Value:
+    top = of.grams[length]
+    return _per((top.top_chars + length - 1) * top.top_count, len(of.text))
+
+
+def _top_dolma(length: int, of: _OfWords) -> _Value:
+    return of.grams[length].top_chars * of.grams[length].top_count / max(of.counts.n_chars, 1)
+
+
+def _dupe_datatrove(length: int, of: _OfWords) -> _Value:
+    return _per(of.seen[length], len(of.text))
+
+
+def _dupe_dolma(length: int, of: _OfWords) -> _Value:
+    return of.grams[length].repeated_chars / max(of.grams[length].all_chars, 1)
+
+
+_OF_WORDS: Final[Mapping[str, _WordFormula]] = {
+    "word_count": lambda of: of.counts.n_words,
+    "mean_word_length": lambda of: _per(of.counts.n_chars, of.counts.n_words),
+    "median_word_length": lambda of: of.counts.median_chars,
+    "word_count_non_symbol": lambda of: of.counts.n_non_symbol,
+    "mean_word_length_non_symbol": lambda of: _per(of.counts.n_chars_non_symbol, of.counts.n_non_symbol),
+    "hash_to_word_ratio": lambda of: _per(_times(of.text, "#"), of.counts.n_words),
+    "ellipsis_to_word_ratio": lambda of: _per(_times(of.text, "...", "\u2026"), of.counts.n_words),
+    "frac_words_with_symbol": lambda of: _per(of.counts.n_with_symbol, of.counts.n_words),
+    "frac_words_with_letter": lambda of: _per(of.counts.n_with_letter, of.counts.n_words),
+    "stop_words_distinct": lambda of: of.counts.n_stop_distinct,
+    "stop_words_occurring": lambda of: of.counts.n_stop_occurring,
+    "newlines_per_word": lambda of: _per(_times(of.text, "\n"), of.counts.n_words),
+    **{f"frac_chars_top_{length}gram.datatrove": partial(_top_datatrove, length) for length in TOP_LENGTHS},
+    **{f"frac_chars_top_{length}gram.dolma": partial(_top_dolma, length) for length in TOP_LENGTHS},
+    **{f"frac_chars_dupe_{length}grams.datatrove": partial(_dupe_datatrove, length) for length in DUPLICATE_LENGTHS},
+    **{f"frac_chars_dupe_{length}grams.dolma": partial(_dupe_dolma, length) for length in DUPLICATE_LENGTHS},
+}
+
+_OF_LINES: Final[Mapping[str, Callable[[str, LineCounts], _Value]]] = {
+    "frac_lines_bulleted.datatrove": lambda _, of: _per(of.n_broken_bulleted, of.n_broken),
+    "frac_lines_bulleted.dolma": lambda _, of: _per(of.n_newline_bulleted, of.n_newline),
+    "frac_lines_ellipsis.datatrove": lambda _, of: _per(of.n_broken_ellipsis, of.n_broken),
+    "frac_lines_ellipsis.dolma": lambda _, of: _per(of.n_newline_ellipsis, of.n_newline),
+    "frac_duplicate_lines.datatrove": lambda _, of: _per(of.n_stretches_seen, of.n_stretches),
+    "frac_duplicate_lines.dolma": lambda _, of: _per(of.n_newline_repeated, of.n_newline),
+    "frac_chars_duplicate_lines.datatrove": lambda text, of: _per(of.n_stretch_chars_seen, len(text)),
+    "frac_chars_duplicate_lines.dolma": lambda _, of: of.n_newline_chars_repeated / max(of.n_chars_dense, 1),
+    "frac_chars_duplicate_lines.fineweb": lambda text, of: _per(of.n_filled_chars_seen, len(text) - of.n_newline + 1),
+    "frac_duplicate_paragraphs": lambda _, of: _per(of.n_paragraphs_seen, of.n_paragraphs),
+    "frac_chars_duplicate_paragraphs": lambda text, of: _per(of.n_paragraph_chars_seen, len(text)),
+    "frac_lines_terminal_punctuation": lambda _, of: _per(of.n_filled_terminal, of.n_filled),
+    "frac_short_lines": lambda _, of: _per(of.n_filled_short, of.n_filled),
+}
+
+_OF_EDITS: Final[Mapping[str, tuple[str, Callable[[Edited], _Value]]]] = {
+    "c4_lines_kept": ("c4", lambda of: of.n_lines_kept),
+    "c4_sentences_kept": ("c4", lambda of: n_sentences(of.text)),
+    "c4_frac_words_removed": ("c4", lambda of: _per(sum(of.n_words_flagged.values()), of.n_words)),
+    "c4_lorem_ipsum": ("c4", lambda of: float(of.condemned == "lorem_ipsum")),
+    "c4_curly_bracket": ("c4", lambda of: float(of.condemned == "curly_bracket")),
+    "refinedweb_frac_words_removed": ("refinedweb", lambda of: _per(sum(of.n_words_flagged.values()), of.n_words)),
+}
+
+
+def _gzip_ratio(document: MeasuredText) -> _Value:
+    data = document.text.encode("utf-8", "surrogatepass")
+    return _per(len(zlib.compress(data, GZIP_LEVEL)), len(data))
+
+
+_OTHERS: Final[Mapping[str, Callable[[MeasuredText], _Value]]] = {
+    "gzip_ratio": _gzip_ratio,
+    "licence_cc": lambda document: float(licence_of(document.text, document.url) is not None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to compute, sorted by what it is computed from."""
+
+    of_words: tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, _WordFormula], ...]], ...]
+    of_lines: tuple[str, ...]
+    of_edits: tuple[tuple[LineRules, tuple[str, ...]], ...]
+    others: tuple[str, ...]
+
+
+@lru_cache(maxsize=64)
+def _plan(wanted: tuple[str, ...]) -> _Plan:
+    """Sort columns; the same few sets are asked of millions of documents."""
+    by_kind: defaultdict[str, list[str]] = defaultdict(list)
     for column in wanted:
-        parse_column(column)
-    raise NotImplementedError
+        measure_, kind = parse_column(column)
+        by_kind[kind or ""].append(measure_.name)
+    plain = by_kind.pop("", [])
+    return _Plan(
+        tuple((kind, _lengths(names, _GRAMS), _lengths(names, _SEEN), _formulas(kind, names)) for kind, names in by_kind.items()),
+        tuple(name for name in plain if name in _OF_LINES),
+        tuple((rules, names) for rules in (C4, REFINEDWEB) if (names := tuple(n for n in plain if _edited_by(n) == rules.name))),
+        tuple(name for name in plain if name in _OTHERS),
+    )
+
+
+_GRAMS: Final = {
+    **{f"frac_chars_top_{length}gram.{who}": length for length in TOP_LENGTHS for who in ("datatrove", "dolma")},
+    **{f"frac_chars_dupe_{length}grams.dolma": length for length in DUPLICATE_LENGTHS},
+}
+_SEEN: Final = {f"frac_chars_dupe_{length}grams.datatrove": length for length in DUPLICATE_LENGTHS}
+
+
+def _lengths(names: Iterable[str], table: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(sorted({table[name] for name in names if name in table}))
+
+
+def _formulas(kind: str, names: Iterable[str]) -> tuple[tuple[str, _WordFormula], ...]:
+    return tuple((f"{name}:{kind}", _OF_WORDS[name]) for name in names)
+
+
+def _edited_by(name: str) -> str | None:
+    return _OF_EDITS[name][0] if name in _OF_EDITS else None
