@@ -29,6 +29,8 @@ BREAK: Final = 32
 """Ends a line for ``str.splitlines``."""
 TERMINAL: Final = 64
 """One of `lc_assets.text.word_counts.TERMINAL_MARKS`."""
+ORDINARY: Final = 128
+"""ASCII, no full stop, no white space but the space: in the middle of a line such a character changes little."""
 
 N_CODE_POINTS: Final = 0x40000
 """Entries of the table."""
@@ -50,6 +52,7 @@ def character_bits() -> NDArray[np.uint8]:
         (SYMBOL, lambda c: c in "#\u2026"),
         (BREAK, lambda c: len(f"{c}a".splitlines()) == 2),
         (TERMINAL, lambda c: TERMINAL_MARKS.match(c) is not None),
+        (ORDINARY, lambda c: c == " " or (c.isascii() and not c.isspace() and c != ".")),
     ):
         table |= np.fromiter(map(says, characters), np.bool_, N_CODE_POINTS).astype(np.uint8) * np.uint8(bit)
     table.flags.writeable = False

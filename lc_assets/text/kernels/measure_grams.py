@@ -4,7 +4,7 @@ Here: kernels over glued words (`lc_assets.text.kernels.measure_words`). Their t
 
 Three ideas carry the speed. Words get numbers, so an n-gram is a pair of numbers: of the (n-1)-grams inside it. An n-gram can
 repeat only where both of these do, so each length looks at what the length before left over. And n-grams that are compared as
-glued text (datatrove) can repeat only where their first 16 bytes do, which a small sieve finds out for all lengths at once.
+glued text (datatrove) can repeat only where their first bytes do, which a small sieve finds out for all lengths at once.
 
 Tables are open addressing with numbers that no input is bound to spread well over, so a search that takes more than `PATIENCE`
 steps gives up, and the plain twin does that document: never more than linear time, and never a wrong count.
@@ -16,16 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
+from lc_assets.text.kernels.measure_words import eight_bytes
 
 PATIENCE: Final = 1000
 """Steps of a search before it gives up; tables are at most half full, where some tens are many."""
 
-SIEVED: Final = 16
-"""Bytes of a start that the sieve looks at."""
+NEVER: Final = 255
+"""For a word whose start the sieve finds elsewhere too."""
 
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
 _HALF: Final = np.uint64(32)
+_LONG: Final = np.uint64(0xFF << 56)
 
 
 @compiled
@@ -36,18 +38,14 @@ def mixed(number: np.uint64) -> np.uint64:
 
 
 @compiled
-def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
-    """Eight bytes as a number; LLVM makes it one load."""
-    return (
-        np.uint64(data[at])
-        | np.uint64(data[at + 1]) << np.uint64(8)
-        | np.uint64(data[at + 2]) << np.uint64(16)
-        | np.uint64(data[at + 3]) << np.uint64(24)
-        | np.uint64(data[at + 4]) << np.uint64(32)
-        | np.uint64(data[at + 5]) << np.uint64(40)
-        | np.uint64(data[at + 6]) << np.uint64(48)
-        | np.uint64(data[at + 7]) << np.uint64(56)
-    )
+def some_bytes(data: NDArray[np.uint8], at: int, n_bytes: int) -> np.uint64:
+    """One to seven bytes as a number: those of eight that are wanted, but for the last seven of all."""
+    if at + 8 <= len(data):
+        return eight_bytes(data, at) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
+    made = np.uint64(0)
+    for offset in range(n_bytes):
+        made |= np.uint64(data[at + offset]) << np.uint64(8 * offset)
+    return made
 
 
 @compiled
@@ -58,11 +56,9 @@ def hash_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     while at + 8 <= end:
         made = mixed((made ^ eight_bytes(data, at)) * _MIX)
         at += 8
-    rest = np.uint64(0)
-    while at < end:
-        rest = rest << np.uint64(8) | np.uint64(data[at])
-        at += 1
-    return mixed((made ^ rest) * _MIX)
+    if at == end:
+        return made
+    return mixed((made ^ some_bytes(data, at, end - at)) * _MIX)
 
 
 @compiled
@@ -73,11 +69,7 @@ def same_bytes(data: NDArray[np.uint8], one: int, other: int, length: int) -> bo
         if eight_bytes(data, one + at) != eight_bytes(data, other + at):
             return False
         at += 8
-    while at < length:
-        if data[one + at] != data[other + at]:
-            return False
-        at += 1
-    return True
+    return at == length or some_bytes(data, one + at, length - at) == some_bytes(data, other + at, length - at)
 
 
 @compiled
@@ -131,6 +123,65 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
 
 
 @compiled
+def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> int:
+    """Give equal words equal numbers, in the order of first occurrence.
+
+    A short word is its key; a long one is found by a hash, whose highest byte no short key has, and compared.
+
+    Returns:
+        How many distinct words there are; -1 when patience ran out.
+    """
+    n_known, n_slots = 0, 1024
+    seen, values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
+    firsts = np.empty(len(numbers), np.int32)
+    for word in range(len(numbers)):
+        key, start = keys[word], np.int64(ends[word])
+        n_bytes = np.int64(ends[word + 1]) - start
+        if key == 0:
+            key = hash_bytes(glued, start, start + n_bytes) | _LONG
+        slot, steps = slot_of(key, n_slots), 0
+        while (values[slot] != 0) & ((seen[slot] != key) | (key >= _LONG)):
+            if seen[slot] == key:
+                first = firsts[values[slot] - 1]
+                begun = np.int64(ends[first])
+                if np.int64(ends[first + 1]) - begun == n_bytes and same_bytes(glued, begun, start, n_bytes):
+                    break
+            slot = (slot + 1) & (n_slots - 1)
+            steps += 1
+            if steps > PATIENCE:
+                return -1
+        # No branch on whether it is known: the processor would guess wrong every other time.
+        new = values[slot] == 0
+        firsts[n_known] = word
+        n_known += new
+        known = n_known if new else np.int64(values[slot])
+        seen[slot], values[slot], numbers[word] = key, known, known - 1
+        if 2 * n_known > n_slots:
+            n_slots *= 4
+            seen, values = roomier(seen, values, n_slots)
+    return n_known
+
+
+@compiled
+def slot_of(key: np.uint64, n_slots: int) -> int:
+    """Where a key belongs in a table of that many slots, a power of two."""
+    return np.int64((key ^ (key >> _HALF)) * _MIX >> _HALF) & (n_slots - 1)
+
+
+@compiled
+def roomier(keys: NDArray[np.uint64], values: NDArray[np.int32], n_slots: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """The same table with more slots."""
+    new_keys, new_values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
+    for old in range(len(keys)):
+        if values[old]:
+            slot = slot_of(keys[old], n_slots)
+            while new_values[slot]:
+                slot = (slot + 1) & (n_slots - 1)
+            new_keys[slot], new_values[slot] = keys[old], values[old]
+    return new_keys, new_values
+
+
+@compiled
 def number_pairs(
     lefts: NDArray[np.int32], rights: NDArray[np.int32], places: NDArray[np.int32], numbers: NDArray[np.int32], counts: NDArray[np.int32]
 ) -> int:
@@ -139,32 +190,29 @@ def number_pairs(
     Returns:
         How many distinct pairs there are; -1 when patience ran out.
     """
-    n_places = len(places)
-    keys, hashes = np.empty(n_places, np.uint64), np.empty(n_places, np.uint64)
-    n_known, n_slots = 0, 256
-    slots = np.zeros(n_slots, np.int32)
+    n_places, n_known = len(places), 0
+    n_slots = 256
+    while n_slots < n_places:
+        n_slots *= 2
+    keys, values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
     for index in range(n_places):
         place = places[index]
         key = np.uint64(lefts[place]) << _HALF | np.uint64(rights[place + 1])
-        made = mixed(key * _MIX)
-        slot, steps = np.int64(made & np.uint64(n_slots - 1)), 0
-        while slots[slot] and keys[slots[slot] - 1] != key:
+        slot, steps = slot_of(key, n_slots), 0
+        while (values[slot] != 0) & (keys[slot] != key):
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
             if steps > PATIENCE:
                 return -1
-        if slots[slot]:
-            numbers[place] = slots[slot] - 1
-            counts[slots[slot] - 1] += 1
-            continue
-        keys[n_known], hashes[n_known] = key, made
-        numbers[place] = n_known
-        counts[n_known] = 1
-        n_known += 1
-        slots[slot] = n_known
+        new = values[slot] == 0
+        counts[n_known] *= not new
+        n_known += new
+        known = n_known if new else np.int64(values[slot])
+        keys[slot], values[slot], numbers[place] = key, known, known - 1
+        counts[known - 1] += 1
         if 2 * n_known > n_slots:
-            n_slots *= 4
-            slots = grown(hashes, n_known, n_slots)
+            n_slots *= 2
+            keys, values = roomier(keys, values, n_slots)
     return n_known
 
 
@@ -196,8 +244,7 @@ def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int
         for index in range(len(places)):
             place = places[index]
             count = counts[numbers[place]]
-            if count > 1:
-                repeated += chars[place + length] - chars[place]
+            repeated += (count > 1) * (chars[place + length] - chars[place])
             if count > most:
                 most, at_most = count, place
         every = np.int64(0)
@@ -206,46 +253,65 @@ def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int
         found[length, 0], found[length, 1] = most, chars[at_most + length] - chars[at_most]
         found[length, 2], found[length, 3] = repeated, every
         # An n-gram that occurs once is nobody's part; the rest are the places where the next length may repeat.
-        n_left, n_places = 0, len(places)
-        for index in range(n_places):
-            place = places[index]
-            follows = index + 1 < n_places and places[index + 1] == place + 1
-            if follows and counts[numbers[place]] > 1 and counts[numbers[place + 1]] > 1:
-                places[n_left] = place
-                n_left += 1
+        n_left = 0
+        for index in range(len(places) - 1):
+            place, after = places[index], places[index + 1]
+            places[n_left] = place
+            n_left += (after == place + 1) & (counts[numbers[place]] > 1) & (counts[numbers[after]] > 1)
         places = places[:n_left]
         lefts, numbers = numbers, lefts
     return True
 
 
 @compiled
-def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int, again: NDArray[np.uint8]) -> None:
-    """Mark the words whose first `SIEVED` bytes, with those of the words after, may occur at another word's start too.
+def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8]) -> None:
+    """Find, for each word, how many bytes from its start on are enough to be met nowhere else at a word's start.
 
-    A mark may be wrong, a missing mark never is. Where fewer bytes follow, there is always a mark.
+    Args:
+        glued: the words' bytes.
+        ends: their ends.
+        n_words: how many.
+        alone: gets 8, 12, 16, 24 or 32, or `NEVER`. It may be too many or `NEVER`, but is never too few.
     """
     n_slots = 1024
     while n_slots < 4 * n_words:
         n_slots *= 2
-    seen = np.zeros(n_slots, np.uint8)
     keys = np.empty(n_words, np.int32)
-    last = np.int64(ends[n_words]) - SIEVED
-    for word in range(n_words):
-        start = np.int64(ends[word])
-        again[word] = 1
-        if start <= last:
-            made = mixed(eight_bytes(glued, start) * _MIX + eight_bytes(glued, start + 8) * _MIX_2)
-            key = np.int64(made & np.uint64(n_slots - 1))
-            keys[word] = key
+    places = np.arange(n_words).astype(np.int32)
+    alone[:] = NEVER
+    n_bytes, n_left = 8, n_words
+    while n_bytes <= 32 and n_left:
+        seen = np.zeros(n_slots, np.uint8)
+        last = np.int64(ends[n_words]) - n_bytes
+        for index in range(n_left):
+            start = np.int64(ends[places[index]])
+            if start > last:
+                keys[index] = -1
+                continue
+            made = eight_bytes(glued, start) * _MIX
+            if n_bytes > 8:
+                made = mixed(made) + eight_bytes(glued, start + n_bytes - 8) * _MIX_2
+            if n_bytes > 16:
+                made = mixed(made) + eight_bytes(glued, start + 8) * _MIX
+            if n_bytes > 24:
+                made = mixed(made) + eight_bytes(glued, start + 16) * _MIX_2
+            key = np.int64(mixed(made) & np.uint64(n_slots - 1))
+            keys[index] = key
             seen[key] = min(seen[key] + 1, 2)
-    for word in range(n_words):
-        if np.int64(ends[word]) <= last:
-            again[word] = seen[keys[word]] > 1
+        n_kept = 0
+        for index in range(n_left):
+            lonely = keys[index] >= 0 and seen[keys[index]] == 1
+            place = places[index]
+            alone[place] = n_bytes if lonely else NEVER
+            places[n_kept] = place
+            n_kept += not lonely
+        n_left = n_kept
+        n_bytes += 4 if n_bytes < 16 else 8
 
 
 @compiled
 def seen_before(
-    glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, again: NDArray[np.uint8], length: int
+    glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8], length: int
 ) -> int:
     """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when patience ran out."""
     hashes, firsts = np.empty(n_words + 1, np.uint64), np.empty(n_words + 1, np.int32)
@@ -254,7 +320,7 @@ def seen_before(
     n_chars, word = np.int64(0), 0
     while word <= n_words - length:
         start, end = np.int64(ends[word]), np.int64(ends[word + length])
-        if not again[word] and end - start >= SIEVED:
+        if alone[word] < NEVER and end - start >= alone[word]:
             word += 1
             continue
         key = hash_bytes(glued, start, end)

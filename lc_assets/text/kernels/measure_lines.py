@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
-from lc_assets.text.kernels.measure_characters import BEYOND, BREAK, DENSE, N_CODE_POINTS, TERMINAL
+from lc_assets.text.kernels.measure_characters import BEYOND, BREAK, DENSE, N_CODE_POINTS, ORDINARY, TERMINAL
 from lc_assets.text.kernels.measure_words import code_point
 from lc_assets.text.line_counts import SHORT_LINE
 
@@ -20,7 +20,7 @@ N_SINGLE: Final = 13
 N_REPEATED: Final = 6
 """Counts that `count_repeated` returns; see there."""
 
-_NEWLINE, _RETURN, _DOT, _STAR, _DASH = 10, 13, 0x2E, 0x2A, 0x2D
+_NEWLINE, _RETURN, _SPACE, _DOT, _STAR, _DASH = 10, 13, 0x20, 0x2E, 0x2A, 0x2D
 _BULLET, _ELLIPSIS = 0x2022, 0x2026
 
 
@@ -98,13 +98,32 @@ def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a defin
                 if strip_start < 0:
                     strip_start, strip_lead = at, n_chars
                 strip_end, spaces, filled = at + size, 0, 1
-                n_dense += 1
+                n_dense += DENSE
             else:
                 spaces += 1
             n_chars += 1
         at += size
+        if not dense:
+            continue
+        # Most of a line changes little: bytes from 128 on have no such bit.
+        begun_run = at
+        while at < n_bytes and table[data[at]] & ORDINARY:
+            n_dense += np.int64(table[data[at]]) & DENSE
+            at += 1
+        if at > begun_run:
+            trailing = 0
+            while trailing < at - begun_run and data[at - 1 - trailing] == _SPACE:
+                trailing += 1
+            if trailing < at - begun_run:
+                dots = trails = spaces = 0
+                strip_end = at - trailing
+            gap = trailing > 0
+            spaces += trailing
+            n_chars += at - begun_run
+            before = last = np.int64(data[at - 1])
+            last_bits = np.int64(table[last])
     counts[0], counts[1], counts[2], counts[3], counts[4] = n_broken, n_broken_bulleted, n_broken_ellipsis, n_bulleted, n_ellipsis
-    counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense
+    counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense // DENSE
     counts[9], counts[10], counts[11], counts[12] = max(strip_start, 0), strip_end, strip_lead, strip_trail
     return n_lines
 

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
 from lc_assets.text.kernels.measure_characters import BEYOND, DENSE, LETTER, N_CODE_POINTS, NOT_PUNCTUATION, SYMBOL, WORD
+from lc_assets.text.word_counts import STOP_WORDS
 
 N_COUNTS: Final = 8
 """Counts that `read_words` returns, in the order of the fields of `lc_assets.text.word_counts.WordCounts`."""
 
-_THE, _AND = 0x3746865, 0x3616E64
-_BE, _TO, _OF = 0x26265, 0x2746F, 0x26F66
-_THAT, _HAVE, _WITH = 0x474686174, 0x468617665, 0x477697468
+PADDING: Final = 8
+"""Bytes after the last word, so that eight can be read at once wherever one begins."""
+
+_SHORT: Final = 7
+_STOP_KEYS: Final = tuple(int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS)
+_THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 
 @compiled
@@ -38,29 +42,44 @@ def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
 
 
 @compiled
-def stop_bit(glued: NDArray[np.uint8], start: int, end: int) -> int:
-    """A bit for each of the eight stop words; 0 for every other word."""
-    length = end - start
-    if length < 2 or length > 4:
-        return 0
-    packed = length  # in front, or a leading NUL would go unseen
-    for at in range(start, end):
-        packed = packed << 8 | np.int64(glued[at])
-    if packed == _THE:
-        return 1
-    if packed == _BE:
-        return 2
-    if packed == _TO:
-        return 4
-    if packed == _OF:
-        return 8
-    if packed == _AND:
-        return 16
-    if packed == _THAT:
-        return 32
-    if packed == _HAVE:
-        return 64
-    return 128 if packed == _WITH else 0
+def eight_bytes(data: NDArray[np.uint8], at: int) -> np.uint64:
+    """Eight bytes as a number; LLVM makes it one load."""
+    return (
+        np.uint64(data[at])
+        | np.uint64(data[at + 1]) << np.uint64(8)
+        | np.uint64(data[at + 2]) << np.uint64(16)
+        | np.uint64(data[at + 3]) << np.uint64(24)
+        | np.uint64(data[at + 4]) << np.uint64(32)
+        | np.uint64(data[at + 5]) << np.uint64(40)
+        | np.uint64(data[at + 6]) << np.uint64(48)
+        | np.uint64(data[at + 7]) << np.uint64(56)
+    )
+
+
+@compiled
+def short_key(glued: NDArray[np.uint8], start: int, length: int) -> np.uint64:
+    """A word of up to seven bytes as a number, its length on top; 0 for a longer one."""
+    if length > _SHORT:
+        return np.uint64(0)
+    mask = (np.uint64(1) << np.uint64(8 * length)) - np.uint64(1)
+    return eight_bytes(glued, start) & mask | np.uint64(length) << np.uint64(56)
+
+
+@compiled
+def stop_bit(key: np.uint64) -> int:
+    """A bit for each of the eight stop words, by its `short_key`; 0 for every other word. No branches: they would miss."""
+    low = (key == _THE) * 1 + (key == _BE) * 2 + (key == _TO) * 4 + (key == _OF) * 8
+    return low + (key == _AND) * 16 + (key == _THAT) * 32 + (key == _HAVE) * 64 + (key == _WITH) * 128
+
+
+@compiled
+def bits_at(data: NDArray[np.uint8], table: NDArray[np.uint8], at: int) -> tuple[int, int]:
+    """Bits of the character at a position, and its bytes."""
+    first = data[at]
+    if first < 0x80:
+        return np.int64(table[first]), 1
+    point, size = code_point(data, at)
+    return (np.int64(table[point]) if point < N_CODE_POINTS else BEYOND), size
 
 
 @compiled
@@ -71,6 +90,7 @@ def read_words(
     glued: NDArray[np.uint8],
     ends: NDArray[np.int32],
     chars: NDArray[np.int32],
+    keys: NDArray[np.uint64],
     counts: NDArray[np.int64],
 ) -> int:
     """Read words: of everything but white space, or (``runs``) of word characters or of neither.
@@ -79,53 +99,51 @@ def read_words(
         data: UTF-8.
         table: `lc_assets.text.kernels.measure_characters.character_bits`.
         runs: whether a word ends where word characters do.
-        glued: gets the words' bytes; as long as ``data``.
+        glued: gets the words' bytes; `PADDING` longer than ``data``.
         ends: gets, for word ``i`` at ``i + 1``, the end of its bytes in ``glued``; at 0 a 0.
         chars: the same in characters.
+        keys: gets each word's `short_key`.
         counts: gets `N_COUNTS` counts.
 
     Returns:
         How many words there are.
     """
-    n_words = n_glued = n_chars = begun = begun_chars = 0
-    held = current = stops = 0
+    n_words = n_glued = n_chars = stops = 0
     n_non_symbol = n_chars_non_symbol = n_with_letter = n_with_symbol = n_stops = 0
+    border = DENSE | WORD if runs else DENSE
     ends[0] = chars[0] = 0
     at, n_bytes = 0, len(data)
-    while at <= n_bytes:
-        bits, size = 0, 1
-        if at < n_bytes:
-            first = data[at]
-            if first < 0x80:
-                bits = np.int64(table[first])
-            else:
-                point, size = code_point(data, at)
-                bits = np.int64(table[point]) if point < N_CODE_POINTS else BEYOND
-        group = bits & DENSE
-        if runs and group:
-            group += bits & WORD
-        if group != current:
-            if current:
-                n_words += 1
-                ends[n_words] = n_glued
-                chars[n_words] = n_chars
-                if held & NOT_PUNCTUATION:
-                    n_non_symbol += 1
-                    n_chars_non_symbol += n_chars - begun_chars
-                n_with_letter += held & LETTER
-                n_with_symbol += held & SYMBOL
-                stop = stop_bit(glued, begun, n_glued)
-                stops |= stop
-                n_stops += stop != 0
-                begun, begun_chars = n_glued, n_chars
-            current, held = group, 0
-        if group:
+    while at < n_bytes:
+        bits, size = bits_at(data, table, at)
+        group = bits & border
+        if not bits & DENSE:
+            at += size
+            continue
+        begun, begun_chars, held = n_glued, n_chars, 0
+        while bits & border == group:
             held |= bits
-            for offset in range(size):
+            glued[n_glued] = data[at]
+            for offset in range(1, size):
                 glued[n_glued + offset] = data[at + offset]
             n_glued += size
             n_chars += 1
-        at += size
+            at += size
+            if at == n_bytes:
+                break
+            bits, size = bits_at(data, table, at)
+        key = short_key(glued, begun, n_glued - begun)
+        stop = stop_bit(key)
+        stops |= stop
+        n_stops += stop != 0
+        counted = (held & NOT_PUNCTUATION) // NOT_PUNCTUATION
+        n_non_symbol += counted
+        n_chars_non_symbol += counted * (n_chars - begun_chars)
+        n_with_letter += held & LETTER
+        n_with_symbol += held & SYMBOL
+        keys[n_words] = key
+        n_words += 1
+        ends[n_words] = n_glued
+        chars[n_words] = n_chars
     n_distinct = 0
     while stops:
         n_distinct += stops & 1
