@@ -73,15 +73,15 @@ def same_bytes(data: NDArray[np.uint8], one: int, other: int, length: int) -> bo
 
 
 @compiled
-def grown(hashes: NDArray[np.uint64], n_known: int, n_slots: int) -> NDArray[np.int32]:
-    """A table of that many slots (a power of two) that leads to what is known by its hashes."""
-    slots = np.zeros(n_slots, np.int32)
-    for known in range(n_known):
-        slot = np.int64(hashes[known] & np.uint64(n_slots - 1))
-        while slots[slot]:
-            slot = (slot + 1) & (n_slots - 1)
-        slots[slot] = known + 1
-    return slots
+def slots_for(n_keys: int) -> int:
+    """Slots of a table for that many keys: a power of two, at most half full.
+
+    Tables never grow while they are filled: an array that a loop may replace made the loop five times slower.
+    """
+    n_slots = 256
+    while n_slots < 2 * n_keys:
+        n_slots *= 2
+    return n_slots
 
 
 @compiled
@@ -93,7 +93,7 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
     """
     n_pieces = len(numbers)
     hashes, firsts = np.empty(n_pieces, np.uint64), np.empty(n_pieces, np.int32)
-    n_known, n_slots = 0, 256
+    n_known, n_slots = 0, slots_for(n_pieces)
     slots = np.zeros(n_slots, np.int32)
     for piece in range(n_pieces):
         start, length = np.int64(starts[piece]), np.int64(ends[piece]) - np.int64(starts[piece])
@@ -116,9 +116,6 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
         numbers[piece] = n_known
         n_known += 1
         slots[slot] = n_known
-        if 2 * n_known > n_slots:
-            n_slots *= 4
-            slots = grown(hashes, n_known, n_slots)
     return n_known
 
 
@@ -131,7 +128,21 @@ def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArra
     Returns:
         How many distinct words there are; -1 when patience ran out.
     """
-    n_known, n_slots = 0, 1024
+    # A text of n words has some 20 √n different ones; a table for all n would be read from farther away.
+    n_slots = slots_for(np.int64(32 * np.sqrt(len(numbers))))
+    while True:
+        known = number_words_in(glued, ends, keys, numbers, n_slots)
+        if known >= -1:
+            return known
+        n_slots *= 8
+
+
+@compiled
+def number_words_in(
+    glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArray[np.uint64], numbers: NDArray[np.int32], n_slots: int
+) -> int:
+    """`number_words` in a table of that many slots; -2 when it is half full and there are more."""
+    n_known = 0
     seen, values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
     firsts = np.empty(len(numbers), np.int32)
     for word in range(len(numbers)):
@@ -157,8 +168,7 @@ def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArra
         known = n_known if new else np.int64(values[slot])
         seen[slot], values[slot], numbers[word] = key, known, known - 1
         if 2 * n_known > n_slots:
-            n_slots *= 4
-            seen, values = roomier(seen, values, n_slots)
+            return -2
     return n_known
 
 
@@ -166,19 +176,6 @@ def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArra
 def slot_of(key: np.uint64, n_slots: int) -> int:
     """Where a key belongs in a table of that many slots, a power of two."""
     return np.int64((key ^ (key >> _HALF)) * _MIX >> _HALF) & (n_slots - 1)
-
-
-@compiled
-def roomier(keys: NDArray[np.uint64], values: NDArray[np.int32], n_slots: int) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    """The same table with more slots."""
-    new_keys, new_values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
-    for old in range(len(keys)):
-        if values[old]:
-            slot = slot_of(keys[old], n_slots)
-            while new_values[slot]:
-                slot = (slot + 1) & (n_slots - 1)
-            new_keys[slot], new_values[slot] = keys[old], values[old]
-    return new_keys, new_values
 
 
 @compiled
@@ -191,9 +188,8 @@ def number_pairs(
         How many distinct pairs there are; -1 when patience ran out.
     """
     n_places, n_known = len(places), 0
-    n_slots = 256
-    while n_slots < n_places:
-        n_slots *= 2
+    n_slots = slots_for(n_places)
+    counts[:] = 0
     keys, values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
     for index in range(n_places):
         place = places[index]
@@ -205,14 +201,10 @@ def number_pairs(
             if steps > PATIENCE:
                 return -1
         new = values[slot] == 0
-        counts[n_known] *= not new
         n_known += new
         known = n_known if new else np.int64(values[slot])
         keys[slot], values[slot], numbers[place] = key, known, known - 1
         counts[known - 1] += 1
-        if 2 * n_known > n_slots:
-            n_slots *= 2
-            keys, values = roomier(keys, values, n_slots)
     return n_known
 
 
@@ -273,9 +265,7 @@ def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int
         n_words: how many.
         alone: gets 8, 12, 16, 24 or 32, or `NEVER`. It may be too many or `NEVER`, but is never too few.
     """
-    n_slots = 1024
-    while n_slots < 4 * n_words:
-        n_slots *= 2
+    n_slots = slots_for(2 * n_words)
     keys = np.empty(n_words, np.int32)
     places = np.arange(n_words).astype(np.int32)
     alone[:] = NEVER
@@ -314,11 +304,15 @@ def seen_before(
     glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8], length: int
 ) -> int:
     """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when patience ran out."""
-    hashes, firsts = np.empty(n_words + 1, np.uint64), np.empty(n_words + 1, np.int32)
-    n_known, n_slots = 0, 256
+    last = n_words - length
+    n_candidates = 0
+    for start in range(last + 1):
+        n_candidates += (alone[start] == NEVER) | (ends[start + length] - ends[start] < alone[start])
+    hashes, firsts = np.empty(n_candidates + 1, np.uint64), np.empty(n_candidates + 1, np.int32)
+    n_known, n_slots = 0, slots_for(n_candidates)
     slots = np.zeros(n_slots, np.int32)
     n_chars, word = np.int64(0), 0
-    while word <= n_words - length:
+    while word <= last:
         start, end = np.int64(ends[word]), np.int64(ends[word + length])
         if alone[word] < NEVER and end - start >= alone[word]:
             word += 1
@@ -328,9 +322,8 @@ def seen_before(
         while slots[slot]:
             known = slots[slot] - 1
             if hashes[known] == key:
-                first = firsts[known]
-                begun = np.int64(ends[first])
-                if np.int64(ends[first + length]) - begun == end - start and same_bytes(glued, begun, start, end - start):
+                begun = np.int64(ends[firsts[known]])
+                if np.int64(ends[firsts[known] + length]) - begun == end - start and same_bytes(glued, begun, start, end - start):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
@@ -344,7 +337,4 @@ def seen_before(
         n_known += 1
         slots[slot] = n_known
         word += 1
-        if 2 * n_known > n_slots:
-            n_slots *= 4
-            slots = grown(hashes, n_known, n_slots)
     return n_chars
