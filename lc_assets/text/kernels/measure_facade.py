@@ -56,7 +56,7 @@ class CompiledWords:
         numbers = np.empty(len(self.ends) - 1, np.int32)
         known = measure_grams.number_words(self.glued, self.ends, self.keys, numbers)
         if known < 0 or not measure_grams.count_grams(numbers, self.chars, max(lengths), found):
-            return plain_grams(self._words(), lengths)
+            return plain_grams(self.words(), lengths)
         return {length: GramCounts(*found[length].tolist()) for length in lengths}
 
     def seen_before_chars(self, lengths: Collection[int]) -> dict[int, int]:
@@ -68,13 +68,14 @@ class CompiledWords:
         measure_grams.sieve_starts(self.glued, self.ends, n_words, alone)
         arrays = self.glued, self.ends, self.chars, n_words, alone
         found = {length: measure_grams.seen_before(*arrays, length) for length in lengths}
-        return found if min(found.values()) >= 0 else plain_seen_before(self._words(), lengths)
+        return found if min(found.values()) >= 0 else plain_seen_before(self.words(), lengths)
 
     def _median(self) -> float | None:
         lengths = np.diff(self.chars)
         return float(np.median(lengths)) if len(lengths) else None
 
-    def _words(self) -> list[str]:
+    def words(self) -> list[str]:
+        """The words as a list."""
         data, ends = self.glued.tobytes(), self.ends.tolist()
         return [data[start:end].decode("utf-8", "surrogatepass") for start, end in zip(ends[:-1], ends[1:], strict=True)]
 
@@ -87,7 +88,7 @@ def compiled_words(text: str, kind: str) -> CompiledWords:
     """
     if kind not in WORD_KINDS:
         raise BadInput(f"no words are called {kind!r}; there are {', '.join(WORD_KINDS)}")
-    data = _folded(text) if kind == "normalized" else np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    data = folded_bytes(text) if kind == "normalized" else np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
     glued, keys = np.empty(len(data) + measure_words.PADDING, np.uint8), np.empty(len(data), np.uint64)
     ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)
     counts = np.empty(measure_words.N_COUNTS, np.int64)
@@ -142,7 +143,7 @@ def _repeated(data: NDArray[np.uint8], pieces: NDArray[np.int32]) -> list[int] |
     return [int(count) for count in counts]
 
 
-def _folded(text: str) -> NDArray[np.uint8]:
+def folded_bytes(text: str) -> NDArray[np.uint8]:
     """`lc_assets.text.words.fold` in UTF-8."""
     data = text.encode("utf-8", "surrogatepass")
     if text.isascii():
