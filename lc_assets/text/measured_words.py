@@ -6,6 +6,7 @@ Here: what can be asked of them, the plain way, and choosing. Not here: the comp
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final, Protocol
 
 from lc_assets.text.gram_counts import GramCounts, count_grams, seen_before_chars
@@ -22,6 +23,9 @@ class MeasuredWords(Protocol):
 
     def counts(self) -> WordCounts:
         """See `lc_assets.text.word_counts.count_words`."""
+
+    def median_chars(self) -> float | None:
+        """Median of the lengths in characters, the mean of the middle two; None when there are no words."""
 
     def grams(self, lengths: Collection[int]) -> dict[int, GramCounts]:
         """See `lc_assets.text.gram_counts.count_grams`."""
@@ -43,6 +47,10 @@ class PlainWords:
     def counts(self) -> WordCounts:
         """Count words."""
         return count_words(self.words)
+
+    def median_chars(self) -> float | None:
+        """Median of the lengths."""
+        return float(median(map(len, self.words))) if self.words else None
 
     def grams(self, lengths: Collection[int]) -> dict[int, GramCounts]:
         """Count n-grams."""

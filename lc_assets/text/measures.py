@@ -19,7 +19,7 @@ from lc_assets.text.licences import licence_of
 from lc_assets.text.line_counts import LineCounts
 from lc_assets.text.line_rules import C4, REFINEDWEB, Edited, LineRules, edit
 from lc_assets.text.measure_names import MEASURES, WORD_KINDS, Measure, columns, parse_column
-from lc_assets.text.measured_words import measured_lines, measured_words
+from lc_assets.text.measured_words import MeasuredWords, measured_lines, measured_words
 from lc_assets.text.sentences import n_sentences
 from lc_assets.text.word_counts import WordCounts
 
@@ -47,6 +47,7 @@ class _OfWords:
     """What is known of a document's words of one kind."""
 
     text: str
+    words: MeasuredWords
     counts: WordCounts
     grams: Mapping[int, GramCounts]
     seen: Mapping[int, int]
@@ -73,7 +74,7 @@ def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float 
     values: dict[str, _Value] = {}
     for kind, lengths, seen_lengths, formulas in plan.of_words:
         words = measured_words(text, kind)
-        known = _OfWords(text, words.counts(), words.grams(lengths), words.seen_before_chars(seen_lengths))
+        known = _OfWords(text, words, words.counts(), words.grams(lengths), words.seen_before_chars(seen_lengths))
         values |= {column: formula(known) for column, formula in formulas}
     if plan.of_lines:
         lines = measured_lines(text)
@@ -113,7 +114,7 @@ def _dupe_dolma(length: int, of: _OfWords) -> _Value:
 _OF_WORDS: Final[Mapping[str, _WordFormula]] = {
     "word_count": lambda of: of.counts.n_words,
     "mean_word_length": lambda of: _per(of.counts.n_chars, of.counts.n_words),
-    "median_word_length": lambda of: of.counts.median_chars,
+    "median_word_length": lambda of: of.words.median_chars(),
     "word_count_non_symbol": lambda of: of.counts.n_non_symbol,
     "mean_word_length_non_symbol": lambda of: _per(of.counts.n_chars_non_symbol, of.counts.n_non_symbol),
     "hash_to_word_ratio": lambda of: _per(_times(of.text, "#"), of.counts.n_words),

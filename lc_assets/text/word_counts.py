@@ -17,7 +17,6 @@ heart. Nothing here does so: its measures are had of these three kinds, and equa
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Final
 
 from lc_assets.errors import BadInput
@@ -66,7 +65,6 @@ class WordCounts:
         n_with_symbol: words that hold ``#`` or ``…``.
         n_stop_distinct: how many of `STOP_WORDS` occur.
         n_stop_occurring: words that are one of them.
-        median_chars: median of the lengths; None when there are no words.
     """
 
     n_words: int
@@ -77,7 +75,6 @@ class WordCounts:
     n_with_symbol: int
     n_stop_distinct: int
     n_stop_occurring: int
-    median_chars: float | None
 
 
 def words_of(text: str, kind: str) -> list[str]:
@@ -117,5 +114,4 @@ def count_words(words: Sequence[str]) -> WordCounts:
         n_with_symbol=sum("#" in word or "\u2026" in word for word in words),
         n_stop_distinct=len(set(stops)),
         n_stop_occurring=len(stops),
-        median_chars=float(median(lengths)) if lengths else None,
     )

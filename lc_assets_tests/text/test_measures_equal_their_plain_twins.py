@@ -18,7 +18,29 @@ from lc_assets_tests.strategies import hostile_text
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twins")
 
 LENGTHS = (*TOP_LENGTHS, *DUPLICATE_LENGTHS)
-BITS = ["a", "b", "1", "11", " ", "\n", "\n\n", "\r\n", ".", "...", "\u2026", "#", "\u2022", "-", "*", "\ud800", "\x00", "the ", "\u0323", "\u0301", "\u03a3"]
+BITS = [
+    "a",
+    "b",
+    "1",
+    "11",
+    " ",
+    "\n",
+    "\n\n",
+    "\r\n",
+    ".",
+    "...",
+    "\u2026",
+    "#",
+    "\u2022",
+    "-",
+    "*",
+    "\ud800",
+    "\x00",
+    "the ",
+    "\u0323",
+    "\u0301",
+    "\u03a3",
+]
 LONG = ["x" * 40, "y" * 300, " ", "be ", "e\u0301" * 20]
 
 
@@ -40,6 +62,7 @@ def test_words_and_grams(text):
         fast, plain = compiled_words(text, kind), PlainWords(words_of(text, kind))
         assert fast.words() == plain.words
         assert fast.counts() == plain.counts()
+        assert fast.median_chars() == plain.median_chars()
         assert fast.grams(LENGTHS) == plain.grams(LENGTHS)
         assert fast.seen_before_chars(LENGTHS) == plain.seen_before_chars(LENGTHS)
 
@@ -95,18 +118,18 @@ def test_nothing_becomes_more_than_three_times_as_long():
 
 def test_the_plain_twin_takes_over_where_patience_runs_out(monkeypatch):
     """The same counts; nobody learns of it."""
-    from lc_assets.text.kernels import measure_facade, measure_grams
+    from lc_assets.text.kernels import measure_facade, measure_grams, measure_seen
 
     text = "to be or not to be\nto be or not to be\n"
     words = measure_facade.compiled_words(text, "raw")
     wanted = words.grams(LENGTHS), words.seen_before_chars(LENGTHS), measure_facade.compiled_lines(text)
-    for name in ("number_words", "seen_before", "number_pieces"):
-        monkeypatch.setattr(measure_grams, name, lambda *_: -1)
+    for module, name in ((measure_grams, "number_words"), (measure_seen, "seen_before"), (measure_grams, "number_pieces")):
+        monkeypatch.setattr(module, name, lambda *_: -1)
     assert (words.grams(LENGTHS), words.seen_before_chars(LENGTHS), measure_facade.compiled_lines(text)) == wanted
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", " ", "\n", "a ", "a\n", ".", "\u0301", "\u0301\u0323", "\ud800", "ab. ", "\n\n", "x\n\n"], ids=lambda piece: ascii(piece)
+    "piece", ["a", " ", "\n", "a ", "a\n", ".", "\u0301", "\u0301\u0323", "\ud800", "ab. ", "\n\n", "x\n\n"], ids=ascii
 )
 def test_many_of_the_same_take_a_moment(piece):
     """Linear, whatever it is: 10 times the text takes some 10 times as long, and never more than 25 times."""

@@ -7,6 +7,7 @@ Here: `compiled_words` and `compiled_lines`, each equal to its plain twin in eve
 import string
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from lc_assets.errors import BadInput
 from lc_assets.text.gram_counts import GramCounts
 from lc_assets.text.gram_counts import count_grams as plain_grams
 from lc_assets.text.gram_counts import seen_before_chars as plain_seen_before
-from lc_assets.text.kernels import measure_folding, measure_grams, measure_lines, measure_words
+from lc_assets.text.kernels import measure_folding, measure_grams, measure_lines, measure_seen, measure_words
 from lc_assets.text.kernels.measure_characters import character_bits
 from lc_assets.text.line_counts import LineCounts
 from lc_assets.text.line_counts import count_lines as plain_lines
@@ -46,7 +47,8 @@ class CompiledWords:
 
     def counts(self) -> WordCounts:
         """Counts of words; `lc_assets.text.word_counts.count_words`."""
-        return WordCounts(*self.counted.tolist(), self._median())
+        n_words, n_chars, n_non_symbol, n_chars_non_symbol, n_letter, n_symbol, n_distinct, n_stops = self.counted.tolist()
+        return WordCounts(n_words, n_chars, n_non_symbol, n_chars_non_symbol, n_letter, n_symbol, n_distinct, n_stops)
 
     def grams(self, lengths: Collection[int]) -> dict[int, GramCounts]:
         """Counts of n-grams; `lc_assets.text.gram_counts.count_grams`."""
@@ -65,19 +67,20 @@ class CompiledWords:
         if not lengths:
             return {}
         alone = np.empty(n_words, np.uint8)
-        measure_grams.sieve_starts(self.glued, self.ends, n_words, alone)
+        measure_seen.sieve_starts(self.glued, self.ends, n_words, alone)
         arrays = self.glued, self.ends, self.chars, n_words, alone
-        found = {length: measure_grams.seen_before(*arrays, length) for length in lengths}
+        found = {length: measure_seen.seen_before(*arrays, length) for length in lengths}
         return found if min(found.values()) >= 0 else plain_seen_before(self.words(), lengths)
 
-    def _median(self) -> float | None:
+    def median_chars(self) -> float | None:
+        """Median of the words' lengths in characters; None when there are none."""
         lengths = np.diff(self.chars)
         return float(np.median(lengths)) if len(lengths) else None
 
     def words(self) -> list[str]:
         """The words as a list."""
         data, ends = self.glued.tobytes(), self.ends.tolist()
-        return [data[start:end].decode("utf-8", "surrogatepass") for start, end in zip(ends[:-1], ends[1:], strict=True)]
+        return [data[start:end].decode("utf-8", "surrogatepass") for start, end in pairwise(ends)]
 
 
 def compiled_words(text: str, kind: str) -> CompiledWords:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
 from lc_assets.text.kernels.measure_characters import N_CODE_POINTS
-from lc_assets.text.kernels.measure_words import code_point
+from lc_assets.text.kernels.measure_words import code_point, whole
 
 WIDEST: Final = 3
 """Bytes that a byte can become at most: a test looks at every character."""
@@ -70,20 +70,20 @@ def fold_bytes(
                 previous = 0
             continue
         point, size = code_point(data, at)
-        place = np.int64(places[point]) if point < N_CODE_POINTS else 0
+        place = whole(places[point]) if point < N_CODE_POINTS else 0
         if place == 0:
             for offset in range(size):
                 folded[made + offset] = data[at + offset]
             made += size
             previous = 0
         else:
-            starts_with = np.int64(entries[place + 1])
+            starts_with = whole(entries[place + 1])
             if point == _CAPITAL_SIGMA or (starts_with and starts_with < previous):
                 return -1
-            n_bytes = np.int64(entries[place])
+            n_bytes = whole(entries[place])
             for offset in range(n_bytes):
                 folded[made + offset] = entries[place + 3 + offset]
             made += n_bytes
-            previous = np.int64(entries[place + 2])
+            previous = whole(entries[place + 2])
         at += size
     return made

@@ -1,10 +1,10 @@
 """Compiled counting of n-grams, exact: what a hash finds is compared byte by byte before it counts.
 
-Here: kernels over glued words (`lc_assets.text.kernels.measure_words`). Their twin is `lc_assets.text.gram_counts`.
+Here: kernels over glued words (`lc_assets.text.kernels.measure_words`). Their twin is `lc_assets.text.gram_counts`. Not here: n-grams that
+are compared as glued text (`lc_assets.text.kernels.measure_seen`).
 
-Three ideas carry the speed. Words get numbers, so an n-gram is a pair of numbers: of the (n-1)-grams inside it. An n-gram can
-repeat only where both of these do, so each length looks at what the length before left over. And n-grams that are compared as
-glued text (datatrove) can repeat only where their first bytes do, which a small sieve finds out for all lengths at once.
+Words get numbers, so an n-gram is a pair of numbers: of the (n-1)-grams inside it. An n-gram can
+repeat only where both of these do, so each length looks at what the length before left over.
 
 Tables are open addressing with numbers that no input is bound to spread well over, so a search that takes more than `PATIENCE`
 steps gives up, and the plain twin does that document: never more than linear time, and never a wrong count.
@@ -16,16 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
-from lc_assets.text.kernels.measure_words import eight_bytes
+from lc_assets.text.kernels.measure_words import eight_bytes, whole
 
 PATIENCE: Final = 1000
 """Steps of a search before it gives up; tables are at most half full, where some tens are many."""
 
-NEVER: Final = 255
-"""For a word whose start the sieve finds elsewhere too."""
-
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
+MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+MIX_2: Final = np.uint64(0xD6E8FEB86659FD93)
 _HALF: Final = np.uint64(32)
 _LONG: Final = np.uint64(0xFF << 56)
 
@@ -33,7 +30,7 @@ _LONG: Final = np.uint64(0xFF << 56)
 @compiled
 def mixed(number: np.uint64) -> np.uint64:
     """Spread the bits of a number."""
-    number = (number ^ (number >> _HALF)) * _MIX_2
+    number = (number ^ (number >> _HALF)) * MIX_2
     return number ^ (number >> _HALF)
 
 
@@ -51,14 +48,14 @@ def some_bytes(data: NDArray[np.uint8], at: int, n_bytes: int) -> np.uint64:
 @compiled
 def hash_bytes(data: NDArray[np.uint8], start: int, end: int) -> np.uint64:
     """A number for a stretch of bytes; it finds candidates and decides nothing."""
-    made = np.uint64(end - start) * _MIX
+    made = np.uint64(end - start) * MIX
     at = start
     while at + 8 <= end:
-        made = mixed((made ^ eight_bytes(data, at)) * _MIX)
+        made = mixed((made ^ eight_bytes(data, at)) * MIX)
         at += 8
     if at == end:
         return made
-    return mixed((made ^ some_bytes(data, at, end - at)) * _MIX)
+    return mixed((made ^ some_bytes(data, at, end - at)) * MIX)
 
 
 @compiled
@@ -96,14 +93,14 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
     n_known, n_slots = 0, slots_for(n_pieces)
     slots = np.zeros(n_slots, np.int32)
     for piece in range(n_pieces):
-        start, length = np.int64(starts[piece]), np.int64(ends[piece]) - np.int64(starts[piece])
+        start, length = whole(starts[piece]), whole(ends[piece]) - whole(starts[piece])
         key = hash_bytes(data, start, start + length)
-        slot, steps = np.int64(key & np.uint64(n_slots - 1)), 0
+        slot, steps = whole(key & np.uint64(n_slots - 1)), 0
         while slots[slot]:
             known = slots[slot] - 1
             if hashes[known] == key:
                 first = firsts[known]
-                if np.int64(ends[first]) - np.int64(starts[first]) == length and same_bytes(data, np.int64(starts[first]), start, length):
+                if whole(ends[first]) - whole(starts[first]) == length and same_bytes(data, whole(starts[first]), start, length):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
@@ -129,7 +126,7 @@ def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArra
         How many distinct words there are; -1 when patience ran out.
     """
     # A text of n words has some 20 √n different ones; a table for all n would be read from farther away.
-    n_slots = slots_for(np.int64(32 * np.sqrt(len(numbers))))
+    n_slots = slots_for(whole(32 * np.sqrt(len(numbers))))
     while True:
         known = number_words_in(glued, ends, keys, numbers, n_slots)
         if known >= -1:
@@ -146,16 +143,16 @@ def number_words_in(
     seen, values = np.empty(n_slots, np.uint64), np.zeros(n_slots, np.int32)
     firsts = np.empty(len(numbers), np.int32)
     for word in range(len(numbers)):
-        key, start = keys[word], np.int64(ends[word])
-        n_bytes = np.int64(ends[word + 1]) - start
+        key, start = keys[word], whole(ends[word])
+        n_bytes = whole(ends[word + 1]) - start
         if key == 0:
             key = hash_bytes(glued, start, start + n_bytes) | _LONG
         slot, steps = slot_of(key, n_slots), 0
         while (values[slot] != 0) & ((seen[slot] != key) | (key >= _LONG)):
             if seen[slot] == key:
                 first = firsts[values[slot] - 1]
-                begun = np.int64(ends[first])
-                if np.int64(ends[first + 1]) - begun == n_bytes and same_bytes(glued, begun, start, n_bytes):
+                begun = whole(ends[first])
+                if whole(ends[first + 1]) - begun == n_bytes and same_bytes(glued, begun, start, n_bytes):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
@@ -165,7 +162,7 @@ def number_words_in(
         new = values[slot] == 0
         firsts[n_known] = word
         n_known += new
-        known = n_known if new else np.int64(values[slot])
+        known = n_known if new else whole(values[slot])
         seen[slot], values[slot], numbers[word] = key, known, known - 1
         if 2 * n_known > n_slots:
             return -2
@@ -175,7 +172,7 @@ def number_words_in(
 @compiled
 def slot_of(key: np.uint64, n_slots: int) -> int:
     """Where a key belongs in a table of that many slots, a power of two."""
-    return np.int64((key ^ (key >> _HALF)) * _MIX >> _HALF) & (n_slots - 1)
+    return whole((key ^ (key >> _HALF)) * MIX >> _HALF) & (n_slots - 1)
 
 
 @compiled
@@ -202,7 +199,7 @@ def number_pairs(
                 return -1
         new = values[slot] == 0
         n_known += new
-        known = n_known if new else np.int64(values[slot])
+        known = n_known if new else whole(values[slot])
         keys[slot], values[slot], numbers[place] = key, known, known - 1
         counts[known - 1] += 1
     return n_known
@@ -232,14 +229,14 @@ def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int
         n_known = number_pairs(lefts, lefts, places, numbers, counts)
         if n_known < 0:
             return False
-        most, at_most, repeated = 1, 0, np.int64(0)
+        most, at_most, repeated = 1, 0, 0
         for index in range(len(places)):
             place = places[index]
             count = counts[numbers[place]]
             repeated += (count > 1) * (chars[place + length] - chars[place])
             if count > most:
                 most, at_most = count, place
-        every = np.int64(0)
+        every = 0
         for place in range(n_words - length + 1):
             every += chars[place + length] - chars[place]
         found[length, 0], found[length, 1] = most, chars[at_most + length] - chars[at_most]
@@ -253,88 +250,3 @@ def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int
         places = places[:n_left]
         lefts, numbers = numbers, lefts
     return True
-
-
-@compiled
-def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8]) -> None:
-    """Find, for each word, how many bytes from its start on are enough to be met nowhere else at a word's start.
-
-    Args:
-        glued: the words' bytes.
-        ends: their ends.
-        n_words: how many.
-        alone: gets 8, 12, 16, 24 or 32, or `NEVER`. It may be too many or `NEVER`, but is never too few.
-    """
-    n_slots = slots_for(2 * n_words)
-    keys = np.empty(n_words, np.int32)
-    places = np.arange(n_words).astype(np.int32)
-    alone[:] = NEVER
-    n_bytes, n_left = 8, n_words
-    while n_bytes <= 32 and n_left:
-        seen = np.zeros(n_slots, np.uint8)
-        last = np.int64(ends[n_words]) - n_bytes
-        for index in range(n_left):
-            start = np.int64(ends[places[index]])
-            if start > last:
-                keys[index] = -1
-                continue
-            made = eight_bytes(glued, start) * _MIX
-            if n_bytes > 8:
-                made = mixed(made) + eight_bytes(glued, start + n_bytes - 8) * _MIX_2
-            if n_bytes > 16:
-                made = mixed(made) + eight_bytes(glued, start + 8) * _MIX
-            if n_bytes > 24:
-                made = mixed(made) + eight_bytes(glued, start + 16) * _MIX_2
-            key = np.int64(mixed(made) & np.uint64(n_slots - 1))
-            keys[index] = key
-            seen[key] = min(seen[key] + 1, 2)
-        n_kept = 0
-        for index in range(n_left):
-            lonely = keys[index] >= 0 and seen[keys[index]] == 1
-            place = places[index]
-            alone[place] = n_bytes if lonely else NEVER
-            places[n_kept] = place
-            n_kept += not lonely
-        n_left = n_kept
-        n_bytes += 4 if n_bytes < 16 else 8
-
-
-@compiled
-def seen_before(
-    glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8], length: int
-) -> int:
-    """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when patience ran out."""
-    last = n_words - length
-    n_candidates = 0
-    for start in range(last + 1):
-        n_candidates += (alone[start] == NEVER) | (ends[start + length] - ends[start] < alone[start])
-    hashes, firsts = np.empty(n_candidates + 1, np.uint64), np.empty(n_candidates + 1, np.int32)
-    n_known, n_slots = 0, slots_for(n_candidates)
-    slots = np.zeros(n_slots, np.int32)
-    n_chars, word = np.int64(0), 0
-    while word <= last:
-        start, end = np.int64(ends[word]), np.int64(ends[word + length])
-        if alone[word] < NEVER and end - start >= alone[word]:
-            word += 1
-            continue
-        key = hash_bytes(glued, start, end)
-        slot, steps = np.int64(key & np.uint64(n_slots - 1)), 0
-        while slots[slot]:
-            known = slots[slot] - 1
-            if hashes[known] == key:
-                begun = np.int64(ends[firsts[known]])
-                if np.int64(ends[firsts[known] + length]) - begun == end - start and same_bytes(glued, begun, start, end - start):
-                    break
-            slot = (slot + 1) & (n_slots - 1)
-            steps += 1
-            if steps > PATIENCE:
-                return -1
-        if slots[slot]:
-            n_chars += chars[word + length] - chars[word]
-            word += length
-            continue
-        hashes[n_known], firsts[n_known] = key, word
-        n_known += 1
-        slots[slot] = n_known
-        word += 1
-    return n_chars

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lc_assets.text.kernels.compiling import compiled
 from lc_assets.text.kernels.measure_characters import BEYOND, BREAK, DENSE, N_CODE_POINTS, ORDINARY, TERMINAL
-from lc_assets.text.kernels.measure_words import code_point
+from lc_assets.text.kernels.measure_words import code_point, whole
 from lc_assets.text.line_counts import SHORT_LINE
 
 N_SINGLE: Final = 13
@@ -25,7 +25,7 @@ _BULLET, _ELLIPSIS = 0x2022, 0x2026
 
 
 @compiled
-def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a definition
+def read_lines(  # noqa: PLR0912, PLR0915 - one pass, every branch a definition
     data: NDArray[np.uint8],
     table: NDArray[np.uint8],
     lines: NDArray[np.int32],
@@ -38,8 +38,8 @@ def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a defin
         table: `lc_assets.text.kernels.measure_characters.character_bits`.
         lines: shape ``(4, newlines + 1)``; gets each line's first byte, end, characters, and 1 where it is filled.
         counts: gets broken lines, those bulleted, those trailing off; newline lines bulleted, trailing off; filled lines,
-            those with a terminal mark, those short; dense characters; then of the stripped text its first byte, its end, and the characters that stripping
-            takes from the line it begins in and from the line it ends in.
+            those with a terminal mark, those short; dense characters; then of the stripped text its first byte, its end, and the characters
+            that stripping takes from the line it begins in and from the line it ends in.
 
     Returns:
         How many newline lines there are.
@@ -58,7 +58,7 @@ def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a defin
         point, size, bits = _NEWLINE, 1, BREAK
         if at < n_bytes:
             point, size = code_point(data, at)
-            bits = np.int64(table[point]) if point < N_CODE_POINTS else BEYOND
+            bits = whole(table[point]) if point < N_CODE_POINTS else BEYOND
         dense = bits & DENSE
         # Broken lines; a return and the newline after it are one break, and the text's end is one only where there is something.
         if bits & BREAK:
@@ -108,7 +108,7 @@ def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a defin
         # Most of a line changes little: bytes from 128 on have no such bit.
         begun_run = at
         while at < n_bytes and table[data[at]] & ORDINARY:
-            n_dense += np.int64(table[data[at]]) & DENSE
+            n_dense += whole(table[data[at]]) & DENSE
             at += 1
         if at > begun_run:
             trailing = 0
@@ -120,8 +120,8 @@ def read_lines(  # noqa: C901, PLR0912, PLR0915 - one pass, every branch a defin
             gap = trailing > 0
             spaces += trailing
             n_chars += at - begun_run
-            before = last = np.int64(data[at - 1])
-            last_bits = np.int64(table[last])
+            before = last = whole(data[at - 1])
+            last_bits = whole(table[last])
     counts[0], counts[1], counts[2], counts[3], counts[4] = n_broken, n_broken_bulleted, n_broken_ellipsis, n_bulleted, n_ellipsis
     counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense // DENSE
     counts[9], counts[10], counts[11], counts[12] = max(strip_start, 0), strip_end, strip_lead, strip_trail
@@ -144,13 +144,13 @@ def find_paragraphs(lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.i
     start, end = counts[9], counts[10]
     n_paragraphs, inside = 0, False
     for line in range(n_lines):
-        first, after = np.int64(lines[0, line]), np.int64(lines[1, line])
+        first, after = whole(lines[0, line]), whole(lines[1, line])
         if after <= start or first >= end:
             continue
         if first == after:
             inside = False
             continue
-        n_chars = np.int64(lines[2, line])
+        n_chars = whole(lines[2, line])
         if first <= start:
             first, n_chars = start, n_chars - counts[11]
         if after >= end:
@@ -185,7 +185,7 @@ def count_repeated(numbers: NDArray[np.int32], n_distinct: int, pieces: NDArray[
     counts[:] = 0
     known = 0
     for piece in range(len(numbers)):
-        n_chars = np.int64(pieces[2, piece])
+        n_chars = whole(pieces[2, piece])
         first = numbers[piece] == known
         known += first
         if copies[numbers[piece]] > 1:

@@ -7,7 +7,7 @@ Words are glued together without what lies between them: word ``i`` is ``glued[e
 where their UTF-8 is, so nothing needs to be decoded again.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +28,23 @@ _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 
 @compiled
+def whole(number: np.integer[Any]) -> int:
+    """A number as a signed one of 64 bits, so that arithmetic on it neither wraps nor turns into floats."""
+    return np.int64(number)  # type: ignore[return-value]
+
+
+@compiled
 def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
     """The character at a position of sound UTF-8 (surrogates may be there), and its bytes."""
-    first = np.int64(data[at])
+    first = whole(data[at])
     if first < 0x80:
         return first, 1
     if first < 0xE0:
-        return (first & 0x1F) << 6 | (np.int64(data[at + 1]) & 0x3F), 2
+        return (first & 0x1F) << 6 | (whole(data[at + 1]) & 0x3F), 2
     if first < 0xF0:
-        return (first & 0x0F) << 12 | (np.int64(data[at + 1]) & 0x3F) << 6 | (np.int64(data[at + 2]) & 0x3F), 3
-    high = (first & 0x07) << 18 | (np.int64(data[at + 1]) & 0x3F) << 12
-    return high | (np.int64(data[at + 2]) & 0x3F) << 6 | (np.int64(data[at + 3]) & 0x3F), 4
+        return (first & 0x0F) << 12 | (whole(data[at + 1]) & 0x3F) << 6 | (whole(data[at + 2]) & 0x3F), 3
+    high = (first & 0x07) << 18 | (whole(data[at + 1]) & 0x3F) << 12
+    return high | (whole(data[at + 2]) & 0x3F) << 6 | (whole(data[at + 3]) & 0x3F), 4
 
 
 @compiled
@@ -69,7 +75,8 @@ def short_key(glued: NDArray[np.uint8], start: int, length: int) -> np.uint64:
 def stop_bit(key: np.uint64) -> int:
     """A bit for each of the eight stop words, by its `short_key`; 0 for every other word. No branches: they would miss."""
     low = (key == _THE) * 1 + (key == _BE) * 2 + (key == _TO) * 4 + (key == _OF) * 8
-    return low + (key == _AND) * 16 + (key == _THAT) * 32 + (key == _HAVE) * 64 + (key == _WITH) * 128
+    bit: int = low + (key == _AND) * 16 + (key == _THAT) * 32 + (key == _HAVE) * 64 + (key == _WITH) * 128
+    return bit
 
 
 @compiled
@@ -77,16 +84,16 @@ def bits_at(data: NDArray[np.uint8], table: NDArray[np.uint8], at: int) -> tuple
     """Bits of the character at a position, and its bytes."""
     first = data[at]
     if first < 0x80:
-        return np.int64(table[first]), 1
+        return whole(table[first]), 1
     point, size = code_point(data, at)
-    return (np.int64(table[point]) if point < N_CODE_POINTS else BEYOND), size
+    return (whole(table[point]) if point < N_CODE_POINTS else BEYOND), size
 
 
 @compiled
-def read_words(
+def read_words(  # noqa: PLR0917 - compiled functions take no keywords
     data: NDArray[np.uint8],
     table: NDArray[np.uint8],
-    runs: bool,  # noqa: FBT001 - compiled functions take no keywords
+    runs: bool,
     glued: NDArray[np.uint8],
     ends: NDArray[np.int32],
     chars: NDArray[np.int32],

@@ -1,6 +1,6 @@
 """Write datatrove.json: what datatrove's own filters measure of our texts; run it where datatrove 0.10.1 is installed.
 
-    python -m lc_assets_tests.golden.measures.make_golden
+python -m lc_assets_tests.golden.measures.make_golden
 """
 
 import json

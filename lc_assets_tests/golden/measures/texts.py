@@ -34,7 +34,7 @@ TEXTS = (
     "😀 😀 😀 the 😀 and 😀",
     "１２ ％ full-width １ marks。\nおわり。",
     f"{SENTENCE}\n{SENTENCE}\n\n{SENTENCE} {SENTENCE}",
-    "\n".join([SENTENCE, "short", "short", SENTENCE.upper(), "", "Ends with a quote.\"", "javascript must be on.", "We use cookies, see."]),
+    "\n".join([SENTENCE, "short", "short", SENTENCE.upper(), "", 'Ends with a quote."', "javascript must be on.", "We use cookies, see."]),
     "This line keeps its end.[3]\nThis one ends in [edit]\nThree little words.\nTwo words.\nTrailing off ...\nLorem ipsum dolor sit amet.",
     "A fine line about code.\nint main() { return 0; } is code.\n",
     "Javascript and { in one line are spared.\nBut the page goes on to its end.",
