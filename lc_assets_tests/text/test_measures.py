@@ -1,5 +1,8 @@
 """Measures by name: what exists, what is computed, and the numbers by hand where no peer runs here."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 
@@ -101,3 +104,10 @@ def test_licences(text, url, licence):
     """Links before names; a name only where it is spelled as one."""
     assert licence_of(text, url) == licence
     assert measure(MeasuredText(text, url), ["licence_cc"]) == {"licence_cc": float(licence is not None)}
+
+
+def test_the_page_names_every_measure():
+    """Or its family, where only a number differs."""
+    page = (Path(__file__).parents[2] / "docs" / "measures.md").read_text("utf-8")
+    families = {re.sub(r"dupe_\d+", "dupe_5", re.sub(r"top_\d+", "top_2", name)) for name in MEASURES}
+    assert [family for family in families if f"`{family}`" not in page] == []
