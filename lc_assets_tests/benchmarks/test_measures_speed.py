@@ -17,7 +17,7 @@ SHARED = ("hash_to_word_ratio", "ellipsis_to_word_ratio", "frac_words_with_lette
 GOPHER = [
     column
     for column in columns()
-    if (":" not in column or column.endswith(":raw")) and (".datatrove" in column or "paragraphs" in column or any(name in column for name in SHARED))
+    if (":" not in column or column.endswith(":raw")) and any(name in column for name in (".datatrove", "paragraphs", *SHARED))
 ]
 """Gopher's quality and repetition rules as datatrove measures them, of raw words: 21 columns."""
 
@@ -61,7 +61,7 @@ def test_measuring_is_the_plain_twins_and_faster(what, text, monkeypatch):
 
 @pytest.mark.network
 def test_measuring_beats_datatroves_filters(text):
-    """datatrove's two filters on the same words, which it is given: without spaCy, which takes it most of its time."""
+    """Its two filters on the same words, which it is given: without spaCy, which takes it most of its time."""
     pytest.importorskip("datatrove")
     from lc_assets_tests.oracles.datatrove_values import quality_values, repetition_values
 

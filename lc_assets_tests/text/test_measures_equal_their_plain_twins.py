@@ -128,6 +128,45 @@ def test_the_plain_twin_takes_over_where_patience_runs_out(monkeypatch):
     assert (words.grams(LENGTHS), words.seen_before_chars(LENGTHS), measure_facade.compiled_lines(text)) == wanted
 
 
+def colliding(n_pieces: int) -> bytes:
+    """Different pieces of 16 bytes with one hash: the second half undoes what the first one did."""
+    from lc_assets.text.kernels import measure_grams
+
+    whole = (1 << 64) - 1
+    mix, mix_2 = int(measure_grams.MIX), int(measure_grams.MIX_2)
+
+    def after(first: int) -> int:
+        made = ((16 * mix & whole) ^ first) * mix & whole
+        made = (made ^ made >> 32) * mix_2 & whole
+        return made ^ made >> 32
+
+    halves = [(first, after(first)) for first in range(n_pieces)]
+    return b"".join(half.to_bytes(8, "little") for pair in halves for half in pair)
+
+
+def test_a_hash_finds_and_does_not_decide():
+    """Two that collide are told apart; more than patience allows for are given back."""
+    import numpy as np
+
+    from lc_assets.text.kernels import measure_grams, measure_seen
+
+    def numbers_of(n_pieces: int) -> tuple[int, list[int]]:
+        starts, numbers = np.arange(n_pieces, dtype=np.int32) * 16, np.empty(n_pieces, np.int32)
+        data = np.frombuffer(colliding(n_pieces), np.uint8)
+        return measure_grams.number_pieces(data, starts, starts + np.int32(16), numbers), numbers.tolist()
+
+    data = np.frombuffer(colliding(2), np.uint8)
+    assert measure_grams.hash_bytes(data, 0, 16) == measure_grams.hash_bytes(data, 16, 32)
+    assert numbers_of(3) == (3, [0, 1, 2])
+    assert numbers_of(measure_grams.PATIENCE + 5)[0] == -1
+
+    ends = np.array([0, 4, 7, 10, 13, 16, 20, 23, 26, 29, 32], np.int32)
+    never = np.full(10, measure_seen.NEVER, np.uint8)
+    assert measure_seen.seen_before(data, ends, ends, 10, never, 5) == 0
+    twice = np.concatenate([data[:16], data[:16]])
+    assert measure_seen.seen_before(twice, ends, ends, 10, never, 5) == 16
+
+
 @pytest.mark.parametrize(
     "piece", ["a", " ", "\n", "a ", "a\n", ".", "\u0301", "\u0301\u0323", "\ud800", "ab. ", "\n\n", "x\n\n"], ids=ascii
 )
