@@ -1,0 +1,27 @@
+"""Write datatrove.json: what datatrove's own filters measure of our texts; run it where datatrove 0.10.1 is installed.
+
+python -m lc_assets_tests.golden.measures.make_golden
+"""
+
+import json
+from pathlib import Path
+
+from lc_assets.text.word_counts import WORD_KINDS, words_of
+from lc_assets_tests.golden.measures.texts import TEXTS
+from lc_assets_tests.oracles.datatrove_values import c4_values, values_of
+
+GOLDEN = Path(__file__).with_name("datatrove.json")
+
+
+def main() -> None:
+    """Measure every text with every kind of words."""
+    entries = [
+        {"text": text, "c4": c4_values(text), "values": {kind: values_of(text, words_of(text, kind)) for kind in WORD_KINDS}}
+        for text in TEXTS
+    ]
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
+    GOLDEN.write_text(f"[\n{lines}\n]\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()

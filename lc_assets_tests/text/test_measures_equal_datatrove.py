@@ -1,0 +1,58 @@
+"""Our measures are datatrove's, to the last bit, of the same words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lc_assets.text import measured_words
+from lc_assets.text.line_rules import C4, edit
+from lc_assets.text.measures import MEASURES, WORD_KINDS, MeasuredText, measure
+from lc_assets.text.word_counts import words_of
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "measures" / "datatrove.json"
+ENTRIES = json.loads(GOLDEN.read_text("utf-8"))
+
+
+def ours(text: str, names, kind: str) -> dict[str, float | None]:
+    """Our values by measure, without the kind of words."""
+    columns = {f"{name}:{kind}" if MEASURES[name].words else name: name for name in names}
+    return {columns[column]: value for column, value in measure(MeasuredText(text), list(columns)).items()}
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("kind", WORD_KINDS)
+def test_every_number_is_the_one_that_datatrove_compared(kind, compiled, monkeypatch):
+    """Bit for bit; the golden file names some two dozen measures."""
+    monkeypatch.setattr(measured_words, "COMPILED", compiled and measured_words.COMPILED)
+    seen = set()
+    for entry in ENTRIES:
+        theirs = entry["values"][kind]
+        assert ours(entry["text"], theirs, kind) == theirs, entry["text"]
+        seen |= theirs.keys()
+    assert len(seen) == 25
+
+
+def test_c4_leaves_the_same_text():
+    """And condemns the same documents for the same reason."""
+    for entry in ENTRIES:
+        edited, theirs = edit(entry["text"], C4), entry["c4"]
+        assert edited.condemned == theirs["condemned"], entry["text"]
+        assert theirs["condemned"] or edited.text == theirs["text"]
+    assert {entry["c4"]["condemned"] for entry in ENTRIES} == {None, "lorem_ipsum", "curly_bracket"}
+
+
+@pytest.mark.network
+@pytest.mark.parametrize("kind", WORD_KINDS)
+def test_books_measure_what_datatrove_measures(kind, shared_data):
+    """A book of each language, and many pages cut out of them, against the installed datatrove."""
+    pytest.importorskip("datatrove")
+    from lc_assets_tests.oracles.datatrove_values import c4_values, values_of
+
+    for folder in sorted(shared_data.glob("books_*")):
+        book = next(iter(sorted(folder.glob("*.txt")))).read_text("utf-8")
+        for text in (book[:300_000], *(book[start : start + 3000] for start in range(0, 60_000, 3000))):
+            theirs = values_of(text, words_of(text, kind))
+            assert ours(text, theirs, kind) == theirs
+            left = c4_values(text)
+            assert left["condemned"] or edit(text, C4).text == left["text"]
