@@ -6,9 +6,10 @@ Memory is bounded by the longest line wanted, never by a line's or a file's size
 file without newlines can exhaust it.
 """
 
+import contextlib
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
 
@@ -42,16 +43,28 @@ def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator
             before. Up to some ten kilobytes of sound text just before the damage are not handed out.
     """
     n_lines = 0
+    with gunzipped(stream, where, lambda: n_lines) as text:
+        for line in bounded_lines(text, max_line_bytes):
+            n_lines += 1
+            yield n_lines - 1, line
+
+
+@contextlib.contextmanager
+def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Iterator[BinaryIO]:
+    """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message when it is damaged.
+
+    Raises:
+        CorruptFile: as `read_lines` does, while it is read.
+    """
     start = stream.tell()
     with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
         try:
-            for n_lines, line in enumerate(bounded_lines(text, max_line_bytes), start=1):
-                yield n_lines - 1, line
+            yield cast("BinaryIO", text)
         except EOFError as error:
-            raise CorruptFile(f"{where}: cut short after {n_lines:,} lines; fetch it again") from error
+            raise CorruptFile(f"{where}: cut short after {n_lines():,} lines; fetch it again") from error
         except _DAMAGE as error:
-            raise CorruptFile(f"{where}: not sound gzip after {n_lines:,} lines: {error}; fetch it again") from error
-    if n_lines == 0 and stream.tell() == start:
+            raise CorruptFile(f"{where}: not sound gzip after {n_lines():,} lines: {error}; fetch it again") from error
+    if n_lines() == 0 and stream.tell() == start:
         raise CorruptFile(f"{where}: the file is empty, not even a gzip header; fetch it again")
 
 
