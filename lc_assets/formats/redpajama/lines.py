@@ -50,7 +50,7 @@ def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator
 
 
 @contextlib.contextmanager
-def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Iterator[BinaryIO]:
+def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Iterator[igzip.IGzipFile]:
     """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message when it is damaged.
 
     Raises:
@@ -59,7 +59,7 @@ def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Itera
     start = stream.tell()
     with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
         try:
-            yield cast("BinaryIO", text)
+            yield text
         except EOFError as error:
             raise CorruptFile(f"{where}: cut short after {n_lines():,} lines; fetch it again") from error
         except _DAMAGE as error:
