@@ -40,17 +40,17 @@ def without_suffix(name: str) -> str:
     return name.removesuffix(suffix)
 
 
-def id_by_place(path: Path, number: int) -> str:
-    """The id of a document that brings none: RedPajama-V2's where the file lies in its layout, else name and number.
+def name_of_places(path: Path) -> str:
+    """What, with ``/number`` behind it, is the id of a document that brings none: RedPajama-V2's, where the file lies in its layout.
 
-    >>> id_by_place(Path("documents/2023-06/0000/en_head.json.gz"), 17), id_by_place(Path("mine/part-1.parquet"), 17)
-    ('2023-06/0000/en_head.json.gz/17', 'part-1.parquet/17')
+    >>> name_of_places(Path("documents/2023-06/0000/en_head.json.gz")), name_of_places(Path("mine/part-1.parquet"))
+    ('2023-06/0000/en_head.json.gz', 'part-1.parquet')
     """
     tag = "/".join((*path.parts[-3:-1], path.name.removesuffix(".json.gz")))
     try:
-        return Shard.parse(tag).document_id(number)
+        return f"{Shard.parse(tag).tag}.json.gz"
     except BadInput:
-        return f"{path.name}/{number}"
+        return path.name
 
 
 @contextlib.contextmanager

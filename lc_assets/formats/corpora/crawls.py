@@ -31,7 +31,7 @@ from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encodi
 from resiliparse.parse.html import DOMContext, HTMLTree, traverse_dom
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.corpora.containers import id_by_place, plain_bytes
+from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 HTML_TYPES: Final = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
@@ -71,8 +71,9 @@ def read_warc(path: Path, *, max_document_bytes: int, main_content: bool = True)
 def _documents(
     path: Path, wanted: tuple[WarcRecordType, ...], max_document_bytes: int, text_of: Callable[[WarcRecord, bytes], str]
 ) -> Iterator[CorpusDocument | Unread]:
+    places = name_of_places(path)
     for number, (record, block) in enumerate(_blocks(path, wanted, max_document_bytes)):
-        identity = _bare(record.headers.get("WARC-Record-ID")) or id_by_place(path, number)
+        identity = _bare(record.headers.get("WARC-Record-ID")) or f"{places}/{number}"
         try:
             yield _document(record, identity, text_of(record, _held(block)))
         except _NoDocument as reason:

@@ -11,22 +11,25 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.corpora.containers import id_by_place, plain_bytes
+from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 
 TEXT_FIELDS: Final = ("raw_content", "text", "content")
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUE: Final = msgspec.json.Decoder(Any)
 _VALUES: Final = msgspec.json.Decoder(dict[str, Any])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
 def read_json_lines(path: Path, *, text_field: str | None, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a file of JSON lines; see `lc_assets.formats.corpora.reading.read_corpus`."""
+    places = name_of_places(path)
     with plain_bytes(path) as stream:
         for number, line in enumerate(bounded_lines(stream, max_document_bytes)):
-            yield _unread(path, number, "line too long") if line is None else _document(line, path, number, text_field)
+            found = "line too long" if line is None else _document(line, f"{places}/{number}", text_field)
+            yield Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found) if isinstance(found, str) else found
 
 
 def document_of(fields: dict[str, Any], *, text: str, text_field: str, place: str, rest: msgspec.Raw) -> CorpusDocument:
@@ -61,19 +64,20 @@ def text_field_of(names: Any, text_field: str | None) -> str:
 KNOWN: Final[tuple[str, ...]] = ("id", "doc_id", "url", "language", "source_domain", "date_download", "date", "perplexity")
 
 
-def _document(line: bytes, path: Path, number: int, text_field: str | None) -> CorpusDocument | Unread:
+def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument | str:
+    """The document on a line, or why there is none."""
     try:
         fields = _fields(line)
         field = text_field_of(fields, text_field)
-        text = msgspec.json.decode(fields.pop(field, b"null"))
+        text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
         rest.decode("utf-8")  # what is skipped is not looked at; nothing that is not text must be written back
-        known = {name: msgspec.json.decode(fields[name]) for name in KNOWN if name in fields}
+        known = {name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields}
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError):
-        return _unread(path, number, "not JSON")
+        return "not JSON"
     if not isinstance(text, str):
-        return _unread(path, number, "no text")
-    return document_of(known, text=text, text_field=field, place=id_by_place(path, number), rest=msgspec.Raw(rest))
+        return "no text"
+    return document_of(known, text=text, text_field=field, place=place, rest=msgspec.Raw(rest))
 
 
 def _fields(line: bytes) -> dict[str, Any]:
@@ -83,7 +87,3 @@ def _fields(line: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         values = decode_json(line, _VALUES, where="")
         return {name: msgspec.Raw(_ENCODER.encode(value)) for name, value in values.items()}
-
-
-def _unread(path: Path, number: int, why: str) -> Unread:
-    return Unread(id=id_by_place(path, number), where=f"{path}, line {number}", why=why)

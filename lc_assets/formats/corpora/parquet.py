@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import damage_said_plainly, id_by_place
+from lc_assets.formats.corpora.containers import damage_said_plainly, name_of_places
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
@@ -33,8 +33,10 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
         field = text_field_of(file.schema_arrow.names, text_field)
         if field not in file.schema_arrow.names:
             raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(file.schema_arrow.names)[:200]}")
+        places = name_of_places(path)
         for number, record in enumerate(_records(file)):
-            yield _document(record, path, number, field, max_document_bytes)
+            found = _document(record, f"{places}/{number}", field, max_document_bytes)
+            yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
 
 
 def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | None]:
@@ -57,19 +59,18 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | None]:
     return found
 
 
-def _document(record: dict[str, Any] | None, path: Path, number: int, field: str, max_document_bytes: int) -> CorpusDocument | Unread:
-    place = id_by_place(path, number)
-    where = f"{path}, row {number}"
+def _document(record: dict[str, Any] | None, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
+    """The document of a row, or why there is none."""
     if record is None:
-        return Unread(id=place, where=where, why="not UTF-8")
+        return "not UTF-8"
     text = record.pop(field)
     if isinstance(text, bytes):
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError:
-            return Unread(id=place, where=where, why="not UTF-8")
+            return "not UTF-8"
     if not isinstance(text, str):
-        return Unread(id=place, where=where, why="no text")
+        return "no text"
     if len(text) > max_document_bytes:
-        return Unread(id=place, where=where, why="text too long")
+        return "text too long"
     return document_of(record, text=text, text_field=field, place=place, rest=msgspec.Raw(_ENCODER.encode(record)))
