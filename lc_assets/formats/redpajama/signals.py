@@ -163,7 +163,7 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
         found = [spans[0][2] if spans else None for spans in astuple(record.quality_signals)[: len(scores)]]
         if bullets:
             found.append(_bullets(record.quality_signals))
-        values = [nan if value is None else value for value in found] if None in found else found
+        values = [nan if value is None else value for value in found]
         return _Row(line_of(record.id, where), record.metadata.url, values)
 
     return read_row
