@@ -10,7 +10,8 @@ from typing import Any
 
 from lc_assets.engines.local import Engine
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.reading import JSON_LINES, PARQUET, corpus_files
+from lc_assets.formats.corpora.containers import without_suffix
+from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import disk_said_plainly
 from lc_assets.tally import Tally
 
@@ -35,14 +36,7 @@ def over_corpus(
 
 def _stems(source: Path) -> list[tuple[Path, str]]:
     base = source.parent if source.is_file() else source
-    return [(file, _without_format(file.relative_to(base).as_posix())) for file in corpus_files([source])]
-
-
-def _without_format(name: str) -> str:
-    for suffix in (*JSON_LINES, *PARQUET):
-        if name.endswith(suffix):
-            return name.removesuffix(suffix)
-    return name
+    return [(file, without_suffix(file.relative_to(base).as_posix())) for file in corpus_files([source])]
 
 
 def _require_one_place_each(stems: dict[Path, Path]) -> None:

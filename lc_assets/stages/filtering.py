@@ -1,7 +1,7 @@
 """`filtered`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
 
 A shard's signals are read first; they decide every document's fate without its text. Then its documents
-stream by, and only the survivors' lines are decoded. Documents, signals and duplicates are joined by the id
+stream by, and only the survivors' lines are cut out and decoded. Documents, signals and duplicates are joined by the id
 inside the records, never by line position: upstream's writer skips lines that it cannot decode.
 """
 
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.duplicates import read_duplicates
-from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
+from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -125,10 +125,9 @@ def filter_shard(task: FilterTask) -> Tally:
 
 
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
-    n_bytes = n_kept = n_kept_chars = 0
-    lines, fates = array("q"), array("q")
-    for line, raw in _documents(task):
-        n_bytes += len(raw or b"")
+    n_kept = n_kept_chars = 0
+    read, lines, fates = LineCount(), array("q"), array("q")
+    for line, raw in _documents(task, verdicts, read):
         judged = _judge(task, verdicts, line, raw)
         if isinstance(judged, DocumentRecord):
             n_kept += 1
@@ -137,24 +136,23 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
         else:
             lines.append(line)
             fates.append(judged)
-    for table in verdicts.dropped(task.files.shard, np.array(lines), np.array(fates)):
+    every_line, every_fate = verdicts.with_failing(read.n_lines, lines, fates)
+    for table in verdicts.dropped(task.files.shard, every_line, every_fate):
         dropped.write(table)
-    first, every = verdicts.counted(np.array(fates))
+    first, every = verdicts.counted(every_fate)
     also = {
-        "bytes of JSON": n_bytes,
+        "bytes of JSON": read.n_bytes,
         "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
     }
-    return Tally(seen=n_kept + len(lines), kept=n_kept, dropped=first, complaints=every, also=also)
+    return Tally(seen=n_kept + len(every_line), kept=n_kept, dropped=first, complaints=every, also=also)
 
 
 def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> DocumentRecord | int:
-    """The document, or the fate of one that is dropped; only what the signals speak for, or are silent about, is decoded."""
+    """The document, or the fate of one that is dropped."""
     if raw is None:
         return TOO_LONG
     fate = verdicts.fate_of.get(line, NO_SIGNALS)
-    if fate != NO_SIGNALS and fate not in verdicts.passing:
-        return fate
     try:
         record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
     except CorruptFile:
@@ -164,9 +162,13 @@ def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -
     return record if verdicts.url(line) in ("", record.url) else OTHER_URL
 
 
-def _documents(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
+def _documents(task: FilterTask, verdicts: Verdicts, read: LineCount) -> Iterator[tuple[int, bytes | None]]:
+    """The documents that the signals speak for, or are silent about; the others are known to fail, and are only counted."""
+    failing = verdicts.table.lines[verdicts.failing].tolist()
     with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
-        yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes)
+        yield from read_other_lines(
+            stream, where=_where(task, "documents"), passed_over=failing, max_line_bytes=task.settings.max_line_bytes, count=read
+        )
 
 
 def _signals(task: FilterTask) -> SignalsTable:

@@ -7,7 +7,7 @@ of them. (One dictionary per document took as long as decompressing and splittin
 Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), reading files (`filtering`).
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -82,6 +82,30 @@ class Verdicts:
             fate_of=dict(zip(lines, range(len(lines)), strict=True)),
             passing=frozenset(np.flatnonzero(counts == 0).tolist()),
         )
+
+    @property
+    def failing(self) -> NDArray[np.int64]:
+        """Fates, out of those that signals decide, that something speaks against; ascending, and so are their lines."""
+        found: NDArray[np.int64] = np.flatnonzero(self.counts[: len(self.table.lines)])
+        return found
+
+    def with_failing(self, n_lines: int, lines: Sequence[int], fates: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Put the documents that fail by their signals, and were not looked at, among those that were.
+
+        Args:
+            n_lines: of the documents file: signals of lines beyond them are signals of nothing.
+            lines: dropped documents that were looked at; ascending, int64.
+            fates: of each.
+
+        Returns:
+            Lines and fates of all dropped documents, by line; a line that was looked at has the fate given.
+        """
+        fated = self.failing
+        fated = fated[self.table.lines[fated] < n_lines]
+        fated = fated[~np.isin(self.table.lines[fated], np.array(lines, np.int64))]
+        every = np.concatenate([np.array(lines, np.int64), self.table.lines[fated]])
+        order = np.argsort(every, kind="stable")
+        return every[order], np.concatenate([np.array(fates, np.int64), fated])[order]
 
     def signals(self, line: int) -> dict[str, float]:
         """The judged signals of the document on ``line``."""

@@ -65,3 +65,18 @@ def test_no_document_is_no_table():
     nothing = np.zeros(0, np.int64)
     assert list(verdicts.dropped(SHARD, nothing, nothing)) == []
     assert verdicts.counted(nothing) == ({}, {})
+
+
+@given(tables(), st.sets(st.integers(0, 30)), st.integers(0, 31), st.sets(st.integers(0, 30)))
+@settings(max_examples=80, deadline=None)
+def test_documents_that_were_not_looked_at_take_their_place(table, duplicates, n_lines, too_long):
+    """Every line that the file has once: kept, looked at and dropped, or dropped by its signals alone."""
+    verdicts = Verdicts.of(table, duplicates, RULES, max_line_bytes=1000)
+    fates = {line: verdicts.fate_of.get(line, NO_SIGNALS) for line in range(n_lines)}
+    fates |= {line: TOO_LONG for line in too_long if line < n_lines}
+    dropped = {line: fate for line, fate in fates.items() if fate not in verdicts.passing}
+    failing = set(table.lines[verdicts.failing].tolist())
+    looked_at = {line: fate for line, fate in dropped.items() if fate == TOO_LONG or line not in failing}
+    lines, found = verdicts.with_failing(n_lines, list(looked_at), list(looked_at.values()))
+    assert dict(zip(lines.tolist(), found.tolist(), strict=True)) == dropped
+    assert lines.tolist() == sorted(dropped)

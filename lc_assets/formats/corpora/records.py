@@ -7,15 +7,16 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document of a plain corpus.
 
     Attributes:
-        id: the record's own ``id`` or ``doc_id``; else `lc_assets.vocabulary.Shard.document_id` where the file lies in
-            RedPajama-V2's layout; else ``file name/line`` from 0. Unique in a corpus.
+        id: the record's own ``id`` or ``doc_id``, or ``WARC-Record-ID``; else `lc_assets.vocabulary.Shard.document_id`
+            where the file lies in RedPajama-V2's layout; else ``file name/number`` from 0.
         text: what is judged.
         url: of the page, or empty.
-        language: two letters, or empty.
+        language: as the record has it (two letters, or ``eng,deu`` in a crawl), or empty.
         source_domain: host of the page, or empty.
         date: when it was crawled, ISO 8601 text, or empty.
         perplexity: as published with it; None when it was not.
-        rest: every other field of the record, undecoded JSON of an object: written back as it came.
+        rest: every field of the record but its text, undecoded JSON of an object: written back as it came.
+        text_field: where the text was.
     """
 
     id: str
@@ -26,14 +27,15 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     date: str = ""
     perplexity: float | None = None
     rest: msgspec.Raw = msgspec.Raw(b"{}")
+    text_field: str = "text"
 
 
 class Unread(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in a corpus where a document should be.
 
     Attributes:
-        id: what the document's id would have been, by its place.
-        where: file and line, for people.
+        id: what the document's id would have been.
+        where: file and line, row or record, for people.
         why: one of a few short reasons, to be counted by; such as ``not JSON``, ``no text``, ``line too long``.
     """
 

@@ -6,9 +6,10 @@ Memory is bounded by the longest line wanted, never by a line's or a file's size
 file without newlines can exhaust it.
 """
 
+import contextlib
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar, cast
 
@@ -20,6 +21,8 @@ from lc_assets.errors import CorruptFile
 T = TypeVar("T")
 
 GZIP_LEVEL: Final = 6
+SKIPPED_BYTES: Final = 1 << 20
+"""How much of a line that is too long is held while it is passed over."""
 
 # isal's type stubs call its exception class an exception.
 _DAMAGE: Final = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
@@ -40,17 +43,47 @@ def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator
             before. Up to some ten kilobytes of sound text just before the damage are not handed out.
     """
     n_lines = 0
+    with gunzipped(stream, where, lambda: n_lines) as text:
+        for line in bounded_lines(text, max_line_bytes):
+            n_lines += 1
+            yield n_lines - 1, line
+
+
+@contextlib.contextmanager
+def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Iterator[igzip.IGzipFile]:
+    """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message when it is damaged.
+
+    Raises:
+        CorruptFile: as `read_lines` does, while it is read.
+    """
     start = stream.tell()
     with igzip.IGzipFile(fileobj=stream, mode="rb") as text:
         try:
-            for n_lines, line in enumerate(_lines(text, max_line_bytes), start=1):
-                yield n_lines - 1, line
+            yield text
         except EOFError as error:
-            raise CorruptFile(f"{where}: cut short after {n_lines:,} lines; fetch it again") from error
+            raise CorruptFile(f"{where}: cut short after {n_lines():,} lines; fetch it again") from error
         except _DAMAGE as error:
-            raise CorruptFile(f"{where}: not sound gzip after {n_lines:,} lines: {error}; fetch it again") from error
-    if n_lines == 0 and stream.tell() == start:
+            raise CorruptFile(f"{where}: not sound gzip after {n_lines():,} lines: {error}; fetch it again") from error
+    if n_lines() == 0 and stream.tell() == start:
         raise CorruptFile(f"{where}: the file is empty, not even a gzip header; fetch it again")
+
+
+def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]:
+    r"""Yield each line of a stream without its newline, None in place of one of more than ``max_line_bytes``.
+
+    >>> import io
+    >>> list(bounded_lines(io.BytesIO(b"one\ntwo and a half\n\nthree"), 5))
+    [b'one', None, b'', b'three']
+    """
+    while line := text.readline(max_line_bytes + 1):
+        if line.endswith(b"\n"):
+            yield line[:-1]
+        elif len(line) <= max_line_bytes:
+            yield line
+        else:
+            while line and not line.endswith(b"\n"):
+                line = text.readline(SKIPPED_BYTES)
+            yield None
 
 
 def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) -> T:
@@ -76,22 +109,6 @@ def write_json_lines(path: Path, records: Iterable[Any]) -> None:
     """Write one JSON line per record, gzipped; the same records give the same bytes, whatever the clock and the file's name."""
     with path.open("wb") as file, gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0) as out:
         out.writelines(msgspec.json.encode(record) + b"\n" for record in records)
-
-
-def _lines(text: igzip.IGzipFile, max_line_bytes: int) -> Iterator[bytes | None]:
-    while line := text.readline(max_line_bytes + 1):
-        yield _whole(line, text, max_line_bytes)
-
-
-def _whole(line: bytes, text: igzip.IGzipFile, max_line_bytes: int) -> bytes | None:
-    """Return the line without its newline; when it goes on too far, read past its end and return None."""
-    if line.endswith(b"\n"):
-        return line[:-1]
-    if len(line) <= max_line_bytes:
-        return line
-    while line and not line.endswith(b"\n"):
-        line = text.readline(max_line_bytes + 1)
-    return None
 
 
 def _decode_slowly(line: bytes, decoder: msgspec.json.Decoder[T], where: str) -> T:

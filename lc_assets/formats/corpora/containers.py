@@ -1,0 +1,87 @@
+"""Containers of documents: which names mean which kind, and plain bytes out of the compressed ones.
+
+Memory stays bounded whatever a file promises: gzip and zstd are read in pieces, and a zstd window of more than
+128 MiB is refused.
+"""
+
+import contextlib
+import gzip
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import pyarrow as pa
+from isal import igzip, igzip_lib
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.vocabulary import Shard
+
+JSON_LINES: Final = (".jsonl.gz", ".json.gz", ".jsonl.zst", ".json.zst", ".jsonl", ".json")
+PARQUET: Final = (".parquet",)
+WET: Final = (".wet.gz", ".wet")
+WARC: Final = (".warc.gz", ".warc")
+SUFFIXES: Final = (*JSON_LINES, *PARQUET, *WET, *WARC)
+
+MAX_DOCUMENT_BYTES: Final = 256 << 20
+"""A longer document is not read, unless one says so."""
+
+_READ_BYTES: Final = 1 << 18
+_DAMAGE: Final = (EOFError, gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError), pa.ArrowException)
+
+
+def without_suffix(name: str) -> str:
+    """A file's name without the end that says its kind.
+
+    >>> without_suffix("a/CC-MAIN-00064.warc.wet.gz"), without_suffix("b.jsonl.zst"), without_suffix("README")
+    ('a/CC-MAIN-00064.warc', 'b', 'README')
+    """
+    suffix = next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+    return name.removesuffix(suffix)
+
+
+def name_of_places(path: Path) -> str:
+    """What, with ``/number`` behind it, is the id of a document that brings none: RedPajama-V2's, where the file lies in its layout.
+
+    >>> name_of_places(Path("documents/2023-06/0000/en_head.json.gz")), name_of_places(Path("mine/part-1.parquet"))
+    ('2023-06/0000/en_head.json.gz', 'part-1.parquet')
+    """
+    tag = "/".join((*path.parts[-3:-1], path.name.removesuffix(".json.gz")))
+    try:
+        return f"{Shard.parse(tag).tag}.json.gz"
+    except BadInput:
+        return path.name
+
+
+@contextlib.contextmanager
+def plain_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for reading what is in it, decompressed when its name ends in ``.gz`` or ``.zst``.
+
+    Raises:
+        CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while they are read.
+    """
+    with damage_said_plainly(path), path.open("rb") as file, contextlib.ExitStack() as stack:
+        if not path.name.endswith((".gz", ".zst")):
+            yield file
+            return
+        if not file.peek(1):
+            raise CorruptFile(f"{path}: the file is empty, not even a header; fetch it again")
+        if path.name.endswith(".gz"):
+            yield cast("BinaryIO", stack.enter_context(igzip.IGzipFile(fileobj=file, mode="rb")))
+        else:
+            # Arrow's reader says when a stream is cut short, which zstandard's own does not.
+            inner = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
+            yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
+
+
+@contextlib.contextmanager
+def damage_said_plainly(path: Path) -> Iterator[None]:
+    """Turn what libraries raise at damaged bytes into `CorruptFile`; a disk's own errors pass."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise CorruptFile(f"{path}: cut short or damaged: {error}; fetch it again") from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise CorruptFile(f"{path}: cut short or damaged: {error}; fetch it again") from error  # Arrow's and FastWARC's word for it

@@ -1,0 +1,89 @@
+"""Documents out of JSON lines, plain or compressed.
+
+A line is taken apart once, into its fields as they stand; only the text and the few fields that everybody needs are
+decoded. Memory is bounded by one document.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
+
+TEXT_FIELDS: Final = ("raw_content", "text", "content")
+
+_FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_VALUE: Final = msgspec.json.Decoder(Any)
+_VALUES: Final = msgspec.json.Decoder(dict[str, Any])
+_ENCODER: Final = msgspec.json.Encoder()
+
+
+def read_json_lines(path: Path, *, text_field: str | None, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
+    """Yield the documents of a file of JSON lines; see `lc_assets.formats.corpora.reading.read_corpus`."""
+    places = name_of_places(path)
+    with plain_bytes(path) as stream:
+        for number, line in enumerate(bounded_lines(stream, max_document_bytes)):
+            found = "line too long" if line is None else _document(line, f"{places}/{number}", text_field)
+            yield Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found) if isinstance(found, str) else found
+
+
+def document_of(fields: dict[str, Any], *, text: str, text_field: str, place: str, rest: msgspec.Raw) -> CorpusDocument:
+    """Put a document together from a record's decoded fields.
+
+    >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
+    '7'
+    """
+    perplexity = fields.get("perplexity")
+    return CorpusDocument(
+        id=str(fields.get("id") or fields.get("doc_id") or place),
+        text=text,
+        url=str(fields.get("url") or ""),
+        language=str(fields.get("language") or ""),
+        source_domain=str(fields.get("source_domain") or ""),
+        date=str(fields.get("date_download") or fields.get("date") or ""),
+        perplexity=float(perplexity) if isinstance(perplexity, int | float) else None,
+        rest=rest,
+        text_field=text_field,
+    )
+
+
+def text_field_of(names: Any, text_field: str | None) -> str:
+    """Which field of a record holds its text.
+
+    >>> text_field_of({"text": 0, "raw_content": 0}, None), text_field_of({}, None), text_field_of({}, "body")
+    ('raw_content', 'raw_content', 'body')
+    """
+    return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
+
+
+KNOWN: Final[tuple[str, ...]] = ("id", "doc_id", "url", "language", "source_domain", "date_download", "date", "perplexity")
+
+
+def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument | str:
+    """The document on a line, or why there is none."""
+    try:
+        fields = _fields(line)
+        field = text_field_of(fields, text_field)
+        text = _VALUE.decode(fields.pop(field, b"null"))
+        rest = _ENCODER.encode(fields)
+        rest.decode("utf-8")  # what is skipped is not looked at; nothing that is not text must be written back
+        known = {name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields}
+    except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError):
+        return "not JSON"
+    if not isinstance(text, str):
+        return "no text"
+    return document_of(known, text=text, text_field=field, place=place, rest=msgspec.Raw(rest))
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    """A record's fields, undecoded; lone surrogates in any of them are U+FFFD."""
+    try:
+        return _FIELDS.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        values = decode_json(line, _VALUES, where="")
+        return {name: msgspec.Raw(_ENCODER.encode(value)) for name, value in values.items()}

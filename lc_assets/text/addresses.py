@@ -1,0 +1,151 @@
+"""Addresses of pages: hosts, registered domains, and whether a list has them.
+
+An address is read as browsers read it (WHATWG): case, ports, credentials, dots and international names are as one. A
+**registered domain** is what somebody can register below a public suffix: ``example.co.uk`` of ``www.example.co.uk``,
+``me.github.io`` of ``me.github.io``; an IP address is its own.
+
+A **domain** on a list blocks itself and all below it, but nothing above a registered domain is asked for. A **url**
+on a list (``example.org/page``) blocks the pages whose address begins so, folder by folder. A ``www.`` in front is nothing.
+
+================  ============================================
+measure           1 when it is on a list, else 0
+================  ============================================
+``domain_blocked``  the page's domain
+``url_blocked``     the page itself, or its domain
+================  ============================================
+
+Here: matching. Not here: reading lists (`lc_assets.formats.blocklists`).
+"""
+
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import can_ada
+from publicsuffixlist import PublicSuffixList
+
+_IP: Final = re.compile(r"\d+\.\d+\.\d+\.\d+|\[.*\]", re.ASCII)
+MAX_ADDRESS_CHARS: Final = 8192
+"""A longer address is cut: no browser takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """What a list says of a page.
+
+    Attributes:
+        category: of the list that has it, such as ``adult``; empty when none has.
+        entry: what it has: a domain or the beginning of an address.
+    """
+
+    category: str = ""
+    entry: str = ""
+
+
+NOT_BLOCKED: Final = Blocked()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocklist:
+    """Domains and addresses that are not wanted.
+
+    Attributes:
+        domains: category by domain, normal as `host_of` gives it, without ``www.``.
+        urls: category by ``host/path``, without ``www.`` and without a slash at the end.
+        digest: SHA-256 of all that was read; for receipts.
+    """
+
+    domains: Mapping[str, str]
+    urls: Mapping[str, str]
+    digest: str = ""
+
+    def domain(self, url: str) -> Blocked:
+        """Whether the page's domain is on the list.
+
+        >>> Blocklist({"example.org": "ads"}, {}).domain("https://a.EXAMPLE.org:80/x")
+        Blocked(category='ads', entry='example.org')
+        """
+        return next((Blocked(self.domains[name], name) for name in _domains(host_of(url)) if name in self.domains), NOT_BLOCKED)
+
+    def url(self, url: str) -> Blocked:
+        """Whether the page, or its domain, is on the list.
+
+        >>> blocklist = Blocklist({}, {"example.org/bad": "ads"})
+        >>> [blocklist.url(f"http://www.example.org/{page}").category for page in ("bad/x?y", "badly", "")]
+        ['ads', '', '']
+        """
+        if self.urls:
+            for beginning in _beginnings(url):
+                if beginning in self.urls:
+                    return Blocked(self.urls[beginning], beginning)
+        return self.domain(url)
+
+    def measures(self, url: str) -> dict[str, float]:
+        """Both measures of a page.
+
+        >>> Blocklist({"example.org": "ads"}, {}).measures("http://b.org")
+        {'domain_blocked': 0.0, 'url_blocked': 0.0}
+        """
+        return {"domain_blocked": float(bool(self.domain(url).entry)), "url_blocked": float(bool(self.url(url).entry))}
+
+
+def host_of(url: str) -> str:
+    """The host of an address, in lower case and ASCII; empty when it has none.
+
+    >>> host_of("HTTP://User@WWW.Bücher.example:80/x"), host_of("example.org/x"), host_of("//"), host_of("http://1.2.3.4.")
+    ('www.xn--bcher-kva.example', 'example.org', '', '1.2.3.4')
+    """
+    found = _parsed(url)
+    return found.hostname.rstrip(".") if found else ""
+
+
+def registered_domain(host: str) -> str:
+    """What somebody registered of a host; the host itself when it is an IP address or has no public suffix.
+
+    >>> [registered_domain(host) for host in ("www.example.co.uk", "co.uk", "a.me.github.io", "1.2.3.4", "")]
+    ['example.co.uk', 'co.uk', 'me.github.io', '1.2.3.4', '']
+    """
+    if not host or _IP.fullmatch(host):
+        return host
+    return _suffixes().privatesuffix(host) or host
+
+
+def _parsed(url: str) -> "can_ada.URL | None":
+    address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
+    for tried in (address, f"http://{address}"):
+        try:
+            found = can_ada.parse(tried)
+        except ValueError:
+            continue
+        return found if found.hostname else None
+    return None
+
+
+def _domains(host: str) -> Iterator[str]:
+    """The host and what it lies below, up to its registered domain; without ``www.``."""
+    host = host.removeprefix("www.")
+    last = registered_domain(host)
+    yield host
+    while host != last and "." in host:
+        host = host.split(".", 1)[1]
+        yield host
+
+
+def _beginnings(url: str) -> Iterator[str]:
+    """``host/a/b``, ``host/a``, ``host``."""
+    found = _parsed(url)
+    if found is None:
+        return
+    address = found.hostname.rstrip(".").removeprefix("www.") + found.pathname.rstrip("/")
+    while True:
+        yield address
+        if "/" not in address:
+            return
+        address = address.rpartition("/")[0].rstrip("/")
+
+
+@functools.cache
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList()

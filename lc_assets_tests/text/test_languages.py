@@ -1,0 +1,133 @@
+"""The language of a document: right for books, bounded in time, and quiet."""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.language_model import open_language_model, open_line_model
+from lc_assets.formats.perplexity_model import open_perplexity_model
+from lc_assets.formats.quality_model import open_quality_models
+from lc_assets.text.languages import language_of
+from lc_assets_tests.tokens.hostile_text import PIECES
+
+SENTENCES = {
+    "en": "It was the best of times, it was the worst of times, it was the age of wisdom.",
+    "de": "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich verwandelt.",
+    "fr": "Longtemps, je me suis couché de bonne heure, et mes yeux se fermaient si vite.",
+    "es": "En un lugar de la Mancha, de cuyo nombre no quiero acordarme, vivía un hidalgo.",
+    "it": "Nel mezzo del cammin di nostra vita mi ritrovai per una selva oscura.",
+}
+
+
+@pytest.fixture(scope="module")
+def predict():
+    return open_language_model().predict
+
+
+def books(language):
+    folder = next((path / "shared" / "data" for path in Path(__file__).parents if (path / "shared" / "data").is_dir()), None)
+    return [] if folder is None else sorted((folder / f"books_{language}").glob("*.txt"))
+
+
+@pytest.mark.parametrize("language", SENTENCES)
+def test_languages_are_known(language, predict):
+    """Sentences, and of each book that lies beside the checkout its beginning and its middle."""
+    found = language_of(SENTENCES[language], predict)
+    assert found.language == language
+    assert 0.5 < found.probability <= 1
+    for book in books(language):
+        text = book.read_text("utf-8")
+        assert {language_of(text[start:], predict).language for start in (0, len(text) // 2)} == {language}
+
+
+@given(st.one_of(st.text(), st.text(alphabet=st.characters(codec=None), max_size=50)))
+@settings(max_examples=200, deadline=None)
+def test_any_text_has_a_probability(text):
+    found = language_of(text, open_language_model().predict)
+    assert 0 <= found.probability <= 1
+    assert bool(found.language) == bool(text.strip())
+
+
+@pytest.mark.parametrize("text", [*PIECES, "", "\0", "\ud800\n\udfff", "א" * 3000, "e\u0301" * 3000, "x" * 1_000_000])
+def test_hostile_text_is_answered_the_same_twice(text, predict):
+    assert language_of(text, predict) == language_of(text, predict)
+
+
+def test_ten_megabytes_cost_no_more_than_their_beginning(predict):
+    text = SENTENCES["de"] * 130_000
+    begun = time.process_time()
+    assert language_of(text, predict) == language_of(text[:2000], predict)
+    assert time.process_time() - begun < 0.1
+
+
+def test_nothing_is_printed(capfd, tmp_path):
+    """FastText's own package warns whenever a model is loaded."""
+    path = tmp_path / "copy.ftz"
+    shutil.copy(packaged(), path)
+    assert open_language_model(path).predict("Guten Tag, wie geht es Ihnen?")[0] == "de"
+    assert open_language_model(path).digest == open_language_model().digest
+    assert capfd.readouterr() == ("", "")
+
+
+def packaged():
+    from lc_assets.formats import language_model
+
+    return language_model._packaged()
+
+
+def test_models_that_are_none_are_told(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match="is not there"):
+        open_language_model(tmp_path / "nowhere.ftz")
+    (tmp_path / "page.html").write_bytes(b"<html>404</html>")
+    with pytest.raises(CorruptFile, match="begins with b'<htm'"):
+        open_language_model(tmp_path / "page.html")
+    (tmp_path / "changed.ftz").write_bytes(packaged().read_bytes()[:-1] + b"x")
+    with pytest.raises(CorruptFile, match="has SHA-256"):
+        open_line_model(tmp_path / "changed.ftz", must_be=open_language_model().digest)
+    monkeypatch.setattr("lc_assets.formats.language_model.PACKAGE", "no-such-package")
+    with pytest.raises(BadInput, match="no-such-package is not installed"):
+        packaged()
+
+
+def test_quality_models_score_only_what_they_were_given_for(tmp_path):
+    """Any model will do: a label that is not the crawl's counts as the better text's."""
+    scores = open_quality_models({"palm": packaged()})("Guten Tag, wie geht\nes Ihnen?")
+    assert list(scores) == ["rps_doc_ml_palm_score"]
+    assert scores["rps_doc_ml_palm_score"] == round(open_language_model().predict("Guten Tag, wie geht es Ihnen?")[1], 8)
+    assert open_quality_models({})("text") == {}
+    with pytest.raises(BadInput, match="no such model of quality: plam"):
+        open_quality_models({"plam": packaged()})
+
+
+def test_perplexity_needs_a_model_and_its_library(tmp_path, monkeypatch):
+    with pytest.raises(BadInput, match="use the published perplexity"):
+        open_perplexity_model(tmp_path / "en.arpa.bin")
+    (tmp_path / "en.arpa.bin").touch()
+    monkeypatch.setitem(__import__("sys").modules, "kenlm", None)
+    with pytest.raises(BadInput, match="pip install kenlm"):
+        open_perplexity_model(tmp_path / "en.arpa.bin")
+
+
+def test_perplexity_asks_the_library_line_by_line(tmp_path, monkeypatch):
+    """A library that gives each word a hundredth."""
+
+    class Kenlm:
+        class Model:
+            def __init__(self, path):
+                if not Path(path).read_bytes():
+                    raise OSError("Cannot read model")
+
+            def score(self, words):
+                return -2.0 * (len(words.split()) + 1)
+
+    monkeypatch.setitem(__import__("sys").modules, "kenlm", Kenlm)
+    (tmp_path / "en.arpa.bin").touch()
+    with pytest.raises(CorruptFile, match="Cannot read model"):
+        open_perplexity_model(tmp_path / "en.arpa.bin")
+    (tmp_path / "en.arpa.bin").write_bytes(b"model")
+    assert open_perplexity_model(tmp_path / "en.arpa.bin")("three words \ud800") == (-8.0, 3)
