@@ -25,7 +25,7 @@ _BULLET, _ELLIPSIS = 0x2022, 0x2026
 
 
 @compiled
-def read_lines(  # noqa: PLR0912, PLR0915 - one pass, every branch a definition
+def read_lines(
     data: NDArray[np.uint8],
     table: NDArray[np.uint8],
     lines: NDArray[np.int32],

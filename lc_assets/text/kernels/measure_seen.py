@@ -65,7 +65,7 @@ def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int
 
 
 @compiled
-def seen_before(  # noqa: PLR0917 - compiled functions take no keywords
+def seen_before(
     glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8], length: int
 ) -> int:
     """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when patience ran out."""

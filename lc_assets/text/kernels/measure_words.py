@@ -90,7 +90,7 @@ def bits_at(data: NDArray[np.uint8], table: NDArray[np.uint8], at: int) -> tuple
 
 
 @compiled
-def read_words(  # noqa: PLR0917 - compiled functions take no keywords
+def read_words(
     data: NDArray[np.uint8],
     table: NDArray[np.uint8],
     runs: bool,
