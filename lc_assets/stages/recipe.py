@@ -19,13 +19,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.stages.settings import PrivacySettings, Seed, Settings
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
 """Megatron states a document's length as an int32."""
 Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
 """A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then are 10 GB."""
-Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 Words = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 LineBytes = Annotated[int, msgspec.Meta(gt=0, le=2**30)]
 """A column of Arrow's strings holds 2 GiB."""
@@ -35,10 +35,6 @@ Bound = Annotated[float, msgspec.Meta(ge=-1e18, le=1e18)]
 
 Missing = Literal["fail", "skip_shard"]
 """What to do with a shard that lacks a file: stop, or leave the shard out and count it."""
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One stage's settings."""
 
 
 class RawSettings(Settings, frozen=True, kw_only=True):
@@ -86,7 +82,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
     """
 
     rules: str = "redpajama-lucie"
-    thresholds: dict[str, Bounds] = {}
+    thresholds: dict[str, Bounds] = msgspec.field(default_factory=dict)
     min_words: Words = 16_000
     missing_signals: Missing = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
@@ -194,6 +190,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
     raw: RawSettings = RawSettings()
     filtering: FilteringSettings = FilteringSettings()
+    privacy: PrivacySettings = PrivacySettings()
     deduplication: DeduplicationSettings = DeduplicationSettings()
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()

@@ -1,7 +1,8 @@
 """`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no end-of-text token.
 
 The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every shard; if
-they ever differ, the shard is done again by the twin and counted, so the ids are tiktoken's in any case.
+they ever differ, the shard is done again by the twin and counted, so the ids are tiktoken's in any case. Personal data
+are replaced before that when the recipe's ``[privacy]`` says so, and counted by kind.
 """
 
 import contextlib
@@ -30,9 +31,11 @@ from lc_assets.stages.claims import (
     tables_fit,
 )
 from lc_assets.stages.recipe import Recipe, TokenizingSettings, plain
+from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
+from lc_assets.text.privacy import replace_personal
 from lc_assets.tokens.bounds import most_tokens
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.prefixes import first_ids
@@ -42,6 +45,8 @@ from lc_assets.vocabulary import SnapshotId
 GAVE_UP = "tokenizer gave up"
 """tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
 TOO_SHORT = "too few tokens"
+REPLACED = "personal data replaced"
+NOTHING_REPLACED = PrivacySettings()
 TOO_FEW_BYTES = "too few bytes"
 """A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be tokenized."""
 
@@ -58,6 +63,7 @@ class TokenizeTask:
     documents: Path
     folder: Path
     settings: TokenizingSettings
+    privacy: PrivacySettings = NOTHING_REPLACED
 
     @property
     def name(self) -> str:
@@ -77,7 +83,11 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
     def fill(draft: Draft) -> Tally:
         source = draft.inputs[f"filtered/{snapshot}"].folder
-        tasks = [TokenizeTask(documents=path, folder=draft.folder, settings=workshop.recipe.tokenizing) for path in documents_files(source)]
+        recipe = workshop.recipe
+        tasks = [
+            TokenizeTask(documents=path, folder=draft.folder, settings=recipe.tokenizing, privacy=recipe.privacy)
+            for path in documents_files(source)
+        ]
         return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
@@ -113,10 +123,12 @@ def _chosen(task: TokenizeTask) -> frozenset[int]:
 
 
 def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]) -> Tally:
-    dropped, n_tokens, n_chars = Counter[str](), 0, 0
+    dropped, replaced, n_tokens, n_chars = Counter[str](), Counter[str](), 0, 0
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
         for place, line in enumerate(read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16)):
+            if task.privacy.replace:
+                replaced.update(_replace(line, task.privacy))
             text = escape(line["raw_content"], task.settings.text_encoding)
             if place in to_check and disagreement(tokenizer, twin, [text], head_chars=CHECKED_CHARS):
                 raise TwinDiffers
@@ -129,8 +141,17 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
                 n_tokens += len(ids)
                 output.keep(line, ids)
     n_kept = output.n_kept
-    also = {"tokens": n_tokens, "characters": n_chars}
+    also = {"tokens": n_tokens, "characters": n_chars} | {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
     return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
+
+
+def _replace(line: dict[str, Any], privacy: PrivacySettings) -> dict[str, int]:
+    """Replace personal data in a document's text; returns how often each kind was."""
+    found = replace_personal(
+        line["raw_content"], privacy.replace, style=privacy.style, seed=privacy.seed, language=line["language"], region=privacy.phone_region
+    )
+    line["raw_content"] = found.text
+    return found.counts
 
 
 def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
@@ -210,14 +231,10 @@ def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings; of the tokenizer what it is, wherever its file lies."""
+    """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no byte depends on them."""
     vocabulary = vocabulary_of(recipe.tokenizing.tokenizer)
-    return plain(recipe.tokenizing) | {
-        "tokenizer": vocabulary.name,
-        "n_ids": vocabulary.n_ids,
-        "eot": vocabulary.eot,
-        "tokenizer_sha256": vocabulary.sha256,
-    }
+    tokenizer = {"tokenizer": vocabulary.name, "n_ids": vocabulary.n_ids, "eot": vocabulary.eot, "tokenizer_sha256": vocabulary.sha256}
+    return plain(recipe.tokenizing) | tokenizer | ({"privacy": plain(recipe.privacy)} if recipe.privacy.replace else {})
 
 
 STAGE = Stage(

@@ -27,7 +27,7 @@ OLD, NEW = SNAPSHOTS
 
 MEANINGLESS = {
     "[filtering]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtering`; there are rules, thresholds, min_words, ",
-    "[filterin]\nmin_words = 3": "unknown field `filterin`; there are raw, filtering, deduplication, ",
+    "[filterin]\nmin_words = 3": "unknown field `filterin`; there are raw, filtering, privacy, deduplication, ",
     "[filtering.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtering.thresholds.*; there are at_least, ",
     '[filtering]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtering.min_words`",
     "[filtering]\nmin_words = -1": r"Expected `int` >= 0 - at `\$.filtering.min_words`",

@@ -1,0 +1,153 @@
+"""Evaluation sets as files: their examples as items whose n-grams can be looked for.
+
+=========================================  =======================================================================
+file                                       an item is
+=========================================  =======================================================================
+``.jsonl``, ``.json``, ``.gz``, ``.zst``   a line that is an object; a ``.json`` that is one array: its objects
+``.parquet``                               a row
+``.txt``                                   a line that is not blank
+any other corpus                           a document (`lc_assets.formats.corpora`)
+=========================================  =======================================================================
+
+Of an object the fields that hold what is asked and answered are taken: all of `FIELDS` that it has, or those that one
+names; lists and objects in them by the strings that they hold. An evaluation set must be sound: a line that cannot be
+read is refused, for what is not in the index is not found. A held-out corpus is an evaluation set like any other.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, plain_bytes
+from lc_assets.formats.corpora.reading import read_corpus
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
+from lc_assets.text.grams import Item
+
+FIELDS: Final = (
+    "question",
+    "problem",
+    "prompt",
+    "query",
+    "instruction",
+    "input",
+    "text",
+    "raw_content",
+    "content",
+    "sentence",
+    "premise",
+    "hypothesis",
+    "goal",
+    "choices",
+    "options",
+    "endings",
+    "answer",
+    "answers",
+    "solution",
+    "canonical_solution",
+    "target",
+    "completion",
+)
+"""What evaluation sets call what is asked and answered. Passages (``context``, ``passage``) are public texts; name them if meant."""
+TEXT: Final = (".txt",)
+KNOWN: Final = (*SUFFIXES, *TEXT)
+MAX_LINE_BYTES: Final = 256 << 20
+
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Any])
+_ARRAY: Final = msgspec.json.Decoder(list[dict[str, Any]])
+
+
+def evaluation_files(sources: Iterable[Path]) -> list[Path]:
+    """The files of some evaluation sets: those named, and those below the folders named, sorted.
+
+    Raises:
+        BadInput: when a source is not there or holds no file of a known kind.
+    """
+    return sorted({file for source in sources for file in _files_of(source)})
+
+
+def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
+    """Yield the items of one file in order; one that has none of the fields comes without parts.
+
+    Args:
+        path: the file.
+        fields: which fields are taken; by default all of `FIELDS` that a record has.
+
+    Raises:
+        BadInput: when a line is not what the file's name promises; says which.
+    """
+    if path.name.endswith(TEXT):
+        yield from _lines(path)
+    elif path.name.endswith((*JSON_LINES, *PARQUET)):
+        for number, record in enumerate(_records(path)):
+            own = record.get("id", record.get("task_id", number))
+            yield Item(id=f"{path.name}#{own}", parts=tuple(_strings([record[name] for name in fields or FIELDS if name in record])))
+    else:
+        for document in read_corpus(path, text_field=fields[0] if fields else None):
+            if isinstance(document, Unread):
+                raise BadInput(f"{document.where}: {document.why}; an evaluation set must be readable to its end")
+            yield Item(id=f"{path.name}#{document.id}", parts=(document.text,))
+
+
+def _files_of(source: Path) -> list[Path]:
+    if source.is_file():
+        return [source]
+    found = [path for path in source.rglob("*") if path.name.endswith(KNOWN) and not path.name.startswith(".")]
+    if not found:
+        raise BadInput(f"{source}: holds no file that ends in {', '.join(KNOWN)}" if source.is_dir() else f"{source}: is not there")
+    return found
+
+
+def _lines(path: Path) -> Iterator[Item]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file):
+            try:
+                text = line.decode("utf-8-sig" if number == 0 else "utf-8").strip()
+            except UnicodeDecodeError as error:
+                raise BadInput(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file, for instance with iconv") from error
+            if text:
+                yield Item(id=f"{path.name}#{number}", parts=(text,))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        if path.name.endswith(PARQUET):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(1024):
+                    yield from batch.to_pylist()
+        elif path.name.endswith(".json") and _begins_with_bracket(path):
+            yield from decode_json(path.read_bytes(), _ARRAY, where=str(path))
+        else:
+            yield from _json_lines(path)
+    except (CorruptFile, pa.ArrowException) as error:
+        raise BadInput(f"{path}: {error}; an evaluation set must be sound and in UTF-8") from error
+
+
+def _begins_with_bracket(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).lstrip().startswith(b"[")
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with plain_bytes(path) as stream:
+        for number, line in enumerate(bounded_lines(stream, MAX_LINE_BYTES)):
+            if line is None:
+                raise BadInput(f"{path}, line {number}: longer than {MAX_LINE_BYTES:,} bytes")
+            if line.strip():
+                yield decode_json(line, _OBJECT, where=f"line {number}")
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The strings in a value, in order, however deep; numbers and names of fields are no text."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list | dict):
+            waiting.extend(reversed(list(value.values() if isinstance(value, dict) else value)))

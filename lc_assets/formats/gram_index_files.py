@@ -1,0 +1,53 @@
+"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and held in memory once.
+
+``index.json`` comes last and holds what is no array; without it there is no index. See docs/contamination.md.
+"""
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from lc_assets.errors import CorruptFile, NotPublished
+from lc_assets.publishing import publish, publish_bytes
+from lc_assets.text.grams import GramIndex, GramSettings
+
+INDEX = "index.json"
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    settings: GramSettings
+    key_bits: int
+    arrays: dict[str, int]
+    item_ids: tuple[str, ...]
+
+
+def write_index(folder: Path, index: GramIndex) -> None:
+    """Publish an index in ``folder``."""
+    for name, array in index.arrays.items():
+        with publish(folder / f"{name}.npy") as draft, draft.open("wb") as file:
+            np.save(file, array)
+    lengths = {name: len(array) for name, array in index.arrays.items()}
+    head = _Head(settings=index.settings, key_bits=index.key_bits, arrays=lengths, item_ids=index.item_ids)
+    publish_bytes(folder / INDEX, msgspec.json.encode(head))
+
+
+def open_index(folder: Path) -> GramIndex:
+    """Map an index.
+
+    Raises:
+        NotPublished: when there is none.
+        CorruptFile: when a file is missing or not as long as the index says.
+    """
+    if not (folder / INDEX).is_file():
+        raise NotPublished(f"{folder}: holds no {INDEX}; build the index again")
+    try:
+        head = msgspec.json.decode((folder / INDEX).read_bytes(), type=_Head)
+        # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
+        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c")) for name in head.arrays}
+    except (msgspec.MsgspecError, OSError, ValueError) as error:
+        raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
+    wrong = [name for name, length in head.arrays.items() if len(arrays[name]) != length]
+    if wrong:
+        raise CorruptFile(f"{folder}: {', '.join(wrong)} not as long as {INDEX} says; build the index again")
+    return GramIndex(settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays)

@@ -1,0 +1,58 @@
+"""What every stage's settings are, and those of the stages that take something out of documents.
+
+Here: the base, evaluation items, personal data. Not here: the other stages' settings and the recipe that holds them all
+(`lc_assets.stages.recipe`).
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One stage's settings."""
+
+
+class DecontaminationSettings(Settings, frozen=True, kw_only=True):
+    """Which documents hold too much of evaluation items; see docs/contamination.md.
+
+    Attributes:
+        against: files and folders of evaluation sets, or of a held-out corpus; none means that nothing is looked for.
+        fields: of a record that are taken; none means the usual ones.
+        ngram: words of an n-gram; ``min_words``: fewest words of a shorter item; ``sample``: keep one n-gram in so many.
+        mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
+        threshold: least share that condemns a document.
+        ignore_common: n-grams in more documents of the corpus than this count for nothing; none means that all count.
+        max_items: n-grams in more items than this count for nothing.
+        action: ``drop`` a condemned document, or ``cut`` what was found, and ``margin`` characters on either side.
+    """
+
+    against: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+    ngram: Annotated[int, msgspec.Meta(ge=1, le=64)] = 13
+    min_words: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    sample: Annotated[int, msgspec.Meta(ge=1, le=10**6)] = 1
+    mode: Literal["coverage", "any", "overlap"] = "coverage"
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    ignore_common: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
+    action: Literal["drop", "cut"] = "drop"
+    margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+
+
+class PrivacySettings(Settings, frozen=True, kw_only=True):
+    """Which personal data are replaced before a text is tokenized; see docs/privacy.md.
+
+    Attributes:
+        replace: kinds; none means that texts stay as they are.
+        style: ``tag``, such as ``<EMAIL>``; or ``surrogate``: a made-up value from a reserved range, the same for the same value.
+        seed: of the surrogates.
+        phone_region: two letters of the country whose national numbers are looked for; none means by the document's language.
+    """
+
+    replace: tuple[Literal["email", "ip", "phone", "card", "iban"], ...] = ()
+    style: Literal["tag", "surrogate"] = "tag"
+    seed: Seed = 0
+    phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None

@@ -1,0 +1,256 @@
+"""N-grams of items in documents: what the plain twin finds with strings, and what is made of it."""
+
+import dataclasses
+import unicodedata
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.text import gram_scan, indexing
+from lc_assets.text.contamination import ContaminationRule, Weigher, contaminated, in_many_items, spans_of, without_spans
+from lc_assets.text.gram_scan import find_grams, plain_scan
+from lc_assets.text.grams import GramSettings, Item, hash_of_word, key_of
+from lc_assets.text.indexing import build_index, word_letters
+from lc_assets.text.kernels.compiling import COMPILED
+from lc_assets.text.loose_words import fold_character, loose_words, placed_words
+
+HOSTILE = [
+    "",
+    "\0",
+    "\ud800a\udfff",
+    "a" * 100_000,
+    "a\u0301" * 5000 + " b",
+    "\u0301" * 5000,
+    "שלום עולם" * 200,
+    "東京は日本の首都です。" * 50,
+    "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 \U0010ffff x",
+    "ﷺ ½ ﬃ İ ẞ ß",
+    "don\u2019t don't do\u00adn't",
+    " \u2003\u200b\n\r\t" * 100,
+    ".,;:!?—" * 1000,
+]
+WORDS = st.sampled_from(["a", "b", "é", "e\u0301", "ß", "東", "don't", "ﬁ", "1,0", "\ud800", "—", "\u00ad", "Ab", "𝔘"])
+TEXTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", "", "\n", ", ", "\u00a0"])), max_size=60).map(
+    lambda pairs: "".join(map("".join, pairs))
+)
+
+
+def items_of(*texts):
+    return [Item(id=str(number), parts=(text,) if isinstance(text, str) else text) for number, text in enumerate(texts)]
+
+
+def strings_found(text, index):
+    """Brute force: the set of n-gram strings of a text that are among the items' n-gram strings."""
+    words = loose_words(text)
+    wanted = {tuple(index.words_of(gram)): gram for gram in range(index.n_grams)}
+    return {
+        (wanted[window], end)
+        for length in index.lengths.tolist()
+        for end in range(length, len(words) + 1)
+        if (window := tuple(words[end - length : end])) in wanted
+    }
+
+
+@given(text=st.one_of(TEXTS, st.text(st.characters(), max_size=80)))
+@settings(deadline=None)
+def test_the_kernels_words_are_the_plain_twins(text):
+    letters, ends, hashes = word_letters(text, 3)
+    words = loose_words(text)
+    assert "".join(words) == letters.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+    assert ends.tolist() == np.cumsum([len(word) for word in words], dtype=np.int64).tolist()
+    assert hashes.tolist() == [hash_of_word(word, 3) for word in words]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_words_are_the_plain_twins(text):
+    assert word_letters(text, 0)[2].tolist() == [hash_of_word(word, 0) for word in loose_words(text)]
+
+
+@given(items=st.lists(TEXTS, min_size=1, max_size=6), text=TEXTS, ngram=st.integers(1, 5), low=st.integers(1, 5), sample=st.integers(1, 3))
+@settings(max_examples=150, deadline=None)
+def test_a_scan_finds_what_brute_force_finds(items, text, ngram, low, sample):
+    """With keys of 12 bits, which clash all the time; where they clash within the index it must say so."""
+    try:
+        index = build_index(items_of(*items), GramSettings(ngram=ngram, min_words=min(low, ngram), sample=sample), key_bits=12)
+    except Mismatch:
+        return
+    document = text + " " + items[0]
+    finds, plain = find_grams(document, index), plain_scan(document, index)
+    assert set(zip(finds.grams.tolist(), finds.lasts.tolist(), strict=True)) == strings_found(document, index)
+    for name in ("grams", "starts", "ends", "lasts"):
+        np.testing.assert_array_equal(getattr(finds, name), getattr(plain, name))
+    assert finds.n_words == plain.n_words == len(loose_words(document))
+
+
+@given(items=st.lists(TEXTS, min_size=1, max_size=6))
+@settings(deadline=None)
+def test_every_items_own_n_grams_are_in_the_index_and_nothing_else(items):
+    index = build_index(items_of(*items), GramSettings(ngram=3, min_words=2))
+    wanted = set()
+    for words in map(loose_words, items):
+        wanted |= {tuple(words[start : start + 3]) for start in range(len(words) - 2)} or ({tuple(words)} if len(words) == 2 else set())
+    assert {tuple(index.words_of(gram)) for gram in range(index.n_grams)} == wanted
+    keys = [key_of([hash_of_word(word, 0) for word in index.words_of(gram)]) for gram in range(index.n_grams)]
+    assert keys == sorted(keys) == index.keys.tolist()
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_documents_and_items(text):
+    index = build_index(items_of(text, "one two three"), GramSettings(ngram=3, min_words=1))
+    document = f"{text} one TWO three {text}"
+    finds, plain = find_grams(document, index), plain_scan(document, index)
+    np.testing.assert_array_equal(finds.grams, plain.grams)
+    np.testing.assert_array_equal(finds.starts, plain.starts)
+
+
+def test_clashing_keys_are_no_finds():
+    """Keys of 12 bits and a filter that lets everything pass: some sixty of these 50,000 places clash, none is believed."""
+    sound = build_index(items_of("a b c d e f", "g h i"), GramSettings(ngram=3, min_words=1), key_bits=12)
+    index = dataclasses.replace(sound, bits=np.full_like(sound.bits, np.iinfo(np.uint64).max))
+    text = " ".join(f"word{number}" for number in range(50_000)) + " c d e"
+    assert len(gram_scan._scan(text, index)[0]) > 20
+    assert [index.words_of(gram) for gram in find_grams(text, index).grams] == [["c", "d", "e"]]
+
+
+def test_pieces_do_not_show(monkeypatch):
+    """A long text is scanned in pieces and its finds are noted some at a time; neither may lose a word at an edge."""
+    text = "the quick brown fox jumps over — the “lazy” dog\u0301 東京 " * 40
+    index = build_index(items_of("quick brown fox", "dog 東 京 the"), GramSettings(ngram=3, min_words=1))
+    whole = find_grams(text, index)
+    assert len(whole) > 80
+    for piece, room in ((1, 1), (7, 2), (64, 5)):
+        monkeypatch.setattr(gram_scan, "PIECE_CHARS", piece)
+        monkeypatch.setattr(gram_scan, "ROOM", room)
+        pieces = find_grams(text, index)
+        np.testing.assert_array_equal(pieces.starts, whole.starts)
+        np.testing.assert_array_equal(pieces.grams, whole.grams)
+
+
+def test_without_a_compiler_the_same(monkeypatch):
+    assert COMPILED
+    items, text = items_of("Ein Käfer, ganz groß.", "kurz"), "ein kafer ganz gross und kurz"
+    sound = GramSettings(ngram=3, min_words=1)
+    compiled = find_grams(text, build_index(items, sound))
+    monkeypatch.setattr(indexing, "COMPILED", False)
+    monkeypatch.setattr(gram_scan, "COMPILED", False)
+    np.testing.assert_array_equal(find_grams(text, build_index(items, sound)).grams, compiled.grams)
+    assert len(compiled) == 3
+
+
+def test_coverage_stretch_and_place():
+    """Six words are four 3-grams; a document with the first four words and, apart, the last three holds three of them."""
+    index = build_index(items_of("a b c d e f", "x y z w"), GramSettings(ngram=3, min_words=1))
+    text = "- A, B, C, D! then d e f."
+    (overlap,) = Weigher(index).overlaps_of(find_grams(text, index))
+    assert (overlap.item, overlap.grams, overlap.item_grams, overlap.coverage) == (0, 3, 4, 0.75)
+    assert overlap.longest_words == 6  # a to d and d to f touch in the item
+    assert text[overlap.start : overlap.end] == "A, B, C, D"
+    assert overlap.document_share == 7 / 8
+
+
+@pytest.mark.parametrize(("text", "longest"), [("a b c x d e f", 6), ("a b c x e f g", 3), ("b c d x g h y c d e", 4)])
+def test_the_longest_stretch_has_no_gap(text, longest):
+    """Two n-grams that touch in the item cover it without a gap; with a word between them they are two stretches."""
+    index = build_index(items_of("a b c d e f g h"), GramSettings(ngram=3, min_words=1))
+    assert Weigher(index).overlaps_of(find_grams(text, index))[0].longest_words == longest
+
+
+def test_a_repeated_n_gram_counts_once():
+    index = build_index(items_of("a b c a b c a b c"), GramSettings(ngram=3, min_words=1))
+    assert index.item_grams.tolist() == [3]
+    (overlap,) = Weigher(index).overlaps_of(find_grams("a b c a b c", index))
+    assert (overlap.grams, overlap.coverage) == (3, 1.0)
+    (overlap,) = Weigher(index).overlaps_of(find_grams("a b c " * 3 + "x a b c", index))
+    assert overlap.coverage == 1.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "condemned"),
+    [
+        (ContaminationRule(), False),
+        (ContaminationRule(threshold=0.25), True),
+        (ContaminationRule(threshold=0.26), False),
+        (ContaminationRule(mode="any"), True),
+        (ContaminationRule(mode="overlap", threshold=0.6), True),
+        (ContaminationRule(mode="overlap", threshold=0.61), False),
+    ],
+)
+def test_each_mode_judges_as_it_says(rule, condemned):
+    index = build_index(items_of("a b c d e f"), GramSettings(ngram=3, min_words=1))
+    (found,) = contaminated([("clean", "nothing"), ("doc", "b c d and more")], index, rule)
+    assert (found.id, found.condemned) == ("doc", condemned)
+
+
+def test_what_is_ignored_counts_neither_as_found_nor_as_missing():
+    index = build_index(items_of("t t t a b", "t t t c d", "t t t e f"), GramSettings(ngram=3, min_words=1))
+    common = in_many_items(index, 2)
+    assert [index.words_of(gram) for gram in common] == [["t", "t", "t"]]
+    assert Weigher(index, common).overlaps_of(find_grams("t t t", index)) == ()
+    (overlap,) = Weigher(index, common).overlaps_of(find_grams("t t t a b", index))
+    assert (overlap.item, overlap.grams, overlap.item_grams) == (0, 2, 2)
+    assert Weigher(index).overlaps_of(find_grams("t t t", index))[0].coverage == 1 / 3
+
+
+def test_items_shorter_than_an_n_gram_are_taken_whole_or_reported():
+    index = build_index(items_of("one two three four", ("a", "b c"), "", ("x y z", "p q r s")), GramSettings(ngram=13, min_words=3))
+    assert index.item_grams.tolist() == [1, 0, 0, 1]
+    assert index.item_words.tolist() == [4, 3, 0, 7]
+    assert index.lengths.tolist() == [4]
+    assert [index.words_of(gram) for gram in find_grams("zero one two three four p q r s", index).grams] == [
+        ["one", "two", "three", "four"],
+        ["p", "q", "r", "s"],
+    ]
+
+
+def test_no_n_gram_crosses_two_parts():
+    index = build_index(items_of(("a b", "c d")), GramSettings(ngram=3, min_words=3))
+    assert index.n_grams == 0
+    assert len(find_grams("a b c d", index)) == 0
+
+
+def test_sampling_keeps_the_same_n_grams_on_both_sides():
+    text = " ".join(str(number) for number in range(3000))
+    index = build_index(items_of(text), GramSettings(ngram=5, min_words=5, sample=10))
+    assert 150 < index.n_grams < 450
+    (overlap,) = Weigher(index).overlaps_of(find_grams(text, index))
+    assert overlap.coverage == 1
+    half = Weigher(index).overlaps_of(find_grams(" ".join(str(number) for number in range(1500)), index))[0].coverage
+    assert 0.4 < half < 0.6
+
+
+def test_cutting_leaves_the_rest():
+    index = build_index(items_of("b c d"), GramSettings(ngram=3, min_words=1))
+    text = "a (B, c, d) e b c d"
+    finds = find_grams(text, index)
+    spans = spans_of(finds, Weigher(index).grams_of(finds, [0]))
+    assert [text[start:end] for start, end in spans] == ["B, c, d", "b c d"]
+    assert without_spans(text, spans, 0) == "a () e "
+    assert without_spans(text, spans, 1) == "a  e"
+
+
+def test_keys_that_clash_in_the_index_are_not_believed():
+    with pytest.raises(Mismatch, match="another seed"):
+        build_index(items_of(" ".join(map(str, range(300)))), key_bits=8)
+
+
+@pytest.mark.parametrize("wrong", [{"ngram": 0}, {"ngram": 65}, {"min_words": 14}, {"min_words": 0}, {"sample": 0}])
+def test_settings_that_cannot_be_meant(wrong):
+    with pytest.raises(BadInput):
+        GramSettings(**wrong)
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.5, float("nan")])
+def test_a_threshold_is_a_share(threshold):
+    with pytest.raises(BadInput):
+        ContaminationRule(threshold=threshold)
+
+
+def test_folding_looks_at_one_character_only():
+    """So composed and decomposed text give the same words."""
+    text = "Élève à l’œuvre — Straße, ΑΣΣΟΣ, ﬁn"
+    assert loose_words(text) == loose_words(unicodedata.normalize("NFD", text))
+    assert [fold_character(char) for char in "\ud800\0Σς"] == [" ", " ", "σ", "σ"]
+    assert [(word, text[start:end]) for word, start, end in placed_words(text)][:2] == [("eleve", "Élève"), ("a", "à")]
