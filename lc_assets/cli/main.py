@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lc_assets.cli import batch, demo, minhash, plan, sample, show, signals, trace
+from lc_assets.cli import batch, dedup, demo, minhash, plan, sample, show, signals, trace
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
@@ -50,5 +50,5 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _command in (demo.demo, sample.sample, show.show, trace.trace, batch.batch, plan.plan, minhash.minhash, signals.signals):
+for _command in (demo.demo, sample.sample, show.show, trace.trace, batch.batch, plan.plan, minhash.minhash, signals.signals, dedup.dedup):
     app.command()(_command)

@@ -37,8 +37,8 @@ def text_key(text: str) -> Key | None:
     >>> text_key("Don't  STOP!") == text_key("dont stop"), text_key("dont stop") == text_key("stop dont"), text_key("?!")
     (True, False, None)
     """
-    words = grams_of(text, 1)
-    return _key(words.tobytes()) if len(words) else None
+    words, n_words = grams_of(text, 1)
+    return _key(words.tobytes()) if n_words else None
 
 
 def digest_key(digest: str) -> Key | None:

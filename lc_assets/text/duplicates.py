@@ -8,6 +8,7 @@ Not here: what makes two documents equal (`lc_assets.text.duplicate_keys`), and 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any, Final, Self
 
 import numpy as np
@@ -148,7 +149,7 @@ def similarities(left: Sets, ones: Numbers, right: Sets, others: Numbers, *, flo
 
         clusters.similarities(*where, floor, out)
     else:
-        plain_similarities(left, ones, right, others, floor, out)
+        plain_similarities(left, ones, right, others, floor=floor, out=out)
     return out
 
 
@@ -176,7 +177,7 @@ def plain_stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, 
     """The plain twin: see `star_pairs`."""
     pairs = [
         (bucket[centre], bucket[at])
-        for bucket in (members[begin:end].tolist() for begin, end in zip(starts[:-1], starts[1:], strict=True))
+        for bucket in (members[begin:end].tolist() for begin, end in pairwise(starts.tolist()))
         for at in range(1, len(bucket))
         for centre in range(min(at, centres))
     ]
@@ -184,7 +185,7 @@ def plain_stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, 
     return len(pairs)
 
 
-def plain_similarities(left: Sets, ones: Numbers, right: Sets, others: Numbers, floor: float, out: Similarities) -> None:
+def plain_similarities(left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float, out: Similarities) -> None:
     """The plain twin: see `similarities`."""
     for pair, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
         a = set(left.values[left.starts[one] : left.starts[one + 1]].tolist())

@@ -68,7 +68,7 @@ def test_similarities_are_those_of_sets(sets, floor, data):
     ones, others = array(data.draw(places)), array(data.draw(places))
     expected = [len(a & b) / len(a | b) if a | b else 0.0 for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))]
     twins = np.zeros(4)
-    duplicates.plain_similarities(store, ones, store, others, floor, twins)
+    duplicates.plain_similarities(store, ones, store, others, floor=floor, out=twins)
     assert similarities(store, ones, store, others, floor=floor).tolist() == twins.tolist()
     assert twins.tolist() == [found if found >= floor else 0.0 for found in expected]
 

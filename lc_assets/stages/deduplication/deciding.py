@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 """Deciding who stays, from evidence alone: facts, pairs, a threshold and a preference. No text is read.
 
 Kinds are asked one after the other (digest, text, url, near), each among those that the kinds before left standing. Of

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.deduplication.running import Search, Signing
+from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.text.words import normalize
 
@@ -32,6 +32,10 @@ def sign(text):
 SIGNING = Signing(name="tests 16 × 4", bands=BANDS, sign=sign)
 
 
+def drawing(seed: int) -> random.Random:
+    return random.Random(seed)  # noqa: S311  made-up texts are no secret
+
+
 def words(draw: random.Random, n: int) -> list[str]:
     return [f"w{draw.randrange(5000)}" for _ in range(n)]
 
@@ -46,7 +50,7 @@ def edited(draw: random.Random, text: str, share: float) -> str:
 
 def planted(seed: int, n: int = 60, n_words: int = 300) -> list[dict]:
     """Documents of which some are copies, copies with other punctuation, edited, or share a url or digest."""
-    draw = random.Random(seed)
+    draw = drawing(seed)
     documents: list[dict] = []
     for number in range(n):
         kind = draw.random()
@@ -80,7 +84,9 @@ def write(path: Path, documents: Iterable[dict]) -> Path:
 
 
 def search(sources: Sequence[Path], out: Path, *, workers: int = 1, **changes) -> Search:
-    return Search(**{"sources": sources, "out": out, "signing": SIGNING, "engine": LocalEngine(workers=workers), "workers": workers, **changes})
+    return Search(
+        **{"sources": sources, "out": out, "signing": SIGNING, "engine": LocalEngine(workers=workers), "workers": workers, **changes}
+    )
 
 
 def all_pairs_that_meet(documents: Sequence[dict], floor: float) -> dict[tuple[str, str], float]:

@@ -1,15 +1,13 @@
 """Searching for duplicates: against comparing everything with everything, in any order, in parts, and again."""
 
-import random
-
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages.deduplication import running
-from lc_assets.stages.deduplication.running import deduplicate, decide_again, read_summary
+from lc_assets.stages.deduplication import evidence, running
+from lc_assets.stages.deduplication.running import decide_again, deduplicate, read_summary
 from lc_assets.stages.deduplication.settings import KINDS, Decision, Means
 from lc_assets.text.duplicates import Candidate, Preference
-from lc_assets_tests.stages.deduplication.corpora import all_pairs_that_meet, connected, lines, planted, search, words, write
+from lc_assets_tests.stages.deduplication.corpora import all_pairs_that_meet, connected, drawing, lines, planted, search, words, write
 
 TABLES = ("clusters.parquet", "removed.parquet", "kept.parquet", "pairs.parquet")
 SEEDS = (1, 2, 3)
@@ -21,7 +19,10 @@ def expected_removed(documents, pairs, decision):
 
     keys = {"digest": lambda d: digest_key(d["digest"]), "text": lambda d: text_key(d["text"]), "url": lambda d: url_key(d["url"])}
     preference = Preference(decision.prefer)
-    known = {d["id"]: Candidate(id=d["id"], number=0, date=d["date_download"], n_chars=len(d["text"]), perplexity=d["perplexity"]) for d in documents}
+    known = {
+        d["id"]: Candidate(id=d["id"], number=0, date=d["date_download"], n_chars=len(d["text"]), perplexity=d["perplexity"])
+        for d in documents
+    }
     standing, removed = {d["id"]: d for d in documents}, {}
 
     def drop(groups, reason):
@@ -89,7 +90,7 @@ def test_the_same_bytes_from_one_worker_or_two_and_from_little_memory(tmp_path, 
     for part in range(4):
         write(tmp_path / f"in/{part}.jsonl", [d | {"id": f"{part}-{d['id']}"} for d in planted(part % 3)])
     deduplicate(search([tmp_path / "in"], tmp_path / "one"))
-    monkeypatch.setattr(running, "slices_for", lambda *_: 3)
+    monkeypatch.setattr(evidence, "slices_for", lambda *_: 3)
     deduplicate(search([tmp_path / "in"], tmp_path / "two", workers=2, means=Means(memory=200 << 20)))
     for name in (*TABLES, "index/index.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
@@ -99,10 +100,12 @@ def test_the_order_of_documents_makes_no_difference(tmp_path):
     documents = planted(4)
     decision = Decision(by=("digest", "url", "near"), threshold=0.6)
     deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision))
-    random.Random(0).shuffle(documents)
+    drawing(0).shuffle(documents)
     deduplicate(search([write(tmp_path / "shuffled.jsonl", documents)], tmp_path / "again", decision=decision))
     assert removed_of(tmp_path / "out") == removed_of(tmp_path / "again")
-    seen = [{(x["cluster"], x["id"], x["size"], x["stays"]) for x in lines(tmp_path / part / "clusters.parquet")} for part in ("out", "again")]
+    seen = [
+        {(x["cluster"], x["id"], x["size"], x["stays"]) for x in lines(tmp_path / part / "clusters.parquet")} for part in ("out", "again")
+    ]
     assert seen[0] == seen[1]
 
 
@@ -112,7 +115,7 @@ def test_another_threshold_from_the_evidence_is_a_fresh_search(tmp_path, thresho
     deduplicate(search([source], tmp_path / "out"))
     decision = Decision(threshold=threshold, prefer=("oldest",), by=("text", "near"))
     source.unlink()
-    decide_again(tmp_path / "out", tmp_path / "again", decision)
+    decide_again(tmp_path / "out", tmp_path / "again", decision, Means())
     write(source, planted(2))
     deduplicate(search([source], tmp_path / "fresh", decision=decision))
     for name in ("clusters.parquet", "removed.parquet", "kept.parquet"):
@@ -122,7 +125,7 @@ def test_another_threshold_from_the_evidence_is_a_fresh_search(tmp_path, thresho
 
 def test_in_parts_is_as_at_once(tmp_path):
     documents = [d | {"id": f"{part}-{d['id']}"} for part, seed in enumerate((1, 1, 2)) for d in planted(seed)]
-    random.Random(1).shuffle(documents)
+    drawing(1).shuffle(documents)
     parts = [write(tmp_path / f"{number}.jsonl", documents[number::3]) for number in range(3)]
     deduplicate(search(parts, tmp_path / "at_once"))
     deduplicate(search(parts[:1], tmp_path / "first"))
@@ -136,7 +139,7 @@ def test_in_parts_is_as_at_once(tmp_path):
 
 def test_what_only_shares_bands_stays(tmp_path):
     """Two texts with a common opening meet in a band; compared, they have little in common, so neither goes."""
-    draw = random.Random(3)
+    draw = drawing(3)
     shared = words(draw, 260)
     documents = [{"id": str(number), "text": " ".join([*shared, *words(draw, 300)])} for number in range(40)]
     summary = deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=Decision(threshold=0.8)))
@@ -172,7 +175,7 @@ def test_a_killed_search_leaves_no_summary_and_can_be_run_again(tmp_path, monkey
         patched.setattr(running, "decide", killed)
         deduplicate(search([source], tmp_path / "out"))
     with pytest.raises(NotPublished, match="no search for duplicates was finished"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision())
+        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means())
     deduplicate(search([source], tmp_path / "out"))
     assert {name: (tmp_path / "out" / name).read_bytes() for name in TABLES} == before
 
@@ -190,9 +193,9 @@ def test_what_cannot_be_meant_is_said(tmp_path):
     source = write(tmp_path / "in.jsonl", planted(1))
     deduplicate(search([source], tmp_path / "out", decision=Decision(by=("text", "near"))))
     with pytest.raises(BadInput, match="below the evidence's floor of 0.5"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("near",), threshold=0.4))
+        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("near",), threshold=0.4), Means())
     with pytest.raises(BadInput, match="was not searched by url"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("url",)))
+        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("url",)), Means())
     with pytest.raises(BadInput, match="is given twice"):
         deduplicate(search([source, source], tmp_path / "again"))
     with pytest.raises(BadInput, match="wanted some of digest, text, url, near"):
