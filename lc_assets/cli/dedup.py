@@ -29,6 +29,9 @@ def dedup(
     against: Annotated[Path | None, typer.Option("--against", help="OUT of an older search: only what is new is compared.")] = None,
     from_evidence: Annotated[Path | None, typer.Option("--from-evidence", help="OUT of a search: decide anew, read no text.")] = None,
     floor: Annotated[float, typer.Option("--floor", help="Pairs that are less alike are not written down.")] = 0.5,
+    paragraphs: Annotated[
+        int | None, typer.Option("--paragraphs", min=1, help="Then remove lines of so many characters that another document has.")
+    ] = None,
     memory: Annotated[str, typer.Option("--memory", help="For all of it, such as 2GB.")] = "2GB",
     text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
     workers: options.Workers = None,
@@ -47,12 +50,14 @@ def dedup(
     means = Means(memory=bytes_of(memory))
     begun = time.perf_counter()
     if from_evidence is not None:
-        if given or against:
-            raise BadInput("--from-evidence reads no documents: give OUT alone")
+        if given or against or paragraphs:
+            raise BadInput("--from-evidence reads no documents: give OUT alone, without --against and --paragraphs")
         summary = decide_again(from_evidence, into, decision, means)
     else:
         summary = _search(given, into, decision, means, floor=floor, against=against, text_field=text_field, workers=workers)
     _show(summary, into, time.perf_counter() - begun)
+    if paragraphs is not None:
+        _remove_paragraphs(into, paragraphs, means, text_field=text_field, workers=workers)
 
 
 def bytes_of(words: str) -> int:
@@ -69,6 +74,18 @@ def bytes_of(words: str) -> int:
         return int(float(bare[:-2]) * _UNITS[bare[-2:]])
     except (KeyError, ValueError, OverflowError) as error:
         raise BadInput(f"{words!r} is no size: wanted such as 500MB or 2GB") from error
+
+
+def _remove_paragraphs(into: Path, least_chars: int, means: "Means", *, text_field: str | None, workers: int | None) -> None:
+    from lc_assets.cli.sample import engine_of
+    from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
+
+    tally = remove_paragraphs(into, engine=engine_of(workers), least_chars=least_chars, means=means, text_field=text_field)
+    heading(f"Paragraphs of {least_chars:,} characters or more that another document has")
+    lines = [("documents looked at", tally.seen), ("written", tally.kept), *tally.dropped.items()]
+    names = ("edited", "paragraphs", "paragraphs removed", "characters", "characters removed", "characters written")
+    facts([*lines, *((name, tally.also[name]) for name in names)])
+    say(f"{into}: paragraphs.parquet, and the documents in documents/")
 
 
 def _places(sources: list[Path], out: Path | None) -> tuple[list[Path], Path]:
@@ -96,8 +113,7 @@ def _search(
 ) -> "Summary":
     import os
 
-    from lc_assets.engines.local import LocalEngine
-    from lc_assets.engines.progress import on_terminal
+    from lc_assets.cli.sample import engine_of
     from lc_assets.stages.deduplication.asking import Search
     from lc_assets.stages.deduplication.running import deduplicate
     from lc_assets.stages.deduplication.settings import Scheme
@@ -111,7 +127,7 @@ def _search(
             sources=given,
             out=into,
             signing=OWN,
-            engine=LocalEngine(workers=n_workers, watch=on_terminal),
+            engine=engine_of(n_workers),
             decision=decision,
             scheme=Scheme(floor=floor),
             means=means,

@@ -101,6 +101,7 @@ def write_index(folder, n):
 
 
 N_OF_RUN = [0]
+SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
 
 
 def made_up_shingles(task: ShinglesTask) -> Tally:
@@ -147,7 +148,11 @@ def main(folder: str, n_documents: str, memory: str) -> None:
     made = time.process_time()
     evidence.gather_shingles = made_up_shingles
     search = Search(
-        sources=[], out=out, signing=Signing(name="made up", bands=BANDS, sign=lambda _: None), engine=LocalEngine(), means=Means(memory=int(memory))
+        sources=[],
+        out=out,
+        signing=SIGNING,
+        engine=LocalEngine(),
+        means=Means(memory=int(memory)),
     )
     wall = time.perf_counter()
     counted = evidence.publish_evidence(search, index, None)

@@ -2,14 +2,7 @@
 
 import json
 import random
-import resource
-import shutil
-import subprocess
-import sys
 import time
-from pathlib import Path
-
-import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.stages.deduplication.asking import Search, Signing
@@ -18,7 +11,7 @@ from lc_assets.stages.deduplication.running import deduplicate
 from lc_assets.stages.deduplication.settings import Decision
 from lc_assets.stages.deduplication.signing import BANDS, sign
 from lc_assets.stages.tables import read_lines
-from lc_assets.text.shingles import jaccard, shingle_hashes
+from lc_assets.text.shingles import shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
 
@@ -98,3 +91,27 @@ def test_from_signatures_to_verified_removals(tmp_path):
     print(f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, {len(plain):,} removed of {len(texts):,}")
     assert plain_seconds > 0.8 * seconds
     assert n_megabytes / seconds > 20
+
+
+MILLIONS = 20
+MOST_MEMORY_MB, MOST_DISK = 4_000, 6 << 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_twenty_million_documents_in_bounded_memory(tmp_path):
+    """Bands, candidates, true Jaccard indices and clusters of twenty million made-up documents with planted families."""
+    assert shutil.disk_usage(tmp_path).free > 2 * MOST_DISK, "needs some disk"
+    folder = tmp_path / "millions"
+    module = "lc_assets_tests.benchmarks.millions_of_signatures"
+    command = [sys.executable, "-m", module, str(folder), str(MILLIONS * 1_000_000), str(2 << 30)]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    found = json.loads(done.stdout)
+    print(f"\n{MILLIONS} million documents: {found}")
+    assert found["peak_rss_mb"] < MOST_MEMORY_MB
+    assert found["pair_precision"] == found["removal_precision"] == 1
+    assert found["removal_recall"] > 0.97
+    assert found["candidates"] == found["verified"] + found["refuted"]

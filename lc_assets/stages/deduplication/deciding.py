@@ -1,10 +1,10 @@
-# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 """Deciding who stays, from evidence alone: facts, pairs, a threshold and a preference. No text is read.
 
 Kinds are asked one after the other (digest, text, url, near), each among those that the kinds before left standing. Of
 documents of one key, the preferred one stays. Near duplicates are the connected components of the pairs that are alike
 enough, with one document of each text standing for all that have it; a text that no longer stands joins nothing.
 """
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -90,7 +90,7 @@ def _same_key(kind: str) -> str:
 
 def _remove(asked: Queries, kind: str, preference: Preference) -> None:
     asked.do(f"""CREATE OR REPLACE TABLE chosen AS
-        SELECT number, cluster, first_value(number) OVER (PARTITION BY cluster ORDER BY {_order(preference)}) AS kept
+        SELECT number, cluster, first_value(number) OVER (PARTITION BY cluster ORDER BY {in_order(preference)}) AS kept
         FROM members JOIN facts USING (number)""")
     asked.do(f"INSERT INTO removed SELECT number, kept, {quoted(REASONS[kind])} FROM chosen WHERE number <> kept")
 
@@ -126,7 +126,8 @@ def _numbers(batches: Iterable[pa.RecordBatch]) -> np.ndarray[tuple[int], np.dty
     return np.concatenate([np.empty(0, np.int64), *(np.asarray(batch.column(0), dtype=np.int64) for batch in batches)])
 
 
-def _order(preference: Preference) -> str:
+def in_order(preference: Preference) -> str:
+    """An ORDER BY over facts: who stays comes first."""
     orders = {
         "newest": "date DESC",
         "oldest": "date = '', date",

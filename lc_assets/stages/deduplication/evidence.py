@@ -1,5 +1,5 @@
-# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 """Evidence: from bands to pairs that are known to be alike. The only step that reads texts a second time."""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
 from pathlib import Path
