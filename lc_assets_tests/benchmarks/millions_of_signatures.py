@@ -155,7 +155,7 @@ def main(folder: str, n_documents: str, memory: str) -> None:
         means=Means(memory=int(memory)),
     )
     wall = time.perf_counter()
-    counted = evidence.publish_evidence(search, index, None)
+    counted = evidence.publish_evidence(search, index)
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
         tally = decide(asked, index.fact_paths, out / PAIRS_FILE, Decision(by=("near",)), out)

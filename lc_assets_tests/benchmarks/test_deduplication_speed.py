@@ -2,7 +2,13 @@
 
 import json
 import random
+import shutil
+import subprocess
+import sys
 import time
+from pathlib import Path
+
+import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.stages.deduplication.asking import Search, Signing

@@ -27,22 +27,29 @@ from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers
 
 
-def publish_evidence(search: Search, index: Index, older: Index | None) -> Tally:
-    """Publish the pairs: those of the older evidence, and those with a new document."""
+def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None) -> Tally:
+    """Publish the pairs of an index as ``pairs.parquet`` of the search's output; return what was met and compared.
+
+    Args:
+        search: where to write and work, and by what means.
+        index: facts and bands of all files.
+        first_new: number of the first new file: pairs of two older documents are not looked for.
+        old_pairs: the table of those, to be taken over.
+    """
     if NEAR not in search.decision.by:
         with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-            _publish_pairs(search, asked, index, [], older)
+            _publish_pairs(search, asked, index, [], old_pairs)
         return Tally()
-    counted = _candidates(search, index, older)
+    counted = _candidates(search, index, first_new)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         wanted = _distinct(search, asked)
     counted += _verified(search, index, wanted)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-        _publish_pairs(search, asked, index, sorted((search.work / "verified").glob("*.parquet")), older)
+        _publish_pairs(search, asked, index, sorted((search.work / "verified").glob("*.parquet")), old_pairs)
     return counted
 
 
-def _candidates(search: Search, index: Index, older: Index | None) -> Tally:
+def _candidates(search: Search, index: Index, first_new: int) -> Tally:
     repeats = search.work / "repeats.npy"
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         repeated_texts(asked, index.fact_paths)
@@ -53,7 +60,7 @@ def _candidates(search: Search, index: Index, older: Index | None) -> Tally:
     tasks = [
         SliceTask(
             folders=tuple(index.folder_of(number) for number in sorted(index.files)),
-            first_new=len(older.files) if older else 0,
+            first_new=first_new,
             repeats=repeats,
             band=band,
             slice=number,
@@ -109,9 +116,9 @@ def _verified(search: Search, index: Index, wanted: Path) -> Tally:
     return counted
 
 
-def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[Path], older: Index | None) -> None:
+def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[Path], old_pairs: Path | None) -> None:
     columns = ", ".join(PAIRS.names)
-    parts = [f"SELECT {columns} FROM {parquet([older.parts[-1][0].parent / PAIRS_FILE])}"] if older else []
+    parts = [f"SELECT {columns} FROM {parquet([old_pairs])}"] if old_pairs else []
     if verified:
         parts.append(f"""
             SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, v.bands, v.similarity, true AS verified

@@ -31,7 +31,7 @@ class Queries:
     def number(self, query: str) -> int:
         """The one number that a query answers."""
         with _said_plainly():
-            return int(self.connection.execute(query).fetchone()[0] or 0)
+            return int(self.connection.execute(query).fetchall()[0][0] or 0)
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The answer, some `LINES_AT_ONCE` lines at a time."""

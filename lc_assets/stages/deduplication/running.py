@@ -26,7 +26,7 @@ from lc_assets.stages.deduplication.evidence import publish_evidence
 from lc_assets.stages.deduplication.facts import FactsTask, gather_facts
 from lc_assets.stages.deduplication.index import Index, IndexedFile, Manifest, open_index, publish_manifest
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import Decision, Means, Scheme, require_threshold
+from lc_assets.stages.deduplication.settings import REASONS, Decision, Means, Scheme, require_threshold
 from lc_assets.tally import Tally
 
 INDEX, SUMMARY = "index", "summary.json"
@@ -57,7 +57,8 @@ def deduplicate(search: Search) -> Summary:
         _begin(search.out)
         try:
             index, gathered = _index(search, scheme, older)
-            counted = gathered + publish_evidence(search, index, older)
+            old_pairs = older.parts[-1][0].parent / PAIRS_FILE if older else None
+            counted = gathered + publish_evidence(search, index, first_new=len(older.files) if older else 0, old_pairs=old_pairs)
             with queries(search.work / "duckdb", search.means.memory // 2) as asked:
                 tally = decide(asked, index.fact_paths, search.out / PAIRS_FILE, search.decision, search.out)
         finally:
@@ -88,6 +89,8 @@ def decide_again(evidence: Path, out: Path, decision: Decision, means: Means) ->
                 tally = decide(asked, index.fact_paths, evidence / PAIRS_FILE, decision, out)
         finally:
             shutil.rmtree(out / WORK, ignore_errors=True)
+        unread = {reason: count for reason, count in found.tally.dropped.items() if reason not in REASONS.values()}
+        tally += Tally(seen=sum(unread.values()), dropped=unread, complaints=unread)
         summary = Summary(scheme=found.scheme, decision=decision, tally=tally, work=found.work, evidence=str(evidence))
         publish_bytes(out / SUMMARY, msgspec.json.format(msgspec.json.encode(summary)))
     return summary

@@ -161,6 +161,7 @@ def test_unreadable_lines_are_counted(tmp_path):
     summary = deduplicate(search([path], tmp_path / "out"))
     assert summary.tally.seen == 5
     assert summary.tally.dropped["not JSON"] == summary.tally.dropped["no text"] == 1
+    assert decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).tally == summary.tally
 
 
 def test_a_killed_search_leaves_no_summary_and_can_be_run_again(tmp_path, monkeypatch):
