@@ -66,7 +66,7 @@ def stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, right:
 
 
 @compiled
-def similarities(  # noqa: PLR0917 - a kernel takes arrays, not values of classes
+def similarities(
     left: Hashes,
     left_starts: Numbers,
     left_ends: Numbers,
