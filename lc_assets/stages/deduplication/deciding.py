@@ -41,7 +41,7 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
     """Publish clusters, removed and kept documents into ``out``; return what stays and what does not, by reason.
 
     Args:
-        asked: an open session.
+        asked: an open connection.
         facts: tables of `settings.FACTS`, of all documents.
         pairs: the table of `settings.PAIRS`.
         decision: what follows from them.

@@ -19,7 +19,7 @@ LINES_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """An open session."""
+    """An open connection."""
 
     connection: Any
 
@@ -54,7 +54,7 @@ class Queries:
 
 @contextlib.contextmanager
 def queries(scratch: Path, memory: int) -> Iterator[Queries]:
-    """Open a session that holds at most ``memory`` bytes and spills to ``scratch``, which is removed in the end.
+    """Open a connection that holds at most ``memory`` bytes and spills to ``scratch``, which is removed in the end.
 
     One thread: so the order of what is not sorted, and with it every byte, is the same each time.
     """
