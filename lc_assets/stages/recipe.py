@@ -20,6 +20,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.stages.settings import PrivacySettings, Seed, Settings
+from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
@@ -97,9 +98,29 @@ class DeduplicationSettings(Settings, frozen=True, kw_only=True):
         signatures: ``published_or_computed`` reads RedPajama-V2's MinHash files where the manifest has them (it does
             with ``raw.minhash``), and computes the same bit for bit for every document that they lack; ``computed``
             reads none; ``fast`` computes this package's own, eight times as fast.
+        near: whether near duplicates are looked for among filtered documents, of a snapshot and of older ones.
+        threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is what RedPajama-V2's
+            ablations used.
+        evidence_floor: pairs that are less alike are not written down.
+        heldout_floor: a document to be trained on that is so much like one held out does not go on; LongCrawl64 never asked.
+        prefer: who of several stays, as in `lc_assets.text.duplicates.Preference`; a source is a snapshot.
     """
 
     signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
+    near: bool = True
+    threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
+    evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
+    prefer: tuple[str, ...] = ("newest",)
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "heldout_floor"):
+            if getattr(self, name) < self.evidence_floor:
+                raise BadInput(
+                    f"deduplication.{name} ({getattr(self, name)}) is below evidence_floor ({self.evidence_floor}): "
+                    "such pairs would not be written down"
+                )
+        Preference(self.prefer)
 
 
 class TokenizingSettings(Settings, frozen=True, kw_only=True):

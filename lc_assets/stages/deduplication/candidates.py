@@ -1,0 +1,180 @@
+"""Candidates: documents that share a band. One task takes one slice of one band's keys, so memory is what one asks for.
+
+A *bucket* is the documents that share a band. Its first 16 members (`settings.CENTRES`) are paired with all others, so a
+bucket of up to 17 gives all its pairs, and a greater one 16 per member. A greater one is then divided by the first row
+of the next band (two documents of similarity J agree there with probability J, strangers seldom), and its parts are
+paired in the same way; the parts that are still too great once more, up to `LEVELS` times.
+
+What that promises. Which pairs are made depends on bands and on the documents' order alone, on no threshold and on no
+comparison, and only on what came *before* a document. So a new corpus adds pairs and changes none; evidence serves every
+threshold. A pair whose only shared buckets are greater than 17 may be missed: when neither is among the first, with
+probability at most 1 - J at one level, and it takes more than 16 of one part to need a second. Nobody is removed for a
+pair that was missed. The cost is at most 16 x (1 + `LEVELS`) comparisons per member of a bucket.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from lc_assets.formats.npy import read_npy
+from lc_assets.publishing import publish
+from lc_assets.stages.deduplication.index import PLACE_BITS, read_bands, read_rows
+from lc_assets.tally import Tally
+from lc_assets.text.duplicates import Numbers, star_pairs
+
+LEVELS = 3
+MEMBER_BYTES = 96
+"""What a slice takes per document: keys, numbers, their order, and copies of them while they are sorted."""
+PAIRS_AT_ONCE = 1 << 20
+
+CANDIDATES = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("band", pa.uint8())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceTask:
+    """A slice of a band.
+
+    Attributes:
+        folders: index folder of every file, by number from 0.
+        first_new: number of the first file whose documents are new; pairs of two older ones are left out.
+        repeats: sorted numbers of documents that repeat an earlier text; they are no candidates.
+        band: which band.
+        slice: which slice of its keys, of ``slices``.
+        slices: how many there are.
+        centres: see the module.
+        out: the table of pairs to publish.
+    """
+
+    folders: tuple[Path, ...]
+    first_new: int
+    repeats: Path
+    band: int
+    slice: int
+    slices: int
+    centres: int
+    out: Path
+
+    def __str__(self) -> str:
+        return f"band {self.band}, slice {self.slice} of {self.slices}"
+
+
+def slices_for(n_signed: int, memory: int) -> int:
+    """How many slices a band must be cut into.
+
+    >>> slices_for(0, 1 << 30), slices_for(20_000_000, 2 << 30)
+    (1, 1)
+    """
+    return max(1, -(-n_signed * MEMBER_BYTES // memory))
+
+
+def pair_slice(task: SliceTask) -> Tally:
+    """Publish the candidate pairs of one slice of one band, and count buckets, members and pairs."""
+    keys, members = _members(task)
+    starts = _buckets(keys)
+    keys = keys[:0]
+    members, starts = _new_buckets(members, starts, task.first_new << PLACE_BITS)
+    n_pairs = n_great = 0
+    with publish(task.out) as draft, pq.ParquetWriter(draft, CANDIDATES, compression="zstd") as writer:
+        for left, right in _pairs(task, members, starts):
+            new = right >> PLACE_BITS >= task.first_new
+            table = pa.table([left[new], right[new], np.full(int(new.sum()), task.band, np.uint8)], schema=CANDIDATES)
+            writer.write_table(table)
+            n_pairs += table.num_rows
+        n_great = int((np.diff(starts) > task.centres + 1).sum())
+    return Tally(also={"buckets": len(starts) - 1, "buckets of more than all pairs": n_great, "pairs met": n_pairs})
+
+
+def _members(task: SliceTask) -> tuple[NDArray[np.uint64], Numbers]:
+    """Keys of the slice, ascending, and whose they are, ascending under the same key."""
+    width = -(-(1 << 64) // task.slices)
+    low, high = task.slice * width, (task.slice + 1) * width
+    repeats = read_npy(task.repeats)
+    keys, members = [np.empty(0, np.uint64)], [np.empty(0, np.int64)]
+    for number, folder in enumerate(task.folders):
+        found, whose = read_bands(folder, number).within(task.band, low, high if high < 1 << 64 else None)
+        once = ~_among(whose, repeats)
+        keys.append(found[once])
+        members.append(whose[once])
+    every, whose = np.concatenate(keys), np.concatenate(members)
+    del keys, members
+    order = np.argsort(every, kind="stable")
+    return every[order], whose[order]
+
+
+def _among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:
+    if not len(ascending):
+        return np.zeros(len(numbers), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+    found: NDArray[np.bool_] = ascending[places] == numbers
+    return found
+
+
+def _buckets(keys: NDArray[np.uint64]) -> Numbers:
+    """Where each run of equal keys begins, and the end."""
+    changes = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    return np.concatenate([[0], changes, [len(keys)]]).astype(np.int64) if len(keys) else np.zeros(1, np.int64)
+
+
+def _new_buckets(members: Numbers, starts: Numbers, first_new: int) -> tuple[Numbers, Numbers]:
+    """Buckets of two or more whose last member is new, the others taken out."""
+    sizes = np.diff(starts)
+    wanted = (sizes > 1) & (members[starts[1:] - 1] >= first_new) if len(sizes) else np.zeros(0, np.bool_)
+    return members[np.repeat(wanted, sizes)], np.concatenate([[0], np.cumsum(sizes[wanted])]).astype(np.int64)
+
+
+def _pairs(task: SliceTask, members: Numbers, starts: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    sizes = np.diff(starts)
+    great = sizes > task.centres + 1
+    small, ends = members[np.repeat(~great, sizes)], np.concatenate([[0], np.cumsum(sizes[~great])]).astype(np.int64)
+    made = np.cumsum(np.diff(ends) * task.centres) // PAIRS_AT_ONCE
+    for block in np.split(np.arange(len(made)), np.flatnonzero(np.diff(made)) + 1):
+        if len(block):
+            begin, end = ends[block[0]], ends[block[-1] + 1]
+            yield star_pairs(small[begin:end], ends[block[0] : block[-1] + 2] - begin, task.centres)
+    for bucket in np.flatnonzero(great).tolist():
+        yield from _star(members[starts[bucket] : starts[bucket + 1]], task.centres)
+        yield from _divided(task, members[starts[bucket] : starts[bucket + 1]])
+
+
+def _star(bucket: Numbers, centres: int) -> Iterator[tuple[Numbers, Numbers]]:
+    """The pairs of one great bucket, some of its members at a time; those among the centres once."""
+    step = max(1, PAIRS_AT_ONCE // centres)
+    for at in range(centres, len(bucket), step):
+        part = np.concatenate([bucket[:centres], bucket[at : at + step]])
+        left, right = star_pairs(part, np.array([0, len(part)]), centres)
+        known = centres * (centres - 1) // 2 if at > centres else 0
+        yield left[known:], right[known:]
+
+
+def _divided(task: SliceTask, bucket: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    """Pairs within the parts of a great bucket, by the first rows of the bands after it."""
+    rows = _rows_of(task, bucket)
+    levels = min(LEVELS, rows.shape[1] - 1)
+    place = np.arange(len(bucket))
+    for level in range(1, levels + 1):
+        columns = [(task.band + step) % rows.shape[1] for step in range(1, level + 1)]
+        order = place[np.lexsort([place, *(rows[place, column] for column in columns)])]
+        ordered = rows[order][:, columns]
+        changes = np.flatnonzero((ordered[1:] != ordered[:-1]).any(axis=1)) + 1
+        starts = np.concatenate([[0], changes, [len(order)]]).astype(np.int64)
+        great = np.repeat(np.diff(starts) > task.centres + 1, np.diff(starts))
+        small = np.diff(starts)[np.diff(starts) <= task.centres + 1]
+        yield star_pairs(bucket[order][~great], np.concatenate([[0], np.cumsum(small)]).astype(np.int64), task.centres)
+        for part in np.flatnonzero(np.diff(starts) > task.centres + 1).tolist():
+            yield from _star(bucket[order[starts[part] : starts[part + 1]]], task.centres)
+        place = np.sort(order[great])
+        if not len(place):
+            return
+
+
+def _rows_of(task: SliceTask, bucket: Numbers) -> NDArray[np.uint16]:
+    files = bucket >> PLACE_BITS
+    parts = [
+        read_rows(task.folders[number], number)[bucket[files == number] & ((1 << PLACE_BITS) - 1)] for number in np.unique(files).tolist()
+    ]
+    return np.concatenate(parts)

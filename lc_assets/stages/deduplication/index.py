@@ -1,0 +1,162 @@
+"""The index of a search: facts and bands of every file, and what a later search needs to go on from there.
+
+::
+
+    index/
+      index.json            scheme, files, and the index that this one goes on from
+      facts/00003.parquet   a line per document of file 3
+      bands/00003/keys.npy  (bands, m) uint64: keys of the documents that could be signed, each band ascending
+                  places.npy  (bands, m) uint32: whose they are, as places in the file
+                  rows.npy    (n, bands) uint16: lowest bits of each document's keys, by place
+
+Numbers of files go on where the older index ends, and a document's number is its file's × 2³² + its place: older
+documents come first, which is all that the order of comparing depends on.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.deduplication.settings import Scheme
+from lc_assets.text.duplicate_keys import ROW_BITS
+
+PLACE_BITS = 32
+MOST_BANDS = 64
+MANIFEST = "index.json"
+
+
+class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents."""
+
+    number: int
+    path: str
+    source: str
+    n_bytes: int
+    n_documents: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an index is made of."""
+
+    scheme: Scheme
+    files: tuple[IndexedFile, ...]
+    older: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BandFile:
+    """Bands of one file's documents, mapped."""
+
+    number: int
+    keys: NDArray[np.uint64]
+    places: NDArray[np.uint32]
+
+    def within(self, band: int, low: int, high: int | None) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """Keys of a band from ``low`` up to, without, ``high``, ascending; and numbers of their documents."""
+        begin = int(np.searchsorted(self.keys[band], np.uint64(low)))
+        end = self.keys.shape[1] if high is None else int(np.searchsorted(self.keys[band], np.uint64(high)))
+        numbers = self.places[band, begin:end].astype(np.int64) | (self.number << PLACE_BITS)
+        return self.keys[band, begin:end], numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Published indexes, the oldest first, as one."""
+
+    parts: tuple[tuple[Path, Manifest], ...]
+
+    @property
+    def scheme(self) -> Scheme:
+        """What shaped it."""
+        return self.parts[-1][1].scheme
+
+    @property
+    def files(self) -> dict[int, IndexedFile]:
+        """All files, by number."""
+        return {file.number: file for _, manifest in self.parts for file in manifest.files}
+
+    @property
+    def fact_paths(self) -> list[Path]:
+        """Tables of facts, by number of file."""
+        return [facts_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
+
+    def folder_of(self, number: int) -> Path:
+        """The index folder that a file belongs to."""
+        return next(folder for folder, manifest in self.parts if any(file.number == number for file in manifest.files))
+
+
+def open_index(folder: Path) -> Index:
+    """Open the index in ``folder``, and those that it goes on from.
+
+    Raises:
+        NotPublished: when there is none.
+        CorruptFile: when its manifest cannot be read.
+    """
+    parts: list[tuple[Path, Manifest]] = []
+    at: Path | None = folder
+    while at is not None:
+        manifest = _manifest(at)
+        parts.insert(0, (at, manifest))
+        at = Path(manifest.older) if manifest.older else None
+        if at in [folder for folder, _ in parts]:
+            raise CorruptFile(f"{folder / MANIFEST}: goes on from itself")
+    return Index(tuple(parts))
+
+
+def publish_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, which makes an index one."""
+    publish_bytes(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+
+
+def facts_path(folder: Path, number: int) -> Path:
+    """Where the facts of a file lie."""
+    return folder / "facts" / f"{number:05d}.parquet"
+
+
+def publish_bands(folder: Path, number: int, keys: NDArray[np.uint64], signed: NDArray[np.bool_]) -> None:
+    """Publish the bands of a file's documents.
+
+    Args:
+        folder: of the index.
+        number: of the file.
+        keys: ``(n, bands)``, by place.
+        signed: ``(n,)``: which documents could be signed; keys of others are not looked at.
+    """
+    n_bands = keys.shape[1]
+    if n_bands > MOST_BANDS:
+        raise BadInput(f"{n_bands} bands: at most {MOST_BANDS} can be told apart in the evidence")
+    places = np.flatnonzero(signed).astype(np.uint32)
+    by_band = np.ascontiguousarray(keys[signed].T)
+    order = np.argsort(by_band, axis=1, kind="stable")
+    at = folder / "bands" / f"{number:05d}"
+    publish_bytes(at / "keys.npy", npy_bytes(np.take_along_axis(by_band, order, axis=1)))
+    publish_bytes(at / "places.npy", npy_bytes(places[order] if len(places) else np.zeros(by_band.shape, np.uint32)))
+    publish_bytes(at / "rows.npy", npy_bytes((keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)))
+
+
+def read_bands(folder: Path, number: int) -> BandFile:
+    """Map the bands of a file."""
+    at = folder / "bands" / f"{number:05d}"
+    return BandFile(number, read_npy(at / "keys.npy"), read_npy(at / "places.npy"))
+
+
+def read_rows(folder: Path, number: int) -> NDArray[np.uint16]:
+    """Map the first rows of a file's bands; ``(n, bands)``."""
+    rows: NDArray[np.uint16] = read_npy(folder / "bands" / f"{number:05d}" / "rows.npy")
+    return rows
+
+
+def _manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise NotPublished(f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it")
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise CorruptFile(f"{path}: not an index of duplicates: {error}") from error

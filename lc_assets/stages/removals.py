@@ -1,0 +1,188 @@
+"""`removals`: which filtered documents of a snapshot do not go on, and why. No text is read or changed.
+
+===================  ==================================================================================================
+reason               the document
+===================  ==================================================================================================
+``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
+``near heldout``     stays, would be trained on, and is like one that stays and is held out
+===================  ==================================================================================================
+
+A partition reads the near pairs of all snapshots, because a newer one may hold the document that stays. Where nothing
+changes for its own documents, what it writes has the same bytes, and what follows stays current.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.publishing import publish
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
+from lc_assets.stages.deduplication.settings import FACTS, NEAR, PAIRS, REASONS, Decision, Means
+from lc_assets.stages.near_pairs import TABLE as NEAR_PAIRS_TABLE
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.storage.lake import WORKINGS
+from lc_assets.tally import Tally
+from lc_assets.tokens.orders import heldout
+from lc_assets.vocabulary import SnapshotId
+
+REMOVALS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("reason", pa.string()),
+        ("for_id", pa.string()),
+        ("kept_id", pa.string()),
+        ("similarity", pa.float64()),
+        ("why", pa.string()),
+    ]
+)
+"""`removals`: a document that does not go on; rather than which one; which one stays; how alike they are; why that one."""
+
+TABLE: Final = "removals.parquet"
+NEAR_HELDOUT: Final = "near heldout"
+
+
+def remove_duplicates(workshop: Workshop, snapshot: SnapshotId) -> Built:
+    """Publish which documents of one snapshot do not go on.
+
+    Raises:
+        NotPublished: when the snapshot's filtered documents are not there.
+    """
+
+    def fill(draft: Draft) -> Tally:
+        work = draft.folder / WORKINGS / "removals"
+        shutil.rmtree(work, ignore_errors=True)
+        with queries(work / "duckdb", Means().memory // 2) as asked:
+            lines = _removals(asked, draft, workshop.recipe, work, snapshot)
+        with publish(draft.folder / TABLE) as path:
+            pq.write_table(pa.Table.from_pylist(lines, schema=REMOVALS), path, compression="zstd")
+        n_seen = draft.inputs[f"filtered/{snapshot}"].receipt.tally.kept
+        dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
+        return Tally(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, complaints=dropped)
+
+    return build(workshop, STAGE, snapshot, fill)
+
+
+def removed_ids(folder: Path) -> dict[str, str]:
+    """Reason of every document that does not go on, by id; what a stage after this one asks."""
+    return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
+
+
+def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
+    settings = recipe.deduplication
+    pairs = [published.folder / NEAR_PAIRS_TABLE for name, published in draft.inputs.items() if name.startswith("near_pairs/")]
+    if not settings.near or not pairs:
+        return []
+    # The length of a text is known only by reading it, and the texts of all snapshots are many.
+    _gather(asked, draft, sorted(pairs), work, n_chars="length(raw_content)" if "longest" in settings.prefer else "0")
+    decision = Decision(threshold=settings.threshold, by=(NEAR,), prefer=settings.prefer)
+    decide(asked, [work / "facts.parquet"], work / PAIRS_FILE, decision, work)
+    ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
+    columns = ", ".join(REMOVALS.names)
+    near = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
+    return sorted([*near, *_near_heldout(asked, recipe, work, snapshot)], key=lambda line: line["id"])
+
+
+def _gather(asked: Queries, draft: Draft, pairs: list[Path], work: Path, *, n_chars: str) -> None:
+    """Facts of the documents that are in any pair, numbered by their ids; and the pairs by these numbers."""
+    folders = {name.partition("/")[2]: published.folder for name, published in draft.inputs.items() if name.startswith("filtered/")}
+    parts = [
+        f"SELECT id, digest, {quoted(key)} AS source, date_download AS date, {n_chars} AS n_chars FROM {parquet(paths)}"
+        for key, folder in sorted(folders.items())
+        if (paths := documents_files(folder))
+    ]
+    asked.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(pairs)}")
+    asked.do(f"""CREATE OR REPLACE TABLE documents AS
+        SELECT row_number() OVER (ORDER BY id) - 1 AS number, * FROM ({" UNION ALL ".join(parts)})
+        SEMI JOIN (SELECT a AS id FROM near UNION SELECT b FROM near) USING (id)""")
+    keys = ", ".join(f"NULL AS {name}" for name in FACTS.names[6:])
+    facts = f"SELECT number, id, source, date, n_chars, NULL AS perplexity, {keys} FROM documents ORDER BY number"
+    asked.publish(facts, work / "facts.parquet", FACTS)
+    asked.publish(
+        """SELECT a, b, least(l.number, r.number) AS a_number, greatest(l.number, r.number) AS b_number, bands, similarity, true AS verified
+           FROM near JOIN documents l ON l.id = a JOIN documents r ON r.id = b ORDER BY a_number, b_number""",
+        work / PAIRS_FILE,
+        PAIRS,
+    )
+
+
+def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
+    """Documents of the snapshot to be trained on that stay and are like one that stays and is held out."""
+    documents = asked.lines("SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number")
+    keys = [line["digest"] or line["id"] for line in documents]
+    out = heldout(keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction).tolist()
+    is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
+    nearest: dict[str, tuple[float, str]] = {}
+    query = f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= {recipe.deduplication.heldout_floor!r}"
+    for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
+        for train, held in ((line["a"], line["b"]), (line["b"], line["a"])):
+            if is_out.get(held) and is_out.get(train) is False and train.startswith(f"{snapshot}/"):
+                nearest[train] = min(nearest.get(train, (0.0, held)), (-line["similarity"], held))
+    return [
+        {"id": train, "reason": NEAR_HELDOUT, "for_id": held, "kept_id": held, "similarity": -minus, "why": "held out"}
+        for train, (minus, held) in nearest.items()
+    ]
+
+
+def removals_add_up(evidence: Evidence) -> Finding:
+    """The table names each removed document once, for a known reason, as often as was counted; all of them stand filtered."""
+    table = read_table(evidence.folder / TABLE, ["id", "reason"])
+    ids = table["id"].to_pylist()
+    found = dict(Counter(table["reason"].to_pylist()))
+    filtered = evidence.inputs.get(f"filtered/{evidence.fingerprint.key}")
+    known = (
+        {name for path in documents_files(filtered.folder) for name in read_table(path, ["id"])["id"].to_pylist()} if filtered else set()
+    )
+    strange = set(ids) - known
+    right = found == evidence.tally.dropped and len(set(ids)) == len(ids) and not strange and len(known) == evidence.tally.seen
+    return Finding(
+        claim="removals_add_up",
+        passed=right,
+        words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} twice, "
+        f"{len(strange):,} not known; counted were {evidence.tally.dropped}",
+        numbers={"removed": len(ids)},
+    )
+
+
+def every_near_duplicate_has_one_that_stays(evidence: Evidence) -> Finding:
+    """No document is removed for one that is itself removed as a near duplicate; each is as alike as the threshold, or joined to it."""
+    lines = read_table(evidence.folder / TABLE, REMOVALS.names).to_pylist()
+    near = {line["id"] for line in lines if line["reason"] == REASONS[NEAR]}
+    wrong = [line["id"] for line in lines if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]]
+    return Finding(
+        claim="every_near_duplicate_has_one_that_stays",
+        passed=not wrong,
+        words=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too" + (f", such as {wrong[0]}" if wrong else ""),
+        numbers={"wrong": len(wrong)},
+    )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    settings, gridding = recipe.deduplication, recipe.gridding
+    return {
+        "near": settings.near,
+        "threshold": settings.threshold,
+        "heldout_floor": settings.heldout_floor,
+        "prefer": list(settings.prefer),
+        "heldout_fraction": gridding.heldout_fraction,
+        "seed": gridding.seed,
+    }
+
+
+STAGE = Stage(
+    name="removals",
+    code_version="1",
+    upstream=("filtered", "near_pairs"),
+    params=_params,
+    claims=(removals_add_up, every_near_duplicate_has_one_that_stays),
+    global_upstream=True,
+)
+"""Filtered documents that do not go on: near duplicates, and what is too much like the held out."""

@@ -1,0 +1,176 @@
+"""Near duplicates among millions of made-up documents, in a process of its own; prints one line of JSON.
+
+Of every 80 documents six are versions of one text, more and more of it replaced (alike by 1, 0.95, 0.90, 0.86, 0.82 and
+0.78 with the first), four share a third, and the others nothing with anybody. Members of a family lie far apart. A
+document is 40 shingles, made from its number when they are asked for, and so are its bands, by a true MinHash of 14
+bands of 9 rows. As a program: ``python -m … FOLDER N_DOCUMENTS MEMORY_BYTES``; what is written in the folder stays there.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.deduplication import evidence
+from lc_assets.stages.deduplication.asking import Search, Signing
+from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
+from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile, Manifest, facts_path, publish_bands
+from lc_assets.stages.deduplication.queries import queries
+from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
+from lc_assets.stages.deduplication.verification import ShinglesTask
+from lc_assets.tally import Tally
+from lc_assets.text.duplicate_keys import band_keys
+
+BLOCK, VERSIONS, STRANGERS = 80, 6, 4
+SHINGLES, BANDS, ROWS = 40, 14, 9
+FILE_DOCUMENTS = 500_000
+STRIDE = 982_451_653
+"""A prime: document at place p is number p × STRIDE modulo their count, so families are spread."""
+_DRAW = np.random.default_rng(9)
+FACTORS, TERMS = (_DRAW.integers(2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1) for _ in range(2))
+
+
+def mixed(values):
+    """SplitMix64."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def numbers_at(places, n):
+    """Logical numbers of the documents at some places."""
+    return np.array([place * STRIDE % n for place in places.tolist()], dtype=np.int64)
+
+
+def shingles(numbers):
+    """``(k, 40)`` uint64 of some documents of families, by number."""
+    block, slot = numbers // BLOCK, numbers % BLOCK
+    column = np.arange(SHINGLES)
+    # Version s has s shingles of its own, at places of its own; strangers have 20 of 40 in common with each other.
+    first = slot * (slot - 1) // 2
+    version = (column >= first[:, None]) & (column < (first + slot)[:, None])
+    own = np.where((slot < VERSIONS)[:, None], version, column >= SHINGLES // 2)
+    family = block * 2 + (slot >= VERSIONS)
+    of_family = mixed((family[:, None] * 64 + column).astype(np.uint64))
+    return np.where(own, mixed((numbers[:, None] * 64 + column).astype(np.uint64) | np.uint64(1 << 62)), of_family)
+
+
+def keys_of(places, n):
+    """Keys of the bands of the documents at some places."""
+    numbers = numbers_at(places, n)
+    keys = mixed(numbers[:, None].astype(np.uint64) * np.uint64(BANDS) + np.arange(BANDS, dtype=np.uint64))
+    inside = np.flatnonzero(numbers % BLOCK < VERSIONS + STRANGERS)
+    for part in np.array_split(inside, max(1, len(inside) // 4096)):
+        hashes = shingles(numbers[part])
+        minima = [((hashes * factor + term) >> np.uint64(32)).min(axis=1) for factor, term in zip(FACTORS, TERMS, strict=True)]
+        keys[part] = band_keys(np.array(minima).T.reshape(-1, BANDS, ROWS).astype(np.uint32))
+    return keys
+
+
+def write_index(folder, n):
+    """Write facts and bands of ``n`` documents."""
+    files = []
+    for number, start in enumerate(range(0, n, FILE_DOCUMENTS)):
+        places = np.arange(start, min(n, start + FILE_DOCUMENTS))
+        publish_bands(folder, number, keys_of(places, n), np.ones(len(places), np.bool_))
+        documents = number << PLACE_BITS | (places - start)
+        nothing = {name: pa.nulls(len(places), FACTS.field(name).type) for name in FACTS.names}
+        given = {
+            "number": documents,
+            "id": [f"{place:09d}" for place in places],
+            "source": pa.array([""] * len(places)),
+            "date": pa.array([""] * len(places)),
+            "n_chars": np.zeros(len(places), np.int64),
+            "text_high": mixed(places.astype(np.uint64)),
+            "text_low": np.zeros(len(places), np.uint64),
+        }
+        path = facts_path(folder, number)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(nothing | given, schema=FACTS), path, compression="zstd")
+        files.append(IndexedFile(number=number, path=f"{number}", source="", n_bytes=0, n_documents=len(places)))
+    return Index(((folder, Manifest(scheme=Scheme(signature="made up"), files=tuple(files))),))
+
+
+N_OF_RUN = [0]
+SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
+
+
+def made_up_shingles(task: ShinglesTask) -> Tally:
+    """In place of reading texts: shingles of the wanted documents of one file."""
+    wanted = read_npy(task.wanted)
+    number = task.file.number
+    begin, end = np.searchsorted(wanted, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
+    places = wanted[begin:end] & ((1 << PLACE_BITS) - 1)
+    sets = np.sort(shingles(numbers_at(places + number * FILE_DOCUMENTS, N_OF_RUN[0])), axis=1)
+    publish_bytes(task.folder / f"{number:05d}.values", sets.tobytes())
+    publish_bytes(task.folder / f"{number:05d}.starts.npy", npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES))
+    publish_bytes(task.folder / f"{number:05d}.places.npy", npy_bytes(places))
+    return Tally(also={"documents compared": len(places)})
+
+
+def judged(folder, n):
+    """Recall and precision of the pairs and of the removals, against what was planted."""
+    pairs = pq.read_table(folder / PAIRS_FILE, columns=["a_number", "b_number", "similarity"])
+    alike = np.asarray(pairs["similarity"]) >= 0.8
+    ends = [numbers_at(place_of(np.asarray(pairs[name])[alike]), n) for name in ("a_number", "b_number")]
+    true = (ends[0] // BLOCK == ends[1] // BLOCK) & (np.minimum(*(end % BLOCK for end in ends)) < 3)
+    removed = numbers_at(place_of(np.asarray(pq.read_table(folder / REMOVED_FILE, columns=["number"])["number"])), n)
+    families = n // BLOCK
+    # Alike by 0.8: (0,1) (0,2) (0,3) (0,4) (1,2) (1,3); of each family of five, four must go.
+    return {
+        "pair_recall": int(alike.sum()) / (6 * families),
+        "pair_precision": float(true.mean()),
+        "removal_recall": len(removed) / (4 * families),
+        "removal_precision": float((removed % BLOCK < VERSIONS - 1).mean()),
+    }
+
+
+def place_of(numbers):
+    """Place of a document among all, by its number in the index."""
+    return (numbers >> PLACE_BITS) * FILE_DOCUMENTS + (numbers & ((1 << PLACE_BITS) - 1))
+
+
+def main(folder: str, n_documents: str, memory: str) -> None:
+    """Make, search, judge."""
+    out, n = Path(folder), int(n_documents)
+    N_OF_RUN[0] = n
+    begun = time.process_time()
+    index = write_index(out / "index", n)
+    made = time.process_time()
+    evidence.gather_shingles = made_up_shingles
+    search = Search(
+        sources=[],
+        out=out,
+        signing=SIGNING,
+        engine=LocalEngine(),
+        means=Means(memory=int(memory)),
+    )
+    wall = time.perf_counter()
+    counted = evidence.publish_evidence(search, index)
+    paired = time.process_time()
+    with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
+        tally = decide(asked, index.fact_paths, out / PAIRS_FILE, Decision(by=("near",)), out)
+    found = {
+        "cpu_making": round(made - begun, 1),
+        "cpu_pairs": round(paired - made, 1),
+        "cpu_deciding": round(time.process_time() - paired, 1),
+        "wall": round(time.perf_counter() - wall, 1),
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "kept": tally.kept,
+        **counted.also,
+        **judged(out, n),
+    }
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

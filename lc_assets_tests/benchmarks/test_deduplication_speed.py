@@ -1,0 +1,123 @@
+"""How fast near duplicates are found and compared, and how much memory twenty million take; run with ``-s`` to see the figures."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.stages.deduplication.asking import Search, Signing
+from lc_assets.stages.deduplication.deciding import REMOVED_FILE
+from lc_assets.stages.deduplication.running import deduplicate
+from lc_assets.stages.deduplication.settings import Decision
+from lc_assets.stages.deduplication.signing import BANDS, sign
+from lc_assets.stages.tables import read_lines
+from lc_assets.text.shingles import shingle_hashes
+from lc_assets_tests.benchmarks.crawl import prose
+from lc_assets_tests.benchmarks.timing import say
+
+N_DOCUMENTS = 900
+N_CHARACTERS = 20_000
+SIGNED = {}
+
+
+def known(text):
+    """Signatures were made before; here they are looked up."""
+    return SIGNED[text]
+
+
+def corpus(path):
+    """Passages of books; a third are edited copies of others, some of them twice."""
+    draw = random.Random(3)  # noqa: S311  text for timing is no secret
+    source = prose()[1]
+    texts = []
+    for number in range(N_DOCUMENTS):
+        if number % 3 == 2:
+            words = draw.choice(texts).split(" ")
+            at = draw.randrange(len(words))
+            begin = draw.randrange(len(source) // 2)
+            other = source[begin : begin + draw.choice([10, 100, 1000, N_CHARACTERS])]
+            texts.append(" ".join([*words[:at], other, *words[at:]]))
+        else:
+            at = (number * N_CHARACTERS // 3 * 2) % (len(source) - N_CHARACTERS)
+            texts.append(source[at : at + N_CHARACTERS])
+    path.write_text("".join(json.dumps({"id": f"d{n:05d}", "text": text}) + "\n" for n, text in enumerate(texts)))
+    return texts
+
+
+def plainly(path, threshold):
+    """The obvious way: all in memory, a dictionary of bands, a set of pairs, sets of shingles, joined by renaming."""
+    documents = [json.loads(line) for line in path.read_bytes().splitlines()]
+    buckets, pairs = {}, set()
+    for number, document in enumerate(documents):
+        for band, rows in enumerate(SIGNED[document["text"]].tolist()):
+            bucket = buckets.setdefault((band, *rows), [])
+            pairs.update((other, number) for other in bucket)
+            bucket.append(number)
+    sets = {number: set(shingle_hashes(documents[number]["text"]).tolist()) for pair in pairs for number in pair}
+    cluster = list(range(len(documents)))
+    for one, other in sorted(pairs):
+        a, b = sets[one], sets[other]
+        if len(a & b) / len(a | b) >= threshold:
+            least, most = sorted((cluster[one], cluster[other]))
+            cluster = [least if at == most else at for at in cluster]
+    return {documents[number]["id"] for number, root in enumerate(cluster) if root != number}
+
+
+def test_from_signatures_to_verified_removals(tmp_path):
+    path = tmp_path / "in.jsonl"
+    texts = corpus(path)
+    SIGNED.update((text, sign(text)) for text in texts)
+    n_megabytes = path.stat().st_size / 1e6
+
+    def ours(folder):
+        search = Search(
+            sources=[path],
+            out=folder,
+            signing=Signing(name="looked up", bands=BANDS, sign=known),
+            engine=LocalEngine(),
+            decision=Decision(by=("near",), prefer=("oldest",)),
+        )
+        begun = time.process_time()
+        summary = deduplicate(search)
+        return time.process_time() - begun, summary
+
+    ours(tmp_path / "compiled")
+    seconds, summary = ours(tmp_path / "out")
+    begun = time.process_time()
+    plain = plainly(path, 0.8)
+    plain_seconds = time.process_time() - begun
+    assert {line["id"] for line in read_lines(tmp_path / "out" / REMOVED_FILE)} == plain
+    say("signatures → verified removals", n_megabytes, "MB of text", seconds, a_dictionary_and_sets=plain_seconds)
+    print(f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, {len(plain):,} removed of {len(texts):,}")
+    assert plain_seconds > 0.8 * seconds
+    assert n_megabytes / seconds > 20
+
+
+MILLIONS = 20
+MOST_MEMORY_MB, MOST_DISK = 4_000, 6 << 30
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_twenty_million_documents_in_bounded_memory(tmp_path):
+    """Bands, candidates, true Jaccard indices and clusters of twenty million made-up documents with planted families."""
+    assert shutil.disk_usage(tmp_path).free > 2 * MOST_DISK, "needs some disk"
+    folder = tmp_path / "millions"
+    module = "lc_assets_tests.benchmarks.millions_of_signatures"
+    command = [sys.executable, "-m", module, str(folder), str(MILLIONS * 1_000_000), str(2 << 30)]
+    try:
+        done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    found = json.loads(done.stdout)
+    print(f"\n{MILLIONS} million documents: {found}")
+    assert found["peak_rss_mb"] < MOST_MEMORY_MB
+    assert found["pair_precision"] == found["removal_precision"] == 1
+    assert found["removal_recall"] > 0.97
+    assert found["candidates"] == found["verified"] + found["refuted"]

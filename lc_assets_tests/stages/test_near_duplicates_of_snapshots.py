@@ -1,0 +1,224 @@
+"""`near_pairs` and `removals`: near duplicates of a snapshot and older ones, who goes, and what a newer snapshot changes."""
+
+import shutil
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.stages import near_pairs, removals
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.deduplication.signing import BANDS, ROWS
+from lc_assets.stages.filtering import filter_snapshot
+from lc_assets.stages.near_pairs import pair_snapshot
+from lc_assets.stages.raw import take_stock
+from lc_assets.stages.recipe import DeduplicationSettings, FilteringSettings, GriddingSettings
+from lc_assets.stages.removals import remove_duplicates, removed_ids
+from lc_assets.stages.signing import sign_snapshot
+from lc_assets.text.minhash import RPV2, signature
+from lc_assets.text.shingles import jaccard, shingle_hashes
+from lc_assets.tokens.orders import heldout
+from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.builders import TAGS, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.stages.deduplication.corpora import lines
+
+OLD, NEW = parse_snapshot("2023-06"), parse_snapshot("2023-14")
+SETTINGS = {"signatures": "computed"}
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    """Each shard holds texts of its own; those of the newer snapshot also hold versions of the older one's texts."""
+    folder = tiny_upstream(tmp_path_factory.mktemp("near") / "upstream")
+    rng = np.random.default_rng(5)
+    for tag in TAGS:
+        texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(8)]
+        more = [text + " " + " ".join(f"extra{number}" for number in range(7 * version)) for version, text in enumerate(texts)]
+        for snapshot, found in ((OLD, texts), (NEW, [*more, more[0] + " once more"])):
+            shard = Shard.parse(f"{snapshot}/{tag}")
+            write_shard(folder, shard, [dated(made_up_record(shard, line, text)) for line, text in enumerate(found)])
+    return folder
+
+
+def dated(record):
+    """A record of a page that was crawled when its snapshot was made."""
+    week = int(record.cc_segment.split("-")[4][:2])
+    return msgspec.structs.replace(record, date_download=f"2023-{week // 4 + 1:02d}-03T04:05:06Z")
+
+
+def workshop_of(tmp_path, upstream, *, workers=1, gridding=None, **settings):
+    made = tiny_workshop(tmp_path, upstream=upstream, workers=workers, deduplication=DeduplicationSettings(**SETTINGS, **settings))
+    filtering = FilteringSettings(rules=made.recipe.filtering.rules, min_words=20)
+    recipe = msgspec.structs.replace(made.recipe, filtering=filtering, gridding=gridding or made.recipe.gridding)
+    return replace(made, recipe=recipe)
+
+
+def build(workshop, *snapshots):
+    for snapshot in snapshots:
+        take_stock(workshop, snapshot)
+        filter_snapshot(workshop, snapshot)
+        sign_snapshot(workshop, snapshot)
+        pair_snapshot(workshop, snapshot)
+    return {snapshot: remove_duplicates(workshop, snapshot) for snapshot in snapshots}
+
+
+def texts_of(workshop, *snapshots):
+    folders = [workshop.lake.place("filtered", snapshot).require().folder for snapshot in snapshots]
+    return {line["id"]: line["raw_content"] for folder in folders for path in folder.glob("*.documents.parquet") for line in lines(path)}
+
+
+def pairs_of(workshop, snapshot):
+    table = lines(workshop.lake.place("near_pairs", snapshot).require().folder / near_pairs.TABLE)
+    return {frozenset((line["a"], line["b"])): line["similarity"] for line in table}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, upstream):
+    workshop = workshop_of(tmp_path_factory.mktemp("made"), upstream)
+    return workshop, build(workshop, OLD, NEW)
+
+
+def test_pairs_are_those_that_share_a_band_and_are_alike_by_comparing_all(made):
+    workshop, _ = made
+    texts = texts_of(workshop, OLD, NEW)
+    sets = {name: shingle_hashes(text) for name, text in texts.items()}
+    bands = {name: signature(text, RPV2)[: BANDS * ROWS].reshape(BANDS, ROWS) for name, text in texts.items()}
+    alike = {
+        frozenset((a, b)): found
+        for a, b in combinations(sets, 2)
+        if (bands[a] == bands[b]).all(axis=1).any() and (found := jaccard(sets[a], sets[b])) >= 0.5
+    }
+    assert pairs_of(workshop, OLD) | pairs_of(workshop, NEW) == alike
+    assert not pairs_of(workshop, OLD)
+    assert len(alike) > 20
+
+
+def test_the_newest_stays_and_everything_adds_up(made):
+    workshop, built = made
+    texts = texts_of(workshop, OLD, NEW)
+    gone = {snapshot: removed_ids(made.published.folder) for snapshot, made in built.items()}
+    assert {reason for found in gone.values() for reason in found.values()} >= {"near duplicate"}
+    for snapshot, made_now in built.items():
+        assert made_now.tally.seen == sum(name.startswith(snapshot) for name in texts)
+        assert sum(made_now.tally.dropped.values()) == len(gone[snapshot])
+    for line in (line for made_now in built.values() for line in lines(made_now.published.folder / removals.TABLE)):
+        if line["reason"] == "near duplicate":
+            assert line["kept_id"].startswith(f"{NEW}/") or line["id"].startswith(f"{OLD}/")
+            assert line["kept_id"] not in {name for found in gone.values() for name, why in found.items() if why == "near duplicate"}
+
+
+def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
+    workshop = workshop_of(tmp_path, upstream, threshold=1.0, gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5))
+    built = build(workshop, OLD, NEW)
+    gone = {name: why for found in built.values() for name, why in removed_ids(found.published.folder).items()}
+    assert set(gone.values()) <= {"near duplicate", "near heldout"}
+    assert "near heldout" in gone.values()
+    documents = [line for snapshot in (OLD, NEW) for line in _documents(workshop, snapshot)]
+    digests = [line["digest"] for line in documents]
+    out = dict(zip([line["id"] for line in documents], heldout(digests, seed=64, fraction=0.5).tolist(), strict=True))
+    for pair in pairs_of(workshop, NEW):
+        a, b = pair
+        assert a in gone or b in gone or out[a] == out[b]
+    assert not any(out[name] for name, why in gone.items() if why == "near heldout")
+
+
+def _documents(workshop, snapshot):
+    folder = workshop.lake.place("filtered", snapshot).require().folder
+    return [line for path in sorted(folder.glob("*.documents.parquet")) for line in lines(path)]
+
+
+def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream):
+    workshop = workshop_of(tmp_path, upstream)
+    build(workshop, OLD)
+    before = workshop.lake.place("near_pairs", OLD).require().folder
+    build(workshop, NEW)
+    again = pair_snapshot(workshop, OLD)
+    assert again.reused
+    assert again.published.folder == before
+
+
+def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made):
+    workshop = workshop_of(tmp_path, upstream, workers=2)
+    for snapshot in (NEW, OLD):
+        take_stock(workshop, snapshot)
+        filter_snapshot(workshop, snapshot)
+        sign_snapshot(workshop, snapshot)
+    for snapshot in (NEW, OLD):
+        pair_snapshot(workshop, snapshot)
+    for snapshot in (OLD, NEW):
+        ours = remove_duplicates(workshop, snapshot).published.folder / removals.TABLE
+        assert ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
+
+
+def test_another_threshold_compares_nothing_anew(made):
+    workshop, built = made
+    recipe = msgspec.structs.replace(workshop.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6))
+    lower = replace(workshop, recipe=recipe)
+    assert pair_snapshot(lower, NEW).reused
+    more = remove_duplicates(lower, OLD)
+    assert not more.reused
+    assert more.tally.dropped["near duplicate"] > built[OLD].tally.dropped["near duplicate"]
+
+
+def test_it_can_be_switched_off(tmp_path, upstream):
+    built = build(workshop_of(tmp_path, upstream, near=False), OLD, NEW)
+    assert all(not found.tally.dropped for found in built.values())
+
+
+def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
+    workshop = workshop_of(tmp_path, upstream)
+    build(workshop, OLD)
+    stricter = msgspec.structs.replace(workshop.recipe, filtering=msgspec.structs.replace(workshop.recipe.filtering, min_words=120))
+    filter_snapshot(replace(workshop, recipe=stricter), OLD)
+    with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
+        pair_snapshot(workshop, OLD)
+
+
+def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
+    workshop = workshop_of(tmp_path, upstream)
+    with pytest.raises(NotPublished, match="filtered/2023-06 has not been published"):
+        pair_snapshot(workshop, OLD)
+    with pytest.raises(BadInput, match="is below evidence_floor"):
+        DeduplicationSettings(threshold=0.4)
+    with pytest.raises(BadInput, match="no preference 'nicest'"):
+        DeduplicationSettings(prefer=("nicest",))
+
+
+def edited(path, change):
+    pq.write_table(pa.Table.from_pylist(change(lines(path)), schema=pq.read_schema(path)), path)
+
+
+SPOILS = [
+    (near_pairs, "the_pairs_add_up", lambda found: found[1:]),
+    (near_pairs, "the_pairs_add_up", lambda found: [found[0], *found[:-1]]),
+    (near_pairs, "the_pairs_add_up", lambda found: [found[0] | {"similarity": 0.3}, *found[1:]]),
+    (near_pairs, "the_pairs_add_up", lambda found: [found[0] | {"b": f"{OLD}/0000/en_head.json.gz/0"}, *found[1:]]),
+    (near_pairs, "pairs_are_as_alike_as_they_say", lambda found: [found[0] | {"similarity": 0.99}, *found[1:]]),
+    (near_pairs, "pairs_are_as_alike_as_they_say", lambda found: [found[0] | {"a": "nobody/0"}, *found[1:]]),
+    (removals, "removals_add_up", lambda found: found[1:]),
+    (removals, "removals_add_up", lambda found: [found[0], *found[:-1]]),
+    (removals, "removals_add_up", lambda found: [found[0] | {"id": "nobody/0"}, *found[1:]]),
+    (removals, "removals_add_up", lambda found: [found[0] | {"reason": "taste"}, *found[1:]]),
+    (removals, "every_near_duplicate_has_one_that_stays", lambda found: [found[0] | {"kept_id": found[1]["id"]}, *found[1:]]),
+    (removals, "every_near_duplicate_has_one_that_stays", lambda found: [found[0] | {"kept_id": found[0]["id"]}, *found[1:]]),
+]
+
+
+@pytest.mark.parametrize(("module", "claim", "spoil"), SPOILS)
+def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil):
+    workshop, _ = made
+    published = workshop.lake.place(module.STAGE.name, NEW if module is near_pairs else OLD).require()
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    assert test(evidence).passed
+    edited(folder / module.TABLE, spoil)
+    found = test(evidence)
+    assert not found.passed
+    assert found.words

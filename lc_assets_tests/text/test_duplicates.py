@@ -1,0 +1,140 @@
+"""Clusters, pairs of a bucket, Jaccard indices and preferences: against plain twins and against sets."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.text import duplicates
+from lc_assets.text.duplicate_keys import band_keys, canonical_url, digest_key, text_key, url_key
+from lc_assets.text.duplicates import Candidate, Clusters, Preference, Sets, clusters_of, similarities, star_pairs
+from lc_assets_tests.stages.deduplication.corpora import connected
+
+NUMBERS = st.integers(0, 2**62)
+HASHES = st.sets(st.integers(0, 60) | st.integers(0, 2**64 - 1), max_size=40)
+
+
+def array(numbers):
+    return np.array(list(numbers), dtype=np.int64)
+
+
+@pytest.fixture
+def without_compiler(monkeypatch):
+    monkeypatch.setattr(duplicates, "COMPILED", False)
+
+
+@settings(deadline=None)  # the first example pays for the compiler
+@given(st.lists(st.tuples(st.integers(0, 30) | NUMBERS, st.integers(0, 30)), max_size=60), st.randoms())
+def test_clusters_are_the_connected_components_in_any_order(pairs, shuffled):
+    nodes, labels = clusters_of(array(a for a, _ in pairs), array(b for _, b in pairs))
+    expected = {member: min(group) for group in connected(pairs) for member in group}
+    assert dict(zip(nodes.tolist(), labels.tolist(), strict=True)) == expected
+    again = [pair[::-1] for pair in pairs]
+    shuffled.shuffle(again)
+    assert all(map(np.array_equal, clusters_of(array(a for a, _ in again), array(b for _, b in again)), (nodes, labels)))
+
+
+def test_a_chain_of_a_million_is_one_cluster():
+    chain = np.arange(1_000_000, dtype=np.int64)[::-1]
+    assert (clusters_of(chain[:-1], chain[1:])[1] == 0).all()
+
+
+def test_without_a_compiler_clusters_are_the_same(without_compiler):
+    assert clusters_of(array([4, 7, 1, 9]), array([2, 9, 2, 4]))[1].tolist() == [1, 1, 1, 1, 1]
+
+
+def test_a_pair_of_nobody_is_refused():
+    with pytest.raises(BadInput, match="none of the clusters' nodes"):
+        Clusters(array([1, 2])).add(array([1]), array([3]))
+
+
+@settings(deadline=None)  # the first example pays for the compiler
+@given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 5))
+def test_stars_are_the_twins(sizes, centres):
+    starts = np.cumsum([0, *sizes], dtype=np.int64)
+    members = np.arange(starts[-1], dtype=np.int64) * 3
+    ours = star_pairs(members, starts, centres)
+    twins = np.empty_like(ours[0]), np.empty_like(ours[1])
+    assert duplicates.plain_stars(members, starts, centres, *twins) == len(ours[0])
+    assert all(map(np.array_equal, ours, twins))
+
+
+@settings(deadline=None)  # the first example pays for the compiler
+@given(st.lists(HASHES, min_size=1, max_size=8), st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]), st.data())
+def test_similarities_are_those_of_sets(sets, floor, data):
+    store = Sets.of([np.array(sorted(found), dtype=np.uint64) for found in sets])
+    places = st.lists(st.integers(0, len(sets) - 1), min_size=4, max_size=4)
+    ones, others = array(data.draw(places)), array(data.draw(places))
+    expected = [len(a & b) / len(a | b) if a | b else 0.0 for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))]
+    twins = np.zeros(4)
+    duplicates.plain_similarities(store, ones, store, others, floor=floor, out=twins)
+    assert similarities(store, ones, store, others, floor=floor).tolist() == twins.tolist()
+    assert twins.tolist() == [found if found >= floor else 0.0 for found in expected]
+
+
+OLD = Candidate(id="b", number=0, source="crawl", date="2014-05-01", n_chars=500, perplexity=None)
+NEW = Candidate(id="c", number=1, source="books", date="2023-05-01", n_chars=400, perplexity=250.0)
+UNDATED = Candidate(id="a", number=2, source="crawl", n_chars=400, perplexity=300.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "stays", "why_rather_than_old"),
+    [
+        ("newest", NEW, "newer: 2023-05-01 rather than 2014-05-01"),
+        ("oldest", OLD, None),
+        ("longest,newest", OLD, None),
+        ("best_perplexity", NEW, "better perplexity: 250.0 rather than none"),
+        ("source=books", NEW, "from books"),
+        ("source=crawl", UNDATED, "first by id"),
+        ("source=crawl,oldest", OLD, None),
+        ("", UNDATED, "first by id"),
+    ],
+)
+def test_who_stays_and_why(words, stays, why_rather_than_old):
+    preference = Preference.parse(words)
+    for order in ([OLD, NEW, UNDATED], [UNDATED, NEW, OLD]):
+        assert preference.best(order) == stays
+    if why_rather_than_old:
+        assert preference.why(stays, OLD) == why_rather_than_old
+
+
+@pytest.mark.parametrize("words", ["best", "source=", "newest;oldest"])
+def test_an_unknown_preference_names_those_there_are(words):
+    with pytest.raises(BadInput, match="newest, oldest, longest, best_perplexity and source=NAME"):
+        Preference.parse(words)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://a.org/x#y", "https://A.org:443/x", True),
+        ("https://a.org/x/../y", "https://a.org/y", True),
+        ("https://a.org/x", "https://a.org/x/", False),
+        ("https://a.org/x", "http://a.org/x", False),
+        ("https://a.org/?q=1", "https://a.org/?q=2", False),
+    ],
+)
+def test_when_two_addresses_are_one(one, other, same):
+    assert (url_key(one) == url_key(other)) is same
+
+
+@pytest.mark.parametrize("hostile", ["", "\ud800", "http://", "a\x00b", "https://[", "\u202e", "http://a" * 10_000])
+def test_hostile_addresses_and_digests_do_no_harm(hostile):
+    assert canonical_url(hostile) is None or isinstance(canonical_url(hostile), str)
+    assert digest_key(hostile) == digest_key(hostile)
+
+
+@pytest.mark.parametrize("text", ["\ud800 \udfff x", "a\x00b c", "e\u0301 é", "\U0001f600 " * 50, "x" * 100_000, "\u05d0\u05d1 \u05d2"])
+def test_hostile_texts_have_keys_that_differ_from_another_text(text):
+    assert text_key(text) == text_key(f"  {text} ")
+    assert text_key(text) != text_key(text + " more")
+
+
+def test_a_band_is_equal_only_in_its_own_place():
+    signatures = np.zeros((2, 3, 4), np.uint32)
+    signatures[1, 2, 3] = 1
+    keys = band_keys(signatures)
+    assert (keys[0] == keys[1]).tolist() == [True, True, False]
+    assert len(set(keys[0].tolist())) == 3
+    assert (keys[0] & np.uint64(0xFFFF) == keys[1] & np.uint64(0xFFFF)).all(), "the first row alone shapes the lowest bits"
