@@ -50,7 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-for _command in (
+COMMANDS = (
     demo.demo,
     sample.sample,
     show.show,
@@ -61,5 +61,8 @@ for _command in (
     signals.signals,
     decontaminate.decontaminate,
     dedup.dedup,
-):
+    ,
+)
+
+for _command in COMMANDS:
     app.command()(_command)
