@@ -1,7 +1,7 @@
 """`filtered`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
 
 A shard's signals are read first; they decide every document's fate without its text. Then its documents
-stream by, and only the survivors' lines are decoded. Documents, signals and duplicates are joined by the id
+stream by, and only the survivors' lines are cut out and decoded. Documents, signals and duplicates are joined by the id
 inside the records, never by line position: upstream's writer skips lines that it cannot decode.
 """
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
+from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -31,7 +32,16 @@ from lc_assets.stages.claims import (
 from lc_assets.stages.measuring import Survivors, lists_of
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
-from lc_assets.stages.shard_inputs import COMPUTED, SKIPPED, UNIQUE, FilterTask, Skip, documents_of, duplicates_of_shard, signals_of_shard
+from lc_assets.stages.shard_inputs import (
+    COMPUTED,
+    SKIPPED,
+    UNIQUE,
+    FilterTask,
+    Skip,
+    duplicates_of_shard,
+    signals_of_shard,
+    undecided_documents,
+)
 from lc_assets.stages.sweeping import SWEEP_SUFFIX, sweep_of_shard, the_sweeps_meet_the_counts
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all, write_table
 from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
@@ -107,11 +117,10 @@ def filter_shard(task: FilterTask) -> Tally:
 
 
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
-    n_bytes = n_kept = n_kept_chars = 0
-    lines, fates = array("q"), array("q")
+    n_kept = n_kept_chars = 0
+    read, lines, fates = LineCount(), array("q"), array("q")
     survivors = Survivors(task.measured, verdicts)
-    for line, raw in documents_of(task):
-        n_bytes += len(raw or b"")
+    for line, raw in undecided_documents(task, verdicts, read):
         judged = _judge(task, verdicts, line, raw)
         if isinstance(judged, DocumentRecord) and (late := survivors.fate(line, judged)) is not None:
             judged = late
@@ -122,26 +131,25 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
         else:
             lines.append(line)
             fates.append(judged)
+    every_line, every_fate = verdicts.with_failing(read.n_lines, lines, fates)
     verdicts = verdicts.and_later(survivors.complaints)
-    for table in verdicts.dropped(task.files.shard, np.array(lines), np.array(fates)):
+    for table in verdicts.dropped(task.files.shard, every_line, every_fate):
         dropped.write(table)
-    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep_of_shard(task, verdicts, survivors, np.array(fates)))
-    first, every = verdicts.counted(np.array(fates))
+    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep_of_shard(task, verdicts, survivors, every_fate))
+    first, every = verdicts.counted(every_fate)
     also = {
-        "bytes of JSON": n_bytes,
+        "bytes of JSON": read.n_bytes,
         "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
     }
-    return Tally(seen=n_kept + len(lines), kept=n_kept, dropped=first, complaints=every, also=also)
+    return Tally(seen=n_kept + len(every_line), kept=n_kept, dropped=first, complaints=every, also=also)
 
 
 def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> DocumentRecord | int:
-    """The document, or the fate of one that is dropped; only what the signals speak for, or are silent about, is decoded."""
+    """The document, or the fate of one that is dropped."""
     if raw is None:
         return TOO_LONG
     fate = verdicts.fate_of.get(line, NO_SIGNALS)
-    if fate != NO_SIGNALS and fate not in verdicts.passing:
-        return fate
     try:
         record = decode_document(raw, where=f"{task.files.shard.tag} line {line}")
     except CorruptFile:

@@ -19,9 +19,11 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, decode_documen
 from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
+from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
 from lc_assets.stages.measuring import lists_of, record_offers
 from lc_assets.stages.raw import ShardFiles
 from lc_assets.stages.recipe import FilteringSettings
+from lc_assets.stages.verdicts import Verdicts
 from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import RuleSet
@@ -74,6 +76,15 @@ def documents_of(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
     """
     with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
         yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes)
+
+
+def undecided_documents(task: FilterTask, verdicts: Verdicts, read: LineCount) -> Iterator[tuple[int, bytes | None]]:
+    """The same, but for the documents that are known to fail by their signals: these are only counted, in ``read``."""
+    failing = verdicts.table.lines[verdicts.failing].tolist()
+    with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
+        yield from read_other_lines(
+            stream, where=_where(task, "documents"), passed_over=failing, max_line_bytes=task.settings.max_line_bytes, count=read
+        )
 
 
 def signals_of_shard(task: FilterTask) -> tuple[SignalsTable, bool]:
