@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lc_assets.cli import batch, decontaminate, demo, minhash, plan, sample, show, signals, trace
+from lc_assets.cli import batch, decontaminate, demo, explain, judge, minhash, plan, sample, show, signals, trace
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
@@ -60,5 +60,7 @@ for _command in (
     minhash.minhash,
     signals.signals,
     decontaminate.decontaminate,
+    judge.judge,
+    explain.explain,
 ):
     app.command()(_command)
