@@ -40,7 +40,7 @@ def judge(
     Rules are asked by their cost. A document that one speaks against is asked nothing costlier, unless --all-signals is
     given. The values are stored: with other thresholds, judge OUT/signals, and no text is read again.
 
-    Example: lc judge pages.jsonl.gz judged --rules gopher-paper --threshold words.at_least=20
+    Example: lc judge pages.jsonl.gz judged --rules gopher-paper
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.stages.judging_runs import judge_corpus
