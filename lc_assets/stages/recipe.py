@@ -65,13 +65,7 @@ class Bounds(Settings, frozen=True, kw_only=True):
 
 
 class ListSettings(Settings, frozen=True, kw_only=True):
-    """Where the lists are that some signals need, see `lc_assets.formats.word_lists`; nothing: there is none.
-
-    Attributes:
-        stop_words: a JSON file, or a folder of files named by language.
-        bad_words: the same.
-        domains: UT1's categories of domains, a file or a folder.
-    """
+    """Files or folders of the lists that some signals need, see `lc_assets.formats.word_lists`; nothing: there is none."""
 
     stop_words: str = ""
     bad_words: str = ""
