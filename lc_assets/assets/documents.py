@@ -7,9 +7,10 @@ from lc_assets.assets import plots
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import filtering, raw
+from lc_assets.stages import filtering, raw, sweeping
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.tables import FILTERED, MANIFEST, read_all
+from lc_assets.storage.lake import Published
 from lc_assets.vocabulary import parse_snapshot
 
 
@@ -42,6 +43,8 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
                 beside=built.tally.dropped,
                 names=("any reason", "first reason"),
             ),
+            thresholds=thresholds_plot(built.published),
+            threshold_table=table(sweeping.total_sweep(sweeping.sweep_files(built.published.folder)).to_pylist()),
             lengths=plots.histogram(
                 "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
             ),
@@ -49,3 +52,16 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             sample_documents=table(kept.slice(0, 10).to_pylist()),
             dropped_tables=len(dropped_files(built.published.folder)),
         )
+
+
+def thresholds_plot(filtered: Published) -> dg.MetadataValue:
+    """How many documents each threshold would keep while the others stay in force, as multiples of the threshold in force."""
+    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    own = {(line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]}
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for line in lines:
+        bound = own[line["rule"], line["bound"]]
+        if bound and line["threshold"] / bound > 0 and line["kept_with_the_others"] is not None:
+            name = f"{line['rule']} {line['bound'].replace('_', ' ')} {bound:,.6g}"
+            curves.setdefault(name, []).append((line["threshold"] / bound, line["kept_with_the_others"]))
+    return plots.curves("What each threshold would keep", curves, along="threshold, in multiples of the one in force", unit="documents")

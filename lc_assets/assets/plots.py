@@ -68,12 +68,37 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
     return _markdown(figure, title)
 
 
-def _figure(title: str, width: float, height: float, left: float) -> tuple[Any, Any]:
+def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str) -> dg.MetadataValue:
+    """A curve per name over a logarithmic axis, with a line at 1; those that never change are only counted.
+
+    Args:
+        title: of the plot.
+        lines: ``(place, height)`` by name; places are above zero.
+        along: what the places are.
+        unit: what the heights count.
+    """
+    moving = {name: points for name, points in lines.items() if len({height for _, height in points}) > 1}
+    figure, axes = _figure(title, INCHES[0], 3.2, left=0.09, right=0.6)
+    for number, (name, points) in enumerate(moving.items()):
+        axes.plot(*zip(*points, strict=True), linewidth=1, linestyle=("-", "--", ":")[number // 10 % 3], label=name)
+    axes.axvline(1, color=ACCENT, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel(along, fontsize=7)
+    axes.set_ylim(bottom=0)
+    _numbered(axes.yaxis, unit)
+    if moving:
+        axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    if len(lines) > len(moving):
+        axes.annotate(f"{len(lines) - len(moving)} others change nothing", (1.02, 0), xycoords="axes fraction", fontsize=6)
+    return _markdown(figure, title)
+
+
+def _figure(title: str, width: float, height: float, left: float, right: float = 0.97) -> tuple[Any, Any]:
     from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that loading the definitions need not pay
 
     # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
     figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH)
-    axes = figure.add_axes((left, 0.45 / height, 0.97 - left, 1 - 0.75 / height))
+    axes = figure.add_axes((left, 0.45 / height, right - left, 1 - 0.75 / height))
     axes.set_title(title, fontsize=9, loc="left")
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)

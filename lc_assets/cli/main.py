@@ -19,7 +19,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lc_assets.cli import batch, decontaminate, dedup, demo, minhash, plan, sample, show, signals, trace
+from lc_assets.cli import batch, decontaminate, dedup, demo, explain, judge, minhash, plan, sample, show, signals, trace
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
@@ -57,11 +57,12 @@ COMMANDS = (
     trace.trace,
     batch.batch,
     plan.plan,
-    minhash.minhash,
     signals.signals,
-    decontaminate.decontaminate,
+    judge.judge,
+    explain.explain,
+    minhash.minhash,
     dedup.dedup,
-    ,
+    decontaminate.decontaminate,
 )
 
 for _command in COMMANDS:

@@ -4,28 +4,35 @@
 
     name = "redpajama-lucie"
 
+    [lines]                                # may be left out: lines are edited before the rules judge
+    edit = "c4"
+
     [[rule]]
     name = "mean_word_length"              # unique in the file
-    signal = "rps_doc_mean_word_length"    # one of lc_assets.text.signal_names.SCALARS
+    signal = "mean_word_length"            # one of lc_assets.text.columns.known_signals
+    words = "whitespace"                   # where the signal depends on what a word is, and only there
     at_least = 3                           # one bound or both; a value equal to a bound passes
     at_most = 10
     source = "Rae et al. 2021, A.1.1"
 
-========  ======  =========================================
+========  ======  ==========================================================
 key       type    must be there
-========  ======  =========================================
+========  ======  ==========================================================
 name      string  yes, in the file and in each rule
 signal    string  yes
+words     string  yes for measures that depend on it; not allowed elsewhere
 at_least  number  one of the two; finite
 at_most   number
 source    string  no
-========  ======  =========================================
+lines     table   no; ``edit`` names the editing, other keys are its settings
+========  ======  ==========================================================
 
 Read strictly: what is not in the table is an error, so a misspelt bound cannot switch a rule off in silence.
 The presets are files of the same kind, in ``lc_assets/presets``.
 """
 
 import contextlib
+import math
 import re
 import sys
 import tomllib
@@ -37,13 +44,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.errors import BadInput
-from lc_assets.text.rules import Rule, RuleSet
-from lc_assets.text.signal_names import SCALARS
+from lc_assets.text.columns import known_signals, words_allowed
+from lc_assets.text.editing import line_rules_of
+from lc_assets.text.rules import LineEdit, Rule, RuleSet
 
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
-_FILE_KEYS: Final = ("name", "rule")
-_RULE_KEYS: Final = ("name", "signal", "at_least", "at_most", "source")
+_FILE_KEYS: Final = ("name", "lines", "rule")
+_RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")
 
 
@@ -84,7 +92,7 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
         raise BadInput(f"{where}: holds no rules; wanted at least one [[rule]]")
     parsed = tuple(_rules(rules, where))
     with _naming(where):
-        return RuleSet(name, parsed)
+        return RuleSet(name, parsed, _edit(table["lines"], f"{where}, lines") if "lines" in table else None)
 
 
 def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float | None]]) -> RuleSet:
@@ -103,7 +111,27 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     unknown = sorted(overrides.keys() - set(known))
     if unknown:
         raise BadInput(f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are {', '.join(known)}")
-    return RuleSet(rules.name, tuple(_changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules))
+    return replace(rules, rules=tuple(_changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules))
+
+
+def parse_threshold(text: str) -> tuple[str, str, float]:
+    """Read ``rule.bound=number``, as a command line gives it.
+
+    >>> parse_threshold("symbols.at_most=0.2")
+    ('symbols', 'at_most', 0.2)
+
+    Raises:
+        BadInput: when it is none.
+    """
+    place, _, number = text.partition("=")
+    rule, _, bound = place.rpartition(".")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not rule or bound not in _BOUNDS or not math.isfinite(value):
+        raise BadInput(f"not a threshold: {text!r}; wanted rule.at_least=number or rule.at_most=number, such as symbols.at_most=0.2")
+    return rule, bound, value
 
 
 def _find(name_or_path: str) -> Traversable | Path:
@@ -133,13 +161,37 @@ def _rule(table: Any, where: str) -> Rule:
         raise BadInput(f"{where}: wanted a table, found {table!r}")
     _check_keys(table, _RULE_KEYS, where)
     signal = _string(table, "signal", where)
-    if signal not in SCALARS:
-        raise BadInput(f"{where}: there is no signal {signal!r}; there are {', '.join(SCALARS)}")
+    if signal not in known_signals():
+        raise BadInput(f"{where}: there is no signal {signal!r}; there are {', '.join(known_signals())}")
     bounds = {key: _bound(table[key], key, where) for key in _BOUNDS if key in table}
     source = _string(table, "source", where) if "source" in table else ""
+    words = _words(table, signal, where)
     name = _string(table, "name", where)
     with _naming(where):
-        return Rule(name=name, signal=signal, source=source, **bounds)
+        return Rule(name=name, signal=signal, source=source, words=words, at_least=bounds.get("at_least"), at_most=bounds.get("at_most"))
+
+
+def _words(table: Mapping[str, Any], signal: str, where: str) -> str:
+    """The definition of words: one of those that the signal can be asked of, or none where words do not matter."""
+    allowed = words_allowed(signal)
+    if not allowed:
+        if "words" in table:
+            raise BadInput(f"{where}: words is not allowed with {signal}, which says itself what a word is or does not depend on it")
+        return ""
+    if table.get("words") not in allowed:
+        wanted = " or ".join(f'"{kind}"' for kind in allowed)
+        raise BadInput(f"{where}: words is {table.get('words')!r}; {signal} depends on what a word is: wanted {wanted}")
+    return str(table["words"])
+
+
+def _edit(table: Any, where: str) -> LineEdit:
+    if not isinstance(table, dict):
+        raise BadInput(f"{where}: wanted a table, found {table!r}")
+    settings = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key != "edit"}
+    edit = LineEdit(_string(table, "edit", where), settings)
+    with _naming(where):
+        line_rules_of(edit)
+    return edit
 
 
 @contextlib.contextmanager

@@ -7,9 +7,6 @@ inside the records, never by line position: upstream's writer skips lines that i
 
 import contextlib
 from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,11 +14,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
-from lc_assets.formats.redpajama.duplicates import read_duplicates
-from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
-from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
+from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -34,44 +29,31 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     tables_fit,
 )
-from lc_assets.stages.raw import ShardFiles, read_manifest
+from lc_assets.stages.measuring import Survivors, lists_of
+from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
-from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all
+from lc_assets.stages.shard_inputs import (
+    COMPUTED,
+    SKIPPED,
+    UNIQUE,
+    FilterTask,
+    Skip,
+    duplicates_of_shard,
+    signals_of_shard,
+    undecided_documents,
+)
+from lc_assets.stages.sweeping import SWEEP_SUFFIX, sweep_of_shard, the_sweeps_meet_the_counts
+from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all, write_table
 from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.storage.lake import Published
-from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile, patiently
+from lc_assets.storage.upstream import patiently
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
+from lc_assets.text.columns import require_computable
 from lc_assets.text.rules import RuleSet, long_enough
 from lc_assets.vocabulary import Shard, SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
-
-SKIPPED = "shards skipped"
-UNIQUE = "shards treated as unique"
-
-
-class Skip(Exception):
-    """A shard is left out; the message is the reason that is counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilterTask:
-    """One shard to be filtered into ``folder``."""
-
-    upstream: Upstream
-    files: ShardFiles
-    folder: Path
-    rules: RuleSet
-    settings: FilteringSettings
-
-    @property
-    def name(self) -> str:
-        """The shard's name."""
-        return self.files.shard.name
-
-    def __str__(self) -> str:
-        return self.files.shard.tag
 
 
 def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
@@ -102,7 +84,15 @@ def rules_of(settings: FilteringSettings) -> RuleSet:
         BadInput: when the file, a rule's name or a bound cannot be meant.
     """
     overrides = {name: _said(bounds) for name, bounds in settings.thresholds.items()}
-    return with_thresholds(read_rules(settings.rules), overrides).and_also(long_enough(settings.min_words))
+    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(long_enough(settings.min_words))
+    if rules.edit is not None:
+        raise BadInput(
+            f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of the whole text; "
+            "take the [lines] table out of a copy of the file, or judge plain files by them: lc judge"
+        )
+    if settings.missing_signals == "compute":
+        require_computable(rules.columns, lists_of(settings.lists))
+    return rules
 
 
 def _said(bounds: Bounds) -> dict[str, float | None]:
@@ -114,12 +104,14 @@ def _said(bounds: Bounds) -> dict[str, float | None]:
 def filter_shard(task: FilterTask) -> Tally:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:
-        duplicates = _duplicates(task)
-        verdicts = Verdicts.of(_signals(task), duplicates or (), task.rules, max_line_bytes=task.settings.max_line_bytes)
+        duplicates = duplicates_of_shard(task)
+        table, computed = signals_of_shard(task)
+        later = [rule.name for rule in task.measured.rules]
+        verdicts = Verdicts.of(table, duplicates or (), task.published, max_line_bytes=task.settings.max_line_bytes, later=later)
         with contextlib.ExitStack() as stack:
             kept, dropped = _writers(stack, task)
             sorted_out = _sort_documents(task, verdicts, kept, dropped)
-        return sorted_out + Tally(also={"shards": 1, UNIQUE: int(duplicates is None)})
+        return sorted_out + Tally(also={"shards": 1, UNIQUE: int(duplicates is None), COMPUTED: int(computed)})
     except Skip as skip:
         return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
@@ -127,18 +119,23 @@ def filter_shard(task: FilterTask) -> Tally:
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
     n_kept = n_kept_chars = 0
     read, lines, fates = LineCount(), array("q"), array("q")
-    for line, raw in _documents(task, verdicts, read):
+    survivors = Survivors(task.measured, verdicts)
+    for line, raw in undecided_documents(task, verdicts, read):
         judged = _judge(task, verdicts, line, raw)
+        if isinstance(judged, DocumentRecord) and (late := survivors.fate(line, judged)) is not None:
+            judged = late
         if isinstance(judged, DocumentRecord):
             n_kept += 1
             n_kept_chars += len(judged.raw_content)
-            kept.add(_kept_line(task.files.shard, line, judged, verdicts), n_bytes=len(judged.raw_content))
+            kept.add(_kept_line(task.files.shard, line, judged, verdicts) | survivors.latest, n_bytes=len(judged.raw_content))
         else:
             lines.append(line)
             fates.append(judged)
     every_line, every_fate = verdicts.with_failing(read.n_lines, lines, fates)
+    verdicts = verdicts.and_later(survivors.complaints)
     for table in verdicts.dropped(task.files.shard, every_line, every_fate):
         dropped.write(table)
+    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep_of_shard(task, verdicts, survivors, every_fate))
     first, every = verdicts.counted(every_fate)
     also = {
         "bytes of JSON": read.n_bytes,
@@ -162,70 +159,6 @@ def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -
     return record if verdicts.url(line) in ("", record.url) else OTHER_URL
 
 
-def _documents(task: FilterTask, verdicts: Verdicts, read: LineCount) -> Iterator[tuple[int, bytes | None]]:
-    """The documents that the signals speak for, or are silent about; the others are known to fail, and are only counted."""
-    failing = verdicts.table.lines[verdicts.failing].tolist()
-    with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
-        yield from read_other_lines(
-            stream, where=_where(task, "documents"), passed_over=failing, max_line_bytes=task.settings.max_line_bytes, count=read
-        )
-
-
-def _signals(task: FilterTask) -> SignalsTable:
-    wanted = {rule.signal for rule in task.rules.rules}
-    with _policy("signals", task.settings.missing_signals), _opened(task, "signals") as stream:
-        return read_signals(
-            stream, shard=task.files.shard, where=_where(task, "signals"), wanted=wanted, max_line_bytes=task.settings.max_line_bytes
-        )
-
-
-def _duplicates(task: FilterTask) -> frozenset[int] | None:
-    """Lines that are duplicates; None when there is no sound list and the policy is to do without."""
-    policy = task.settings.missing_duplicates
-    if policy != "treat_as_unique":
-        with _policy("duplicates", policy):
-            return _listed_duplicates(task)
-    with contextlib.suppress(CorruptFile):
-        return _listed_duplicates(task)
-    return None
-
-
-def _listed_duplicates(task: FilterTask) -> frozenset[int]:
-    with _opened(task, "duplicates") as stream:
-        return read_duplicates(stream, shard=task.files.shard, where=_where(task, "duplicates"))
-
-
-@contextlib.contextmanager
-def _policy(part: str, policy: str) -> Iterator[None]:
-    """Apply a policy to a file that is missing or broken."""
-    try:
-        yield
-    except CorruptFile as error:
-        if policy == "fail":
-            raise
-        raise Skip(f"{part} missing or broken") from error
-
-
-@contextlib.contextmanager
-def _opened(task: FilterTask, part: str) -> Iterator[Any]:
-    file = task.files.parts.get(part)
-    if file is None:
-        raise CorruptFile(f"{_where(task, part)}: is missing upstream")
-    _must_be_unchanged(task.upstream, file)
-    with task.upstream.open(file.path) as stream:
-        yield stream
-
-
-def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
-    now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
-    if now != file:
-        raise Mismatch(f"{upstream.root}/{file.path} has changed since the manifest was made: materialize `raw` of this snapshot again")
-
-
-def _where(task: FilterTask, part: str) -> str:
-    return f"{task.files.shard.tag} ({part})"
-
-
 def _writers(stack: contextlib.ExitStack, task: FilterTask) -> tuple[TableWriter, TableWriter]:
     return tuple(  # type: ignore[return-value]
         stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema)))
@@ -235,7 +168,7 @@ def _writers(stack: contextlib.ExitStack, task: FilterTask) -> tuple[TableWriter
 
 def schema_of(rules: RuleSet) -> pa.Schema:
     """Columns of `filtered`: who and what a document is, and a float64 column per judged signal."""
-    signals = sorted({rule.signal for rule in rules.rules})
+    signals = sorted(rules.columns)
     return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
 
 
@@ -280,15 +213,17 @@ def word_counts(filtered: Published) -> NDArray[np.float64]:
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    rules: dict[str, Any] = msgspec.to_builtins(rules_of(recipe.filtering))
-    return plain(recipe.filtering) | {"rules": rules}
+    settings = recipe.filtering
+    rules: dict[str, Any] = msgspec.to_builtins(rules_of(settings))
+    lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
+    return plain(settings) | {"rules": rules, "lists": lists}
 
 
 STAGE = Stage(
     name="filtered",
-    code_version="1",
+    code_version="2",
     upstream=("raw",),
     params=_params,
-    claims=(counts_add_up, tables_fit(), every_document_is_named_once, every_shard_was_filtered),
+    claims=(counts_add_up, tables_fit(), every_document_is_named_once, every_shard_was_filtered, the_sweeps_meet_the_counts),
 )
 """Documents worth keeping, and why the others are not."""

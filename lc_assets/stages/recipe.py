@@ -65,6 +65,17 @@ class Bounds(Settings, frozen=True, kw_only=True):
     at_most: Bound | None = None
 
 
+class ListSettings(Settings, frozen=True, kw_only=True):
+    """Files or folders of the lists that some signals need, see `lc_assets.formats.word_lists`; nothing: there is none."""
+
+    stop_words: str = ""
+    bad_words: str = ""
+    domains: str = ""
+
+
+NO_LIST_SETTINGS = ListSettings()
+
+
 class FilteringSettings(Settings, frozen=True, kw_only=True):
     """Which documents are kept.
 
@@ -73,22 +84,25 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
             LongCrawl64 says "the same criteria as Gopher" and published neither thresholds nor code.
         thresholds: bounds that differ from the rule file's, by rule.
         min_words: LongCrawl64's "16k words or more"; whether it meant 16,000 or 16,384 is not known.
-        missing_signals: policy for a shard whose quality signals are missing or broken (about 80 files upstream).
+        missing_signals: policy for a shard whose quality signals are missing or broken (about 80 files upstream);
+            ``compute`` computes from the documents' text what the rules judge, and counts the shard.
         missing_duplicates: policy for a shard whose duplicates file is missing or broken (about 350 files upstream);
             ``treat_as_unique`` keeps the shard as if no document in it were a duplicate, and counts the shard. A list
             that cannot be read to its end is no list: what could be read of it is not used.
         corrupt_documents: policy for a shard whose documents are missing or broken ("a few hundred" upstream).
             Broken means the file: a single line that cannot be read is one dropped document.
         max_line_bytes: a longer line is not read but counted as ``line too long``.
+        lists: for signals that are computed and need one; the receipt holds what they are, not where.
     """
 
     rules: str = "redpajama-lucie"
     thresholds: dict[str, Bounds] = msgspec.field(default_factory=dict)
     min_words: Words = 16_000
-    missing_signals: Missing = "skip_shard"
+    missing_signals: Literal["fail", "skip_shard", "compute"] = "skip_shard"
     missing_duplicates: Literal["fail", "skip_shard", "treat_as_unique"] = "skip_shard"
     corrupt_documents: Missing = "skip_shard"
     max_line_bytes: LineBytes = 256 << 20
+    lists: ListSettings = NO_LIST_SETTINGS
 
 
 class DeduplicationSettings(Settings, frozen=True, kw_only=True):

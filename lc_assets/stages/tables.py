@@ -54,6 +54,18 @@ DROPPED = pa.schema(
 )
 """Documents that did not go on, without their text: the first reason, and all of them, with the value of each."""
 
+SWEEP = pa.schema(
+    [
+        ("rule", pa.string()),
+        ("bound", pa.string()),
+        ("threshold", pa.float64()),
+        ("in_force", pa.bool_()),
+        ("kept_alone", pa.int64()),
+        ("kept_with_the_others", pa.int64()),
+    ]
+)
+"""`filtered`: how many documents of a shard each threshold would keep; null where that would need text that was not read."""
+
 TOKENIZED = pa.schema(
     [
         *IDENTITY,
@@ -105,14 +117,20 @@ MEANINGS = {
     "stretch": "which stretch of the document the row is, counted from 0, each as long as a row",
     "shift": "how far the row is rolled to the right, as numpy.roll does",
     "priority": "keyed hash of the id, and of the stretch from the second on; rows are sorted by it",
+    "rule": "name of a rule",
+    "bound": "at_least or at_most",
+    "threshold": "what the bound would be",
+    "in_force": "whether it is the bound that documents were judged by",
+    "kept_alone": "documents that this bound alone would keep",
+    "kept_with_the_others": "documents that it would keep while everything else stays in force",
     "token_shard": "which .bin the row was cut from",
 }
 """What the columns hold, for people."""
 
 
 def meaning(column: str) -> str:
-    """What a column holds; a column that is no name of ours is a signal of RedPajama-V2."""
-    return MEANINGS.get(column, "signal of RedPajama-V2, as judged")
+    """What a column holds; a column that is no name of ours is what a rule judged."""
+    return MEANINGS.get(column, "as judged by a rule")
 
 
 class TableWriter:

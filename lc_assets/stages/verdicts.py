@@ -8,7 +8,7 @@ Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), re
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.redpajama.signals import SignalsTable
 from lc_assets.stages.tables import DROPPED
-from lc_assets.text.rules import RuleSet, judge_columns
+from lc_assets.text.rules import Complaint, RuleSet, judge_columns
 from lc_assets.vocabulary import Shard
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
@@ -33,8 +33,9 @@ DROPPED_AT_ONCE = 1 << 17
 class Verdicts:
     """The fates of a shard's documents, and the reasons that each fate is made of.
 
-    A fate is a row of ``table``, or one of `UNREADABLE`, `TOO_LONG`, `NO_SIGNALS` and `OTHER_URL` (the
-    id says that signals and document belong together, the addresses in them say that they do not).
+    A fate is a row of ``table``; or after these, one of those added by `and_later`; or one of `UNREADABLE`, `TOO_LONG`,
+    `NO_SIGNALS` and `OTHER_URL` (the id says that signals and document belong together, the addresses in them say that
+    they do not).
 
     Attributes:
         table: signals of the documents that have any.
@@ -57,7 +58,9 @@ class Verdicts:
     passing: frozenset[int]
 
     @classmethod
-    def of(cls, table: SignalsTable, duplicates: Collection[int], rules: RuleSet, *, max_line_bytes: int) -> Self:
+    def of(
+        cls, table: SignalsTable, duplicates: Collection[int], rules: RuleSet, *, max_line_bytes: int, later: Sequence[str] = ()
+    ) -> Self:
         """Judge all documents of a shard.
 
         Args:
@@ -65,16 +68,17 @@ class Verdicts:
             duplicates: lines of the documents that were seen elsewhere.
             rules: in the order in which they are asked; a duplicate is one before all of them.
             max_line_bytes: what a line that is too long exceeds.
+            later: names of the reasons that `and_later` may add.
         """
         lines = table.lines.tolist()
         duplicate = np.fromiter((line in duplicates for line in lines), dtype=bool, count=len(lines))
         fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
-        judged = np.stack([duplicate.astype(np.float64), *(table.columns[rule.signal] for rule in rules.rules)], axis=1)
-        others = np.arange(len(WORDS_OF_OTHERS)) + fails.shape[1]
+        judged = np.stack([duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)], axis=1)
+        others = np.arange(len(WORDS_OF_OTHERS)) + fails.shape[1] + len(later)
         counts = np.concatenate([fails.sum(axis=1), np.ones_like(others)])
         return cls(
             table=table,
-            names=(DUPLICATE, *(rule.name for rule in rules.rules), *WORDS_OF_OTHERS),
+            names=(DUPLICATE, *(rule.name for rule in rules.rules), *later, *WORDS_OF_OTHERS),
             starts=np.cumsum(counts) - counts,
             counts=counts,
             reasons=np.concatenate([np.nonzero(fails)[1], others]),
@@ -106,6 +110,26 @@ class Verdicts:
         every = np.concatenate([np.array(lines, np.int64), self.table.lines[fated]])
         order = np.argsort(every, kind="stable")
         return every[order], np.concatenate([np.array(fates, np.int64), fated])[order]
+
+    def and_later(self, complaints: Sequence[Sequence[Complaint]]) -> Self:
+        """The same with a fate more for each of ``complaints``, numbered after the table's rows: what reading the text found."""
+        every = [complaint for found in complaints for complaint in found]
+        n_rows, before = len(self.table.lines), self.starts[-len(WORDS_OF_OTHERS)]
+        counts = np.insert(self.counts, n_rows, np.array([len(found) for found in complaints], np.int64))
+        reasons = np.array([self.names.index(complaint.rule) for complaint in every], np.int64)
+        values = np.array([np.nan if complaint.value is None else complaint.value for complaint in every], np.float64)
+        return replace(
+            self,
+            starts=np.cumsum(counts) - counts,
+            counts=counts,
+            reasons=np.insert(self.reasons, before, reasons),
+            values=np.insert(self.values, before, values),
+        )
+
+    def is_duplicate(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows of the table are of documents that were seen elsewhere; bool, one per row."""
+        found: NDArray[np.bool_] = (self.counts[rows] > 0) & (self.reasons[self.starts[rows]] == 0)
+        return found
 
     def signals(self, line: int) -> dict[str, float]:
         """The judged signals of the document on ``line``."""

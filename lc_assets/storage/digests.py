@@ -16,6 +16,13 @@ SHORT = 12
 """Hexadecimal digits of a digest that are shown to people and used in folder names (48 bits)."""
 
 
+ASIDE = (".sweep.parquet",)
+"""Ends of names of files that only people read: checked like all others, but no part of the digest that stages go by.
+
+A threshold that keeps the same documents has another sweep, and nothing behind it need be built again for that.
+"""
+
+
 class FileFact(msgspec.Struct, frozen=True, order=True):
     """One file of a published folder: relative path with ``/``, size in bytes, SHA-256."""
 
@@ -39,8 +46,9 @@ def file_facts(folder: Path, *, leave_out: Iterable[str] = ()) -> list[FileFact]
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:
-    """One digest for a list of files."""
-    return digest_of([[fact.path, fact.n_bytes, fact.sha256] for fact in sorted(facts)])
+    """One digest for a list of files, but for those that stand `ASIDE`."""
+    counted = [fact for fact in sorted(facts) if not fact.path.endswith(ASIDE)]
+    return digest_of([[fact.path, fact.n_bytes, fact.sha256] for fact in counted])
 
 
 def digest_of(value: Any) -> str:

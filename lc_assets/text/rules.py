@@ -3,14 +3,17 @@
 A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is a bound. A value
 that is missing is a complaint: nothing is kept because nobody measured it.
 
+What depends on what a word is says so: ``words`` names the definition, and the column that holds the values is then
+``signal:words``. A set of rules may say that a text's lines are edited first; its rules then judge what is left.
+
 Here: rules, sets of them, judging one document or columns of many. Not here: the thresholds (``lc_assets/presets``),
 reading them (`lc_assets.formats.rule_files`).
 """
 
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +27,11 @@ class Rule:
 
     Attributes:
         name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents are kept by it.
-        signal: one of `lc_assets.text.signal_names.SCALARS`.
+        signal: one of `lc_assets.text.signal_names.SCALARS`, or of `lc_assets.text.measures.MEASURES`.
         at_least: lowest value that passes; None for no such bound.
         at_most: highest value that passes; None for no such bound.
         source: who says so, such as ``Rae et al. 2021``.
+        words: what a word is, for a measure that depends on it, such as ``whitespace``; empty otherwise.
 
     Raises:
         BadInput: when it has no bound, a bound that is not a finite number, or bounds that nothing lies between.
@@ -38,6 +42,7 @@ class Rule:
     at_least: float | None = None
     at_most: float | None = None
     source: str = ""
+    words: str = ""
 
     def __post_init__(self) -> None:
         bounds = [bound for bound in (self.at_least, self.at_most) if bound is not None]
@@ -60,7 +65,12 @@ class Rule:
         if value is not None and self.lowest <= value <= self.highest:
             return None
         found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
-        return f"{self.signal} {found}, wanted {self.wanted}{f' ({self.source})' if self.source else ''}"
+        return f"{self.column} {found}, wanted {self.wanted}{f' ({self.source})' if self.source else ''}"
+
+    @property
+    def column(self) -> str:
+        """Name of the column that holds what is judged: ``signal``, or ``signal:words``."""
+        return f"{self.signal}:{self.words}" if self.words else self.signal
 
     @property
     def lowest(self) -> float:
@@ -81,8 +91,26 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class LineEdit:
+    """A way of leaving lines out of a text before it is judged.
+
+    Attributes:
+        name: one of those that `lc_assets.text.line_rules` knows, such as ``c4``.
+        parameters: settings that differ from its defaults, see `lc_assets.text.editing`.
+    """
+
+    name: str
+    parameters: Mapping[str, bool | float | tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class RuleSet:
     """Rules with a name, in the order in which they are asked.
+
+    Attributes:
+        name: of the set.
+        rules: at least one, where the set comes from a file.
+        edit: what is done to a text's lines before the rules judge what is left; None: nothing.
 
     Raises:
         BadInput: when two rules have the same name.
@@ -90,6 +118,7 @@ class RuleSet:
 
     name: str
     rules: tuple[Rule, ...]
+    edit: LineEdit | None = None
 
     def __post_init__(self) -> None:
         twice = [name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1]
@@ -97,9 +126,9 @@ class RuleSet:
             raise BadInput(f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must differ")
 
     @property
-    def signals(self) -> frozenset[str]:
-        """Names of the signals that the rules judge."""
-        return frozenset(rule.signal for rule in self.rules)
+    def columns(self) -> frozenset[str]:
+        """Names of the columns that the rules judge."""
+        return frozenset(rule.column for rule in self.rules)
 
     def and_also(self, *extra: Rule) -> "RuleSet":
         """The same set with more rules at its end.
@@ -107,7 +136,15 @@ class RuleSet:
         >>> RuleSet("all", ()).and_also(long_enough(16_000)).rules[0].wanted
         'at least 16,000'
         """
-        return RuleSet(self.name, (*self.rules, *extra))
+        return replace(self, rules=(*self.rules, *extra))
+
+    def on(self, columns: Collection[str]) -> "RuleSet":
+        """The rules that judge one of ``columns``, in their order."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.column in columns))
+
+    def but_on(self, columns: Collection[str]) -> "RuleSet":
+        """The rules that judge none of ``columns``, in their order."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.column not in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +173,7 @@ def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint
     >>> judge({"rps_doc_word_count": 20_000}, RuleSet("length", (long_enough(16_000),)))
     ()
     """
-    found = ((rule, values.get(rule.signal)) for rule in rules.rules)
+    found = ((rule, values.get(rule.column)) for rule in rules.rules)
     return tuple(Complaint(rule.name, value, words) for rule, value in found if (words := rule.complaint(value)) is not None)
 
 
@@ -144,7 +181,7 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
     """Which rule complains about which document, for many documents at once; the same as `judge` for each.
 
     Args:
-        columns: float64 values by signal, shape ``(doc,)`` each; NaN where missing. A signal that is not there at all
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. A column that is not there at all
             is missing for every document.
         rules: the rules.
 
@@ -160,8 +197,8 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
     n_docs = _common_length(columns)
     complaints = np.ones((len(rules.rules), n_docs), np.bool_)
     for row, rule in zip(complaints, rules.rules, strict=True):
-        if rule.signal in columns:
-            values = columns[rule.signal]
+        if rule.column in columns:
+            values = columns[rule.column]
             row[:] = ~((values >= rule.lowest) & (values <= rule.highest))  # NaN is within no bounds
     return complaints
 

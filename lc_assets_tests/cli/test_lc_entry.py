@@ -22,7 +22,20 @@ def squeezed(text):
 def test_help_names_every_command_and_an_example(lc):
     said = lc("--help")
     assert said.code == 0
-    assert COMMANDS == ["batch", "decontaminate", "dedup", "demo", "minhash", "plan", "sample", "show", "signals", "trace"]
+    assert COMMANDS == [
+        "batch",
+        "decontaminate",
+        "dedup",
+        "demo",
+        "explain",
+        "judge",
+        "minhash",
+        "plan",
+        "sample",
+        "show",
+        "signals",
+        "trace",
+    ]
     assert all(f" {name} " in squeezed(said.out) for name in COMMANDS)
     assert "Example: lc demo" in squeezed(said.out)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, with_thresholds
+from lc_assets.formats.rule_files import parse_rules, parse_threshold, preset_names, read_rules, with_thresholds
+from lc_assets.text.rules import LineEdit
 
 GOPHER_NGRAMS = {"top_2gram": 0.20, "top_3gram": 0.18, "top_4gram": 0.16} | {
     f"dupe_{n}grams": bound for n, bound in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.10), strict=True)
@@ -14,6 +15,11 @@ def file_with(rule: str) -> str:
     return f'name = "mine"\n[[rule]]\n{rule}\n'
 
 
+def lines(table: str) -> str:
+    return f'name = "mine"\n[lines]\n{table}\n[[rule]]\n{SOUND}\n'
+
+
+MEASURE = 'name = "letters"\nsignal = "frac_words_with_letter"\nat_least = 0.8'
 SOUND = 'name = "words"\nsignal = "rps_doc_word_count"\nat_least = 50'
 
 
@@ -56,7 +62,7 @@ def test_a_file_is_read_by_its_path(tmp_path):
 @pytest.mark.parametrize("name", ["no-such-preset", "../presets/longcrawl64", "/"])
 def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="longcrawl64, redpajama-lucie"):
+    with pytest.raises(BadInput, match="longcrawl64, redpajama-lucie, refinedweb"):
         read_rules(name)
     assert {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
 
@@ -79,6 +85,23 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(name,
         (file_with(SOUND + "\nat_most = 5"), "rule words: .*nothing can pass"),
         (file_with(SOUND) + "[[rule]]\n" + SOUND, "here: .*more than one is called words"),
         (file_with('signal = "rps_doc_word_count"\nat_most = 1'), "rule 1: name is None"),
+        (file_with(SOUND + '\nwords = "raw"'), "rule words: words is not allowed with rps_doc_word_count"),
+        (file_with(MEASURE), 'rule letters: words is None; .*wanted "normalized" or "raw" or "whitespace"'),
+        (file_with(MEASURE + '\nwords = "spacy"'), "rule letters: words is 'spacy'"),
+        (file_with(MEASURE + "\nwords = 5"), "rule letters: words is 5"),
+        (file_with('name = "a"\nsignal = "gzip_ratio"\nwords = "raw"\nat_most = 1'), "words is not allowed with gzip_ratio"),
+        (lines('edit = "c5"'), "here, lines: there is no line editing 'c5'; there are c4, refinedweb"),
+        (lines('edit = ""'), "here, lines: edit is ''"),
+        (lines(""), "here, lines: edit is None"),
+        (lines('edit = "c4"\nend_mark = []'), "c4 has no setting 'end_mark'; there are most_uppercase"),
+        (lines('edit = "c4"\nend_marks = [1]'), "end_marks is .1,., wanted a list of strings"),
+        (lines('edit = "c4"\nend_marks = "."'), "end_marks is ., wanted a list of strings"),
+        (lines('edit = "c4"\ncitations = 1'), "citations is 1, wanted true or false"),
+        (lines('edit = "c4"\nfewest_words = true'), "fewest_words is True, wanted a whole number"),
+        (lines('edit = "c4"\nfewest_words = 2.5'), "fewest_words is 2.5, wanted a whole number"),
+        (lines('edit = "c4"\nlongest_word = -1'), "longest_word is -1, wanted a whole number"),
+        (lines('edit = "c4"\nmost_uppercase = nan'), "most_uppercase is nan, wanted a number"),
+        (f"lines = 5\n{file_with(SOUND)}", "here, lines: wanted a table"),
         (SOUND, "unknown key"),
         ('name = "mine"', "here: holds no rules"),
         ('name = "mine"\nrule = [1]', "rule 1: wanted a table"),
@@ -115,3 +138,49 @@ def test_thresholds_are_changed_by_name_and_the_rest_stays():
 def test_overrides_that_mean_nothing_are_refused(overrides, message):
     with pytest.raises(BadInput, match=message):
         with_thresholds(read_rules("redpajama-lucie"), overrides)
+
+
+def test_a_rule_says_of_which_words_and_a_file_how_lines_are_edited():
+    """The column's name tells two kinds of words apart; settings are those of the editing."""
+    rules = parse_rules(
+        lines('edit = "c4"\nend_marks = ["."]\nlongest_word = 50').replace(SOUND, MEASURE + '\nwords = "raw"'), where="here"
+    )
+    assert rules.rules[0].column == "frac_words_with_letter:raw"
+    assert rules.edit == LineEdit("c4", {"end_marks": (".",), "longest_word": 50})
+    assert with_thresholds(rules, {"letters": {"at_least": 0.5}}).edit == rules.edit
+
+
+def test_every_preset_is_named_after_its_file_and_gives_a_source_for_every_rule():
+    assert preset_names() == [
+        "c4", "fineweb", "gopher-datatrove", "gopher-dolma", "gopher-paper", "longcrawl64", "redpajama-lucie", "refinedweb",
+    ]  # fmt: skip
+    for name in preset_names():
+        rules = read_rules(name)
+        assert rules.name == name
+        assert all(rule.source for rule in rules.rules)
+
+
+@pytest.mark.parametrize("name", ["gopher-paper", "gopher-datatrove", "gopher-dolma", "refinedweb", "fineweb"])
+def test_the_variants_of_gopher_hold_the_papers_numbers(name):
+    """They differ in how things are counted; in numbers Dolma alone differs, once."""
+    rules = {rule.name: rule for rule in read_rules(name).rules}
+    assert {key: rules[key].at_most for key in GOPHER_NGRAMS} == GOPHER_NGRAMS
+    assert all(key.removeprefix("top_").removeprefix("dupe_") in rules[key].signal for key in GOPHER_NGRAMS)
+    assert (rules["words"].at_least, rules["words"].at_most) == (50, 100_000)
+    assert (rules["words_with_letter"].at_least, rules["stop_words"].at_least) == (0.8, 2)
+    assert rules["duplicate_lines"].at_most == 0.30
+    assert rules["duplicate_line_chars"].at_most == (0.30 if name == "gopher-dolma" else 0.20)
+
+
+def test_fineweb_edits_as_c4_but_for_the_ends_of_lines():
+    assert read_rules("c4").edit == LineEdit("c4", {})
+    assert read_rules("fineweb").edit == LineEdit("c4", {"end_marks": ()})
+    assert read_rules("refinedweb").edit == LineEdit("refinedweb", {})
+
+
+@pytest.mark.parametrize(
+    "text", ["", "words", "words.at_most", "words.at_most=", "words.most=1", "at_most=1", "words.at_most=nan", ".at_most=1"]
+)
+def test_what_is_no_threshold_is_refused(text):
+    with pytest.raises(BadInput, match="not a threshold: .*such as symbols.at_most=0.2"):
+        parse_threshold(text)

@@ -193,6 +193,22 @@ def list_a_file_twice(evidence: Evidence) -> Evidence:
     return evidence
 
 
+def say_that_more_was_kept(evidence: Evidence) -> Evidence:
+    path = first(evidence.folder, "*.sweep.parquet")
+    edit_column(path, "kept_with_the_others", lambda counts: [count + 1 for count in counts])
+    return evidence
+
+
+def lose_a_sweep(evidence: Evidence) -> Evidence:
+    first(evidence.folder, "*.sweep.parquet").unlink()
+    return evidence
+
+
+def sweep_below_nothing(evidence: Evidence) -> Evidence:
+    edit_column(first(evidence.folder, "*.sweep.parquet"), "kept_alone", lambda counts: [-1, *counts[1:]])
+    return evidence
+
+
 SPOILS = [
     ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
@@ -211,6 +227,9 @@ SPOILS = [
     ),
     ("filtered", "every_shard_was_filtered", lose_a_shard),
     ("filtered", "every_shard_was_filtered", lambda evidence: say_also(evidence, shards_treated_as_unique=1)),
+    ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
+    ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
+    ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
     ("tokens", "nothing_was_lost_on_the_way", see_one_more),
     ("tokens", "the_ids_are_where_the_table_says", forget_a_document),
     ("tokens", "the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),

@@ -30,7 +30,7 @@ SCORES = st.sampled_from([0.0, 2.0, 3.0, 5.0, 6.0, float("nan")])
 def tables(draw) -> SignalsTable:
     """Signals of a few documents, some of them missing."""
     lines = sorted(draw(st.sets(st.integers(0, 30), max_size=12)))
-    columns = {name: np.array([draw(SCORES) for _ in lines], np.float64) for name in sorted(RULES.signals)}
+    columns = {name: np.array([draw(SCORES) for _ in lines], np.float64) for name in sorted(RULES.columns)}
     return SignalsTable(np.array(lines, np.int64), [f"u{line}" for line in lines], columns, 0, 0)
 
 
@@ -60,7 +60,7 @@ def test_dropped_documents_are_the_slow_twins(table, duplicates, data, at_once):
 
 def test_no_document_is_no_table():
     """A shard of which everything is kept, or that is empty, drops nothing and counts nothing."""
-    empty = SignalsTable(np.zeros(0, np.int64), [], {name: np.zeros(0) for name in RULES.signals}, 0, 0)
+    empty = SignalsTable(np.zeros(0, np.int64), [], {name: np.zeros(0) for name in RULES.columns}, 0, 0)
     verdicts = Verdicts.of(empty, [], RULES, max_line_bytes=1000)
     nothing = np.zeros(0, np.int64)
     assert list(verdicts.dropped(SHARD, nothing, nothing)) == []

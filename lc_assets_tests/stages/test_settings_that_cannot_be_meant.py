@@ -31,7 +31,7 @@ MEANINGLESS = {
     "[filtering.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtering.thresholds.*; there are at_least, ",
     '[filtering]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtering.min_words`",
     "[filtering]\nmin_words = -1": r"Expected `int` >= 0 - at `\$.filtering.min_words`",
-    '[filtering]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtering.missing_signals`; there are fail, ",
+    '[filtering]\nmissing_signals = "treat_as_unique"': r"'treat_as_unique' - at `\$.filtering.missing_signals`; there are compute, fail, ",
     f"[filtering]\nmax_line_bytes = {2**63}": r"Expected `int` <= 1073741824 - at `\$.filtering.max_line_bytes`",
     '[raw]\nlanguages = ["en", "tlh"]': r"'tlh' - at `\$.raw.languages\[1\]`; there are de, en, es, fr, it",
     "[raw]\nlanguages = []": r"array` of length >= 1 - at `\$.raw.languages`",

@@ -49,7 +49,7 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(pr
     for tag in report.shards:
         shard = Shard.parse(tag)
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
-            wanted = [*rules.signals, "ccnet_length"]
+            wanted = [*rules.columns, "ccnet_length"]
             table = read_signals(stream, shard=shard, where=tag, wanted=wanted, max_line_bytes=64 * MB)
         complaints = judge_columns(table.columns, rules)
         n_long_and_good += int((~complaints.any(axis=0) & (table.columns["ccnet_length"] >= PAGE_CHARS)).sum())

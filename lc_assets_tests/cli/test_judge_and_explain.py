@@ -1,0 +1,105 @@
+"""``lc judge`` and ``lc explain``: what the stages say, printed whole, balanced and harmless."""
+
+import gzip
+import json
+import re
+
+import pytest
+
+from lc_assets_tests.builders import N_LONG, WORDS, tiny_upstream
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """Two pages: one of 60 different words, one too short and with a control sequence."""
+    path = tmp_path / "pages.jsonl.gz"
+    long = " ".join(WORDS[:60]).capitalize() + "."
+    lines = [{"id": "long", "text": long}, {"id": "short", "text": "the \x1b[31m red"}]
+    path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    return path
+
+
+def test_judging_prints_a_balance_and_a_table_by_rule(lc, pages, tmp_path):
+    said = lc("judge", pages, tmp_path / "out", "--rules", "gopher-paper", "--workers", 1)
+    assert said.code == 0
+    assert "2 documents = 1 kept + 1 dropped, by gopher-paper" in said.out
+    row = re.search(r"words +word_count:whitespace +50 to 100,000 +(\d+) +(\d+) +(\d+)", said.out)
+    assert row.groups() == ("2", "1", "1")
+    assert "--all-signals asks everything" in said.out
+    assert f"written to {tmp_path / 'out'}" in said.out
+
+
+def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_values(lc, pages, tmp_path):
+    lc("judge", pages, tmp_path / "out", "--rules", "gopher-paper", "--all-signals", "--workers", 1)
+    said = lc(
+        "judge", tmp_path / "out/signals", tmp_path / "again", "--rules", "gopher-paper", "--workers", 1, "--sweep",
+        "--threshold", "words.at_least=61", "--threshold", "words.at_most=70",
+    )  # fmt: skip
+    assert "2 documents = 0 kept + 2 dropped" in said.out
+    assert re.search(r"words +at_least +61 \* +0 +0\n", said.out)
+    assert re.search(r"words +at_least +57.95 +1 +1\n", said.out)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--rules", "gopher"], "gopher: no readable file of rules; the presets are c4, fineweb"),
+        (["--rules", "c4", "--threshold", "sentences=5"], "not a threshold: 'sentences=5'"),
+        (["--rules", "c4", "--threshold", "sentence.at_least=5"], "no rule is called sentence; there are lorem_ipsum"),
+    ],
+)
+def test_what_cannot_be_meant_ends_with_2_and_a_sentence(lc, pages, tmp_path, words, complaint):
+    said = lc("judge", pages, tmp_path / "out", *words)
+    assert said.code == 2
+    assert complaint in said.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_explaining_prints_every_rule_and_ends_with_the_verdict(lc, pages):
+    said = lc("explain", pages, "short", "--rules", "gopher-paper")
+    assert said.code == 0
+    assert re.search(r"words +word_count:whitespace +3 +50 to 100,000 +speaks against it +Rae et al. 2021, A.1.1", said.out)
+    assert re.search(r"hashes +hash_to_word_ratio:whitespace +0 +at most 0.1 +passes", said.out)
+    assert re.search(r"rps_doc_unigram_entropy +1.09861229", said.out)
+    assert re.search(r"ccnet_perplexity +missing", said.out)
+    assert "\x1b" not in said.out
+    assert "the \\x1b[31m red" in said.out
+    last = said.out.strip().splitlines()[-1]
+    assert last.startswith("short is dropped by gopher-paper: word_count:whitespace = 3, wanted 50 to 100,000")
+
+
+def test_explaining_shows_what_was_left_out_before(lc, tmp_path):
+    path = tmp_path / "page.jsonl"
+    path.write_text(json.dumps({"id": "x", "text": "Menu\nIt was late in the day.\nWe use cookies, and more of them."}))
+    said = lc("explain", path, "x", "--rules", "c4")
+    assert re.search(r"no_end_mark +Menu", said.out)
+    assert re.search(r"policy +We use cookies", said.out)
+    assert "Its text, 23 characters" in said.out
+
+
+def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(lc, standing_lake, tmp_path):
+    """Kept, dropped by a rule, dropped as a duplicate; with the published signals at hand, all of them."""
+    shard = "2023-06/0000/en_head.json.gz"
+    root = standing_lake.workshop.upstream.root
+    assert lc("explain", standing_lake.root, f"{shard}/0").out.strip().splitlines()[-1].startswith(f"{shard}/0 is kept by lenient")
+    short = lc("explain", standing_lake.root, f"{shard}/{N_LONG + 1}", "--upstream", root)
+    assert f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, wanted at least 40 (setting)" in short.out
+    assert "rps_doc_unigram_entropy" in short.out
+    assert "is dropped by lenient: duplicate = 1" in lc("explain", standing_lake.root, f"{shard}/{N_LONG + 3}").out
+    other = lc("explain", standing_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root)
+    assert re.search(r"words +rps_doc_word_count +\d+ +at least 16,000 +speaks against it", other.out)
+
+
+def test_a_document_that_nobody_knows_ends_with_2(lc, standing_lake, pages):
+    assert lc("explain", pages, "nobody").code == 2
+    said = lc("explain", standing_lake.root, "2023-06/0000/en_head.json.gz/99")
+    assert said.code == 2
+    assert "neither kept nor dropped by filtered/2023-06" in said.err
+
+
+def test_published_signals_are_judged_without_a_text(lc, tmp_path):
+    upstream = tiny_upstream(tmp_path / "upstream", snapshots=["2023-06"], tags=["0000/en_head"])
+    said = lc("judge", upstream / "quality_signals", tmp_path / "out", "--rules", "redpajama-lucie", "--workers", 1)
+    assert said.code == 0
+    assert not (tmp_path / "out/signals").exists()
+    assert "12 documents = " in said.out
