@@ -4,12 +4,32 @@ import dagster as dg
 
 SNAPSHOT_JOB = dg.define_asset_job(
     "snapshot",
-    ["raw_snapshot", "filtered_documents", "token_documents", "token_grid", "megatron_rows"],
+    [
+        "raw_snapshot",
+        "filtered_documents",
+        "document_signatures",
+        "near_duplicate_pairs",
+        "contaminated_documents",
+        "removed_documents",
+        "token_documents",
+        "token_grid",
+        "megatron_rows",
+    ],
     description="Everything of one crawl snapshot, from what is upstream to Megatron's files.",
 )
 LONGCRAWL_JOB = dg.define_asset_job(
     "all_snapshots", ["longcrawl", "longcrawl_flat"], description="The global order over all published snapshots, and the flat Zarr."
 )
+DOCUMENTS_JOB = dg.define_asset_job(
+    "snapshot_documents",
+    ["raw_snapshot", "filtered_documents", "document_signatures", "near_duplicate_pairs", "contaminated_documents"],
+    description="One crawl snapshot's documents, judged and compared: what must stand of all snapshots before rows are made.",
+)
+ROWS_JOB = dg.define_asset_job(
+    "snapshot_rows",
+    ["removed_documents", "token_documents", "token_grid", "megatron_rows"],
+    description="One crawl snapshot's rows: who goes on, tokens, grid, Megatron's files.",
+)
 MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend of the published snapshots.")
 
-JOBS = (SNAPSHOT_JOB, LONGCRAWL_JOB, MIXES_JOB)
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, MIXES_JOB)

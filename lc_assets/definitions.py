@@ -20,9 +20,10 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.assets import documents, rows, training
+from lc_assets.assets import documents, removing, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
+from lc_assets.partitions import read_by
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
@@ -38,6 +39,10 @@ REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "raw_snapshot": (documents.raw_snapshot, step("raw").stage),
     "filtered_documents": (documents.filtered_documents, step("filtered").stage),
+    "document_signatures": (removing.document_signatures, step("signatures").stage),
+    "near_duplicate_pairs": (removing.near_duplicate_pairs, step("near_pairs").stage),
+    "contaminated_documents": (removing.contaminated_documents, step("contamination").stage),
+    "removed_documents": (removing.removed_documents, step("removals").stage),
     "token_documents": (rows.token_documents, step("tokens").stage),
     "token_grid": (rows.token_grid, step("grid").stage),
     "longcrawl": (rows.longcrawl, step("longcrawl").stage),
@@ -88,6 +93,9 @@ def _with_settings(
     def fitted(spec: dg.AssetSpec) -> dg.AssetSpec:
         version = f"{stage.code_version}-{short(digest_of(_params(stage, recipe, snapshots)))}"
         fitted_spec = spec.replace_attributes(code_version=version, owners=["team:lc_assets"])
+        if stage.global_upstream and stage.partitioned_by == "snapshot":
+            mapping = read_by(snapshots, lambda key, other: stage.reads(recipe, key, other))
+            fitted_spec = fitted_spec.replace_attributes(deps=[dg.AssetDep(dep.asset_key, partition_mapping=mapping) for dep in spec.deps])
         return fitted_spec if partitions is None else fitted_spec.replace_attributes(partitions_def=partitions)
 
     return asset.map_asset_specs(fitted)

@@ -20,6 +20,9 @@ from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import Shard, parse_snapshot
 
+BEFORE_TOKENS = ("raw", "filtered", "signatures", "near_pairs", "contamination", "removals")
+"""What stands before a snapshot's tokens can be made."""
+
 PER_SNAPSHOT = tuple(found.name for found in CHAIN if found.stage.partitioned_by == "snapshot")
 
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from lc_assets.assets import plots
 from lc_assets.assets.documents import filtered_documents
+from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.resources import WorkshopResource
@@ -15,7 +16,11 @@ from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 
 @dg.asset(
-    partitions_def=SNAPSHOTS, group_name="tokens", kinds={"parquet"}, code_version=tokenizing.STAGE.code_version, deps=[filtered_documents]
+    partitions_def=SNAPSHOTS,
+    group_name="tokens",
+    kinds={"parquet"},
+    code_version=tokenizing.STAGE.code_version,
+    deps=[filtered_documents, removed_documents],
 )
 def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Token ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an identity table."""

@@ -15,7 +15,8 @@ from lc_assets.errors import Mismatch
 from lc_assets.stages.planning import Plan
 
 STAGES_OF = {
-    "snapshot": ("raw", "filtered", "tokens", "grid", "megatron"),
+    "snapshot_documents": ("raw", "filtered", "signatures", "near_pairs", "contamination"),
+    "snapshot_rows": ("removals", "tokens", "grid", "megatron"),
     "all_snapshots": ("longcrawl", "flat"),
     "mixes": ("mixes",),
 }

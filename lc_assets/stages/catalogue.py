@@ -4,7 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lc_assets.errors import BadInput
-from lc_assets.stages import blending, filtering, flattening, gridding, megatron, ordering, raw, tokenizing
+from lc_assets.stages import (
+    blending,
+    contamination,
+    filtering,
+    flattening,
+    gridding,
+    megatron,
+    near_pairs,
+    ordering,
+    raw,
+    removals,
+    signing,
+    tokenizing,
+)
 from lc_assets.stages.building import Built, Stage, Workshop
 from lc_assets.vocabulary import parse_snapshot
 
@@ -25,6 +38,10 @@ class Step:
 CHAIN: tuple[Step, ...] = (
     Step(raw.STAGE, lambda workshop, key: raw.take_stock(workshop, parse_snapshot(key))),
     Step(filtering.STAGE, lambda workshop, key: filtering.filter_snapshot(workshop, parse_snapshot(key))),
+    Step(signing.STAGE, lambda workshop, key: signing.sign_snapshot(workshop, parse_snapshot(key))),
+    Step(near_pairs.STAGE, lambda workshop, key: near_pairs.pair_snapshot(workshop, parse_snapshot(key))),
+    Step(contamination.STAGE, lambda workshop, key: contamination.find_contamination(workshop, parse_snapshot(key))),
+    Step(removals.STAGE, lambda workshop, key: removals.decide_removals(workshop, parse_snapshot(key))),
     Step(tokenizing.STAGE, lambda workshop, key: tokenizing.tokenize_snapshot(workshop, parse_snapshot(key))),
     Step(gridding.STAGE, lambda workshop, key: gridding.lay_grid(workshop, parse_snapshot(key))),
     Step(ordering.STAGE, lambda workshop, _: ordering.order_snapshots(workshop)),

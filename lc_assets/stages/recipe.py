@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.settings import PrivacySettings, Seed, Settings
+from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Seed, Settings
 from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
 
@@ -116,8 +116,10 @@ class DeduplicationSettings(Settings, frozen=True, kw_only=True):
         threshold: Jaccard index of 13-grams from which on two documents are near duplicates; 0.8 is what RedPajama-V2's
             ablations used.
         evidence_floor: pairs that are less alike are not written down.
-        heldout_floor: a document to be trained on that is so much like one held out does not go on; LongCrawl64 never asked.
-        prefer: who of several stays, as in `lc_assets.text.duplicates.Preference`; a source is a snapshot.
+        heldout_floor: of two documents so much alike, one held out and the other to be trained on, one does not go on;
+            LongCrawl64 never asked.
+        prefer: who of several stays, as in `lc_assets.text.duplicates.Preference`; a source is a snapshot. With the oldest
+            a newer snapshot changes nothing of the older ones; with any other order it may, and they are decided again.
     """
 
     signatures: Literal["published_or_computed", "computed", "fast"] = "published_or_computed"
@@ -125,7 +127,7 @@ class DeduplicationSettings(Settings, frozen=True, kw_only=True):
     threshold: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.8
     evidence_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
     heldout_floor: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5
-    prefer: tuple[str, ...] = ("newest",)
+    prefer: tuple[str, ...] = ("oldest",)
 
     def __post_init__(self) -> None:
         for name in ("threshold", "heldout_floor"):
@@ -227,6 +229,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     filtering: FilteringSettings = FilteringSettings()
     privacy: PrivacySettings = PrivacySettings()
     deduplication: DeduplicationSettings = DeduplicationSettings()
+    decontamination: DecontaminationSettings = DecontaminationSettings()
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     flattening: FlatteningSettings = FlatteningSettings()
@@ -236,6 +239,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     )
 
     def __post_init__(self) -> None:
+        self.decontamination.require_document_by_document()
         if self.tokenizing.min_tokens < self.gridding.row_tokens:
             raise BadInput(
                 f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below gridding.row_tokens "

@@ -4,16 +4,22 @@
 reason               the document
 ===================  ==================================================================================================
 ``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
-``near heldout``     stays, would be trained on, and is like one that stays and is held out
+``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
+                     two the one of the newer snapshot goes, of one snapshot the one to be trained on
+``contaminated``     stays, and holds too much of an evaluation item
 ===================  ==================================================================================================
 
-A partition reads the near pairs of all snapshots, because a newer one may hold the document that stays. Where nothing
-changes for its own documents, what it writes has the same bytes, and what follows stays current.
+With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a document goes when an older
+one is like it, and a newer snapshot changes nothing of what stands. (So two old documents that only a newer one joins to
+a cluster both stay.) By any other preference a newer snapshot may hold the document that stays: a partition then reads
+all of them, is decided again whenever one is added, and where nothing changes for its own documents, what it writes has
+the same bytes and what follows stays current.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
 from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,16 +29,18 @@ import pyarrow.parquet as pq
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.claims import documents_files
+from lc_assets.stages.contamination import contaminated_ids
+from lc_assets.stages.decontaminating import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
 from lc_assets.stages.deduplication.settings import FACTS, NEAR, PAIRS, REASONS, Decision, Means
 from lc_assets.stages.near_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.storage.lake import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout
-from lc_assets.vocabulary import SnapshotId
+from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 REMOVALS: Final = pa.schema(
     [
@@ -44,13 +52,13 @@ REMOVALS: Final = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""`removals`: a document that does not go on; rather than which one; which one stays; how alike they are; why that one."""
+"""`removals`: a document that does not go on; which document or item that is for; which one stays; how alike they are; why."""
 
 TABLE: Final = "removals.parquet"
 NEAR_HELDOUT: Final = "near heldout"
 
 
-def remove_duplicates(workshop: Workshop, snapshot: SnapshotId) -> Built:
+def decide_removals(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot do not go on.
 
     Raises:
@@ -62,6 +70,7 @@ def remove_duplicates(workshop: Workshop, snapshot: SnapshotId) -> Built:
         shutil.rmtree(work, ignore_errors=True)
         with queries(work / "duckdb", Means().memory // 2) as asked:
             lines = _removals(asked, draft, workshop.recipe, work, snapshot)
+        lines = sorted([*lines, *_contaminated(draft, snapshot, {line["id"] for line in lines})], key=lambda line: line["id"])
         with publish(draft.folder / TABLE) as path:
             pq.write_table(pa.Table.from_pylist(lines, schema=REMOVALS), path, compression="zstd")
         n_seen = draft.inputs[f"filtered/{snapshot}"].receipt.tally.kept
@@ -72,14 +81,22 @@ def remove_duplicates(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
 
 def removed_ids(folder: Path) -> dict[str, str]:
-    """Reason of every document that does not go on, by id; what a stage after this one asks."""
+    """Reason of every document that does not go on, by id."""
     return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
+
+
+def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
+    """The same, by the name of the shard that a document is in."""
+    found: dict[str, dict[str, str]] = {}
+    for name, reason in removed_ids(folder).items():
+        found.setdefault(parse_document_id(name)[0].name, {})[name] = reason
+    return found
 
 
 def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
     settings = recipe.deduplication
     pairs = [published.folder / NEAR_PAIRS_TABLE for name, published in draft.inputs.items() if name.startswith("near_pairs/")]
-    if not settings.near or not pairs:
+    if not settings.near or not any(count_lines(path) for path in pairs):
         return []
     # The length of a text is known only by reading it, and the texts of all snapshots are many.
     _gather(asked, draft, sorted(pairs), work, n_chars="length(raw_content)" if "longest" in settings.prefer else "0")
@@ -88,14 +105,26 @@ def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot
     ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
     columns = ", ".join(REMOVALS.names)
     near = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
-    return sorted([*near, *_near_heldout(asked, recipe, work, snapshot)], key=lambda line: line["id"])
+    return [*near, *_near_heldout(asked, recipe, work, snapshot)]
+
+
+def _contaminated(draft: Draft, snapshot: str, gone: Collection[str]) -> list[dict[str, Any]]:
+    """Documents of the snapshot that would stay, but hold too much of an evaluation item."""
+    published = draft.inputs.get(f"contamination/{snapshot}")
+    found = contaminated_ids(published.folder) if published else {}
+    return [
+        {"id": name, "reason": CONTAMINATED, "for_id": item, "kept_id": "", "similarity": share, "why": f"holds {share:.0%} of {item}"}
+        for name, (item, share) in found.items()
+        if name not in gone
+    ]
 
 
 def _gather(asked: Queries, draft: Draft, pairs: list[Path], work: Path, *, n_chars: str) -> None:
     """Facts of the documents that are in any pair, numbered by their ids; and the pairs by these numbers."""
     folders = {name.partition("/")[2]: published.folder for name, published in draft.inputs.items() if name.startswith("filtered/")}
     parts = [
-        f"SELECT id, digest, {quoted(key)} AS source, date_download AS date, {n_chars} AS n_chars FROM {parquet(paths)}"
+        f"SELECT id, digest, {quoted(key)} AS source, {quoted(key)} || ' ' || date_download AS date, {n_chars} AS n_chars "
+        f"FROM {parquet(paths)}"
         for key, folder in sorted(folders.items())
         if (paths := documents_files(folder))
     ]
@@ -115,7 +144,7 @@ def _gather(asked: Queries, draft: Draft, pairs: list[Path], work: Path, *, n_ch
 
 
 def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
-    """Documents of the snapshot to be trained on that stay and are like one that stays and is held out."""
+    """Documents of the snapshot that stay, and are like one that stays on the other side, and must give way to it."""
     documents = asked.lines("SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number")
     keys = [line["digest"] or line["id"] for line in documents]
     out = heldout(keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction).tolist()
@@ -123,13 +152,21 @@ def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> 
     nearest: dict[str, tuple[float, str]] = {}
     query = f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= {recipe.deduplication.heldout_floor!r}"
     for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
-        for train, held in ((line["a"], line["b"]), (line["b"], line["a"])):
-            if is_out.get(held) and is_out.get(train) is False and train.startswith(f"{snapshot}/"):
-                nearest[train] = min(nearest.get(train, (0.0, held)), (-line["similarity"], held))
+        for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
+            on_two_sides = goes in is_out and stays in is_out and is_out[goes] != is_out[stays]
+            if on_two_sides and goes.startswith(f"{snapshot}/") and _gives_way(goes, stays, is_out):
+                nearest[goes] = min(nearest.get(goes, (0.0, stays)), (-line["similarity"], stays))
+    why = {True: "the other is trained on", False: "the other is held out"}
     return [
-        {"id": train, "reason": NEAR_HELDOUT, "for_id": held, "kept_id": held, "similarity": -minus, "why": "held out"}
-        for train, (minus, held) in nearest.items()
+        {"id": goes, "reason": NEAR_HELDOUT, "for_id": stays, "kept_id": stays, "similarity": -minus, "why": why[is_out[goes]]}
+        for goes, (minus, stays) in nearest.items()
     ]
+
+
+def _gives_way(one: str, other: str, is_out: Mapping[str, bool]) -> bool:
+    """Whether ``one`` goes: the newer snapshot's, else the one to be trained on."""
+    snapshots = [name.partition("/")[0] for name in (one, other)]
+    return not is_out[one] if snapshots[0] == snapshots[1] else snapshots[0] > snapshots[1]
 
 
 def removals_add_up(evidence: Evidence) -> Finding:
@@ -180,9 +217,10 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="removals",
     code_version="1",
-    upstream=("filtered", "near_pairs"),
+    upstream=("filtered", "near_pairs", "contamination"),
     params=_params,
     claims=(removals_add_up, every_near_duplicate_has_one_that_stays),
     global_upstream=True,
+    reads=lambda recipe, key, upstream_key: upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",),
 )
-"""Filtered documents that do not go on: near duplicates, and what is too much like the held out."""
+"""Filtered documents that do not go on: near duplicates, what is too much like the held out, what holds evaluation items."""

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from lc_assets.errors import BadInput
+
 Seed = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
 
 
@@ -40,6 +42,18 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     max_items: Annotated[int, msgspec.Meta(ge=1)] = 100
     action: Literal["drop", "cut"] = "drop"
     margin: Annotated[int, msgspec.Meta(ge=0, le=10**6)] = 0
+
+    def require_document_by_document(self) -> None:
+        """Refuse what needs a whole corpus at once, or another text.
+
+        Raises:
+            BadInput: when n-grams that are common in the corpus are to be ignored, or finds are to be cut out.
+        """
+        if self.ignore_common is not None or self.action == "cut":
+            raise BadInput(
+                "decontamination.ignore_common and action = 'cut' are for `lc decontaminate`, which reads a corpus as a whole; "
+                "leave them out of the recipe"
+            )
 
 
 class PrivacySettings(Settings, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ are replaced before that when the recipe's ``[privacy]`` says so, and counted by
 
 import contextlib
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from lc_assets.stages.claims import (
     tables_fit,
 )
 from lc_assets.stages.recipe import Recipe, TokenizingSettings, plain
+from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.workings import once
@@ -58,12 +59,13 @@ CHECKED_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizeTask:
-    """One shard of filtered documents to be tokenized into ``folder``."""
+    """One shard of filtered documents to be tokenized into ``folder``; those ``removed``, reason by id, are not."""
 
     documents: Path
     folder: Path
     settings: TokenizingSettings
     privacy: PrivacySettings = NOTHING_REPLACED
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -78,14 +80,20 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are long enough.
 
     Raises:
-        NotPublished: when the filtered documents are not there.
+        NotPublished: when the filtered documents are not there, or it is not decided which of them go on.
     """
 
     def fill(draft: Draft) -> Tally:
-        source = draft.inputs[f"filtered/{snapshot}"].folder
-        recipe = workshop.recipe
+        recipe, source = workshop.recipe, draft.inputs[f"filtered/{snapshot}"].folder
+        removed = removed_by_shard(draft.inputs[f"removals/{snapshot}"].folder)
         tasks = [
-            TokenizeTask(documents=path, folder=draft.folder, settings=recipe.tokenizing, privacy=recipe.privacy)
+            TokenizeTask(
+                documents=path,
+                folder=draft.folder,
+                settings=recipe.tokenizing,
+                privacy=recipe.privacy,
+                removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            )
             for path in documents_files(source)
         ]
         return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
@@ -127,6 +135,10 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
         for place, line in enumerate(read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16)):
+            if line["id"] in task.removed:
+                dropped[task.removed[line["id"]]] += 1
+                output.drop(line, task.removed[line["id"]], None)
+                continue
             if task.privacy.replace:
                 replaced.update(_replace(line, task.privacy))
             text = escape(line["raw_content"], task.settings.text_encoding)
@@ -190,8 +202,8 @@ class ShardOutput:
         self._kept.add(line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)})
         self.n_kept += 1
 
-    def drop(self, line: dict[str, Any], reason: str, value: int) -> None:
-        """Note a document that is not long enough."""
+    def drop(self, line: dict[str, Any], reason: str, value: int | None) -> None:
+        """Note a document that does not go on; ``value`` is the number that fell short, if any."""
         self._dropped.add({"id": line["id"], "url": line["url"], "reason": reason, "value": value, "reasons": [reason], "values": [value]})
 
 
@@ -239,8 +251,8 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="tokens",
-    code_version="1",
-    upstream=("filtered",),
+    code_version="2",
+    upstream=("filtered", "removals"),
     params=_params,
     claims=(
         counts_add_up,

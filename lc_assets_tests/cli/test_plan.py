@@ -37,7 +37,7 @@ def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, sta
     said = planned(recipe=changed)
     assert said.code == 3
     assert "heldout_fraction 0.2 → 0.5" in said.out
-    assert " tokens/2023-06 " not in said.out
+    assert " near_pairs/2023-06 " not in said.out
     assert "after grid/2023-06, grid/2023-14" in said.out
 
 

@@ -243,7 +243,7 @@ def test_all_shards_may_be_broken(workshop, sound):
     for tag in tags:
         cut_short(file_of(root, "documents", tag))
     built = build_snapshot(workshop, SNAPSHOT)
-    assert {name: found.tally.seen for name, found in built.items()} == {"raw": 3, "filtered": 0, "tokens": 0, "grid": 0, "megatron": 0}
+    assert {name: found.tally.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {"raw": 3}
     assert built["filtered"].tally.also["shards skipped: documents missing or broken"] == 3
     for tag in tags:
         file_of(root, "documents", tag).write_bytes(file_of(sound.root, "documents", tag).read_bytes())

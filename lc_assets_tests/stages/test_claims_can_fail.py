@@ -209,6 +209,13 @@ def sweep_below_nothing(evidence: Evidence) -> Evidence:
     return evidence
 
 
+def sign_a_shard_otherwise(evidence: Evidence) -> Evidence:
+    path = first(evidence.folder, "*.minhash.parquet")
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {b"minhash_scheme": b"another/1"}), path)
+    return evidence
+
+
 SPOILS = [
     ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
@@ -230,7 +237,11 @@ SPOILS = [
     ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
     ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
     ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
-    ("tokens", "nothing_was_lost_on_the_way", see_one_more),
+    *((stage, "nothing_was_lost_on_the_way", see_one_more) for stage in ("signatures", "contamination", "tokens")),
+    ("signatures", "every_document_is_signed_or_short", lambda evidence: lose_a_line(evidence, "*.minhash.parquet")),
+    ("signatures", "every_document_is_signed_or_short", lambda evidence: say_also(evidence, signatures_computed=1)),
+    ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
+    ("signatures", "the_published_signatures_are_ours", lambda evidence: say_also(evidence, published_signatures_that_differ=1)),
     ("tokens", "the_ids_are_where_the_table_says", forget_a_document),
     ("tokens", "the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
     ("tokens", "the_fast_tokenizer_agreed", lambda evidence: say_also(evidence, shards_done_by_the_twin=1)),
@@ -283,8 +294,11 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
 
 
 def test_every_claim_of_the_chain_is_put_to_this_test():
-    """A new claim needs a way to fail here."""
-    spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")}
+    """A new claim needs a way to fail here, or where its stage has something to be wrong about: near duplicates, contamination."""
+    elsewhere = {("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")}
+    elsewhere |= {("removals", claim) for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")}
+    elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}
+    spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")} | elsewhere
     assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
 
 

@@ -7,7 +7,7 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.recipe import TokenizingSettings
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
-from lc_assets_tests.faults import build_snapshot
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, _ = SNAPSHOTS
 
@@ -20,7 +20,7 @@ def test_the_rows_are_those_of_whole_documents(tmp_path):
         tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS),
         upstream=tmp_path / "whole" / "upstream",
     )
-    stages = ["raw", "filtered", "tokens", "grid"]
+    stages = [*BEFORE_TOKENS, "tokens", "grid"]
     by_whole, by_first = (build_snapshot(workshop, OLD, stages) for workshop in (whole, first))
     for split in ("train", "heldout"):
         rows = [GridReader(built["grid"].published.folder / f"{split}.zarr").read() for built in (by_whole, by_first)]

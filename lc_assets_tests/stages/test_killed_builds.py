@@ -183,7 +183,9 @@ def eight_shards(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def never_killed(tmp_path_factory, eight_shards) -> dict[str, str]:
-    return digests(build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards), OLD, ["raw", *IN_SHARDS]))
+    return digests(
+        build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards), OLD, STAGES[: STAGES.index("tokens") + 1])
+    )
 
 
 class KillingWatch:
@@ -206,7 +208,7 @@ class KillingWatch:
 def test_a_worker_killed_in_the_middle_costs_nothing(tmp_path, eight_shards, never_killed, stage):
     """One of two workers gets SIGKILL after the first of eight shards: the stage completes, with the same bytes and counts."""
     workshop = tiny_workshop(tmp_path, upstream=eight_shards)
-    build_snapshot(workshop, OLD, ["raw", *IN_SHARDS[: IN_SHARDS.index(stage)]])
+    build_snapshot(workshop, OLD, STAGES[: STAGES.index(stage)])
     watch = KillingWatch(1)
     built = build_snapshot(replace(workshop, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage])[stage]
     assert watch.killed == 1

@@ -16,10 +16,10 @@ from lc_assets.stages.planning import plan
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
-from lc_assets_tests.faults import PER_SNAPSHOT, build_snapshot, copied, digests, finding, unpublished, with_policies
+from lc_assets_tests.faults import BEFORE_TOKENS, PER_SNAPSHOT, build_snapshot, copied, digests, finding, unpublished, with_policies
 
 OLD, NEW = SNAPSHOTS
-BEFORE_MIXES = ("raw", "filtered", "tokens", "grid", "longcrawl", "flat", "megatron")
+BEFORE_MIXES = (*BEFORE_TOKENS, "tokens", "grid", "longcrawl", "flat", "megatron")
 
 
 @pytest.fixture(scope="module")

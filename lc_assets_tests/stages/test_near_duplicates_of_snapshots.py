@@ -19,7 +19,7 @@ from lc_assets.stages.filtering import filter_snapshot
 from lc_assets.stages.near_pairs import pair_snapshot
 from lc_assets.stages.raw import take_stock
 from lc_assets.stages.recipe import DeduplicationSettings, FilteringSettings, GriddingSettings
-from lc_assets.stages.removals import remove_duplicates, removed_ids
+from lc_assets.stages.removals import decide_removals, removed_ids
 from lc_assets.stages.signing import sign_snapshot
 from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes
@@ -29,7 +29,7 @@ from lc_assets_tests.builders import TAGS, made_up_record, made_up_text, tiny_up
 from lc_assets_tests.stages.deduplication.corpora import lines
 
 OLD, NEW = parse_snapshot("2023-06"), parse_snapshot("2023-14")
-SETTINGS = {"signatures": "computed"}
+SETTINGS = {"signatures": "computed", "prefer": ("newest",)}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def build(workshop, *snapshots):
         filter_snapshot(workshop, snapshot)
         sign_snapshot(workshop, snapshot)
         pair_snapshot(workshop, snapshot)
-    return {snapshot: remove_duplicates(workshop, snapshot) for snapshot in snapshots}
+    return {snapshot: decide_removals(workshop, snapshot) for snapshot in snapshots}
 
 
 def texts_of(workshop, *snapshots):
@@ -125,7 +125,28 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
     for pair in pairs_of(workshop, NEW):
         a, b = pair
         assert a in gone or b in gone or out[a] == out[b]
-    assert not any(out[name] for name, why in gone.items() if why == "near heldout")
+    for line in (line for found in built.values() for line in lines(found.published.folder / removals.TABLE)):
+        if line["reason"] == "near heldout":
+            snapshots = [line[column].partition("/")[0] for column in ("id", "kept_id")]
+            assert out[line["id"]] != out[line["kept_id"]]
+            assert snapshots[0] > snapshots[1] or (snapshots[0] == snapshots[1] and not out[line["id"]])
+
+
+def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stands(tmp_path, upstream):
+    workshop = workshop_of(tmp_path, upstream)
+    recipe = workshop.recipe
+    oldest = msgspec.structs.replace(recipe.deduplication, prefer=("oldest",))
+    workshop = replace(workshop, recipe=msgspec.structs.replace(recipe, deduplication=oldest))
+    before = build(workshop, OLD)[OLD]
+    after = build(workshop, NEW)[NEW]
+    assert decide_removals(workshop, OLD).reused
+    gone = removed_ids(after.published.folder)
+    assert "near duplicate" in gone.values()
+    assert not before.tally.dropped
+    for line in lines(after.published.folder / removals.TABLE):
+        assert line["kept_id"] not in gone
+        if line["reason"] == "near duplicate" and line["kept_id"].startswith(f"{OLD}/"):
+            assert line["why"].startswith("older")
 
 
 def _documents(workshop, snapshot):
@@ -152,7 +173,7 @@ def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made)
     for snapshot in (NEW, OLD):
         pair_snapshot(workshop, snapshot)
     for snapshot in (OLD, NEW):
-        ours = remove_duplicates(workshop, snapshot).published.folder / removals.TABLE
+        ours = decide_removals(workshop, snapshot).published.folder / removals.TABLE
         assert ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
 
 
@@ -161,7 +182,7 @@ def test_another_threshold_compares_nothing_anew(made):
     recipe = msgspec.structs.replace(workshop.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6))
     lower = replace(workshop, recipe=recipe)
     assert pair_snapshot(lower, NEW).reused
-    more = remove_duplicates(lower, OLD)
+    more = decide_removals(lower, OLD)
     assert not more.reused
     assert more.tally.dropped["near duplicate"] > built[OLD].tally.dropped["near duplicate"]
 

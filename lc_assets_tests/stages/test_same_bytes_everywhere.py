@@ -182,11 +182,11 @@ def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manif
 
 
 def test_a_lake_does_not_care_where_it_read_from(workshop, plainly, served, upstream, tmp_path):
-    """Built from the server that names versions, then from the folder: `raw` and `filtered` are made again, nothing else."""
+    """Built from the server that names versions, then from the folder: what reads upstream is made again, nothing else."""
     build_all(elsewhere(workshop, tmp_path, served(Naming)))
     moved = elsewhere(workshop, tmp_path, str(upstream))
     again = build_all(moved)
-    assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {"raw", "filtered"}
+    assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {"raw", "filtered", "signatures"}
     assert digests(again) == digests(plainly)
     assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))
 

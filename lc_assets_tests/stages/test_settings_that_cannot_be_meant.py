@@ -21,7 +21,7 @@ from lc_assets.stages.recipe import (
 )
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake, tiny_upstream, tiny_workshop
-from lc_assets_tests.faults import build_snapshot, digests, unpublished
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished
 
 OLD, NEW = SNAPSHOTS
 
@@ -192,7 +192,7 @@ def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
 def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
     """The tokens were published for shorter rows: the grid says so before it reads one, and nothing is published."""
     workshop = tiny_workshop(tmp_path, upstream=sound)
-    build_snapshot(workshop, OLD, ["raw", "filtered", "tokens"])
+    build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"])
     longer = replace(
         workshop,
         recipe=msgspec.structs.replace(

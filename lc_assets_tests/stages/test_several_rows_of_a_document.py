@@ -10,10 +10,10 @@ from lc_assets.stages.gridding import rows_table
 from lc_assets.stages.recipe import GriddingSettings
 from lc_assets.stages.tracing import rows_where
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
-from lc_assets_tests.faults import build_snapshot
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, _ = SNAPSHOTS
-STAGES = ["raw", "filtered", "tokens", "grid"]
+STAGES = [*BEFORE_TOKENS, "tokens", "grid"]
 
 
 def grid_of(folder, upstream=None, **gridding):

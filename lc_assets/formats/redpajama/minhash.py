@@ -193,6 +193,8 @@ def _damage_said_plainly(where: str) -> Iterator[None]:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{where}: is missing; make it, or fetch it, again") from error
     except OSError as error:
         if error.errno is not None:
             raise

@@ -1,6 +1,8 @@
 """Questions to tables that may be larger than memory: DuckDB with a limit, and a scratch folder that goes with it."""
 
 import contextlib
+import errno
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.errors import BadInput, CorruptFile, StorageFull
 from lc_assets.publishing import publish
 
 LINES_AT_ONCE = 1 << 16
@@ -19,23 +21,24 @@ LINES_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Queries:
-    """An open connection."""
+    """An open connection, which spills to ``scratch``."""
 
     connection: Any
+    scratch: Path
 
     def do(self, query: str) -> None:
         """Run a statement that answers nothing."""
-        with _said_plainly():
+        with _said_plainly(self.scratch):
             self.connection.execute(query)
 
     def number(self, query: str) -> int:
         """The one number that a query answers."""
-        with _said_plainly():
+        with _said_plainly(self.scratch):
             return int(self.connection.execute(query).fetchall()[0][0] or 0)
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The answer, some `LINES_AT_ONCE` lines at a time."""
-        with _said_plainly():
+        with _said_plainly(self.scratch):
             yield from self.connection.sql(query).to_arrow_reader(LINES_AT_ONCE)
 
     def lines(self, query: str) -> list[dict[str, Any]]:
@@ -59,14 +62,12 @@ def queries(scratch: Path, memory: int) -> Iterator[Queries]:
     One thread: so the order of what is not sorted, and with it every byte, is the same each time.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    connection = duckdb.connect(str(scratch / "tables.duckdb"))
-    try:
+    with _said_plainly(scratch), contextlib.ExitStack() as stack:
+        stack.callback(shutil.rmtree, scratch, ignore_errors=True)
+        connection = stack.enter_context(contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb"))))
         for setting, value in (("memory_limit", f"'{memory // 10**6}MB'"), ("temp_directory", quoted(str(scratch))), ("threads", "1")):
             connection.execute(f"SET {setting} = {value}")
-        yield Queries(connection)
-    finally:
-        connection.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+        yield Queries(connection, scratch)
 
 
 def quoted(words: str) -> str:
@@ -84,10 +85,17 @@ def parquet(paths: list[Path]) -> str:
 
 
 @contextlib.contextmanager
-def _said_plainly() -> Iterator[None]:
+def _said_plainly(scratch: Path) -> Iterator[None]:
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise BadInput(f"the query needs more memory, or more disk below the output: {str(error).splitlines()[0]}") from error
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
-        raise CorruptFile(f"a table cannot be read: {str(error).splitlines()[0]}") from error
+    except duckdb.Error as error:
+        said = str(error).splitlines()[0]
+        if os.strerror(errno.ENOSPC) in said:
+            raise StorageFull(
+                f"the disk is full while writing {scratch}: nothing was published; free some space and run it again"
+            ) from error
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise BadInput(f"the query needs more memory, or more disk below the output: {said}") from error
+        if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+            raise CorruptFile(f"a table cannot be read: {said}") from error
+        raise

@@ -1,0 +1,87 @@
+"""Assets of what does not go on although it is worth keeping: near duplicates, evaluation items, what is too much like the held out."""
+
+import dagster as dg
+import pyarrow.compute as pc
+
+from lc_assets.assets import plots
+from lc_assets.assets.documents import filtered_documents, raw_snapshot
+from lc_assets.assets.reporting import report, table
+from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
+from lc_assets.resources import WorkshopResource
+from lc_assets.stages import contamination, near_pairs, removals, signing
+from lc_assets.stages.contamination_files import EVIDENCE
+from lc_assets.stages.tables import read_table
+from lc_assets.vocabulary import parse_snapshot
+
+SHOWN = 10
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet"},
+    code_version=signing.STAGE.code_version,
+    deps=[raw_snapshot, filtered_documents],
+)
+def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it published them, computed else."""
+    with workshop.open(context.log) as opened:
+        return report(signing.sign_snapshot(opened, parse_snapshot(context.partition_key)))
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet", "duckdb"},
+    code_version=near_pairs.STAGE.code_version,
+    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, document_signatures)],
+)
+def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Near duplicates of one snapshot among itself and the older ones, each pair compared by its texts."""
+    with workshop.open(context.log) as opened:
+        built = near_pairs.pair_snapshot(opened, parse_snapshot(context.partition_key))
+        found = read_table(built.published.folder / near_pairs.TABLE, near_pairs.NEAR_PAIRS.names)
+        alike = found.take(pc.sort_indices(found["similarity"]))
+        return report(
+            built,
+            columns=near_pairs.NEAR_PAIRS,
+            least_alike=table(alike.slice(0, SHOWN).to_pylist()),
+            most_alike=table(alike.slice(max(alike.num_rows - SHOWN, 0)).to_pylist()),
+        )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet"},
+    code_version=contamination.STAGE.code_version,
+    deps=[filtered_documents],
+)
+def contaminated_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Filtered documents of one snapshot that hold items of the recipe's evaluation sets, and where; none when it names none."""
+    with workshop.open(context.log) as opened:
+        built = contamination.find_contamination(opened, parse_snapshot(context.partition_key))
+        worst = sorted(contamination.evidence_lines(built.published.folder), key=lambda line: -line["coverage"])
+        return report(built, columns=EVIDENCE, worst=table(worst[:SHOWN]))
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet", "duckdb"},
+    code_version=removals.STAGE.code_version,
+    deps=[
+        dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, near_duplicate_pairs, contaminated_documents)
+    ],
+)
+def removed_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Which filtered documents of one snapshot do not go on, for which others, and why; taken back by another setting."""
+    with workshop.open(context.log) as opened:
+        built = removals.decide_removals(opened, parse_snapshot(context.partition_key))
+        lines = read_table(built.published.folder / removals.TABLE, removals.REMOVALS.names).slice(0, SHOWN).to_pylist()
+        return report(
+            built,
+            columns=removals.REMOVALS,
+            reasons=plots.bars("Why documents do not go on", dict(built.tally.dropped), unit="documents"),
+            examples=table(lines),
+        )

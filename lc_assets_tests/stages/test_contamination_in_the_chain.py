@@ -1,0 +1,115 @@
+"""Evaluation items in a snapshot's documents: found, written down, and not tokenized; and every claim about it can fail."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.errors import BadInput
+from lc_assets.stages import contamination, removals
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.claims import documents_files, dropped_files
+from lc_assets.stages.planning import plan
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.tables import read_table
+from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream, tiny_workshop
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
+
+OLD, _ = SNAPSHOTS
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A snapshot, decontaminated against twenty words of one of its documents and a question that nobody asks."""
+    folder = tmp_path_factory.mktemp("chain")
+    upstream = tiny_upstream(folder / "upstream")
+    plain = tiny_workshop(folder / "plain", upstream=upstream)
+    filtered = build_snapshot(plain, OLD, ["raw", "filtered"])["filtered"].published.folder
+    victim = read_table(documents_files(filtered)[0], ["id", "raw_content"]).to_pylist()[1]
+    item = " ".join(victim["raw_content"].split()[10:30])
+    evals = folder / "evals.jsonl"
+    lines = [
+        {"id": "q1", "question": item},
+        {"id": "q2", "question": "who ever saw seven zebras juggle nine violins on a quiet frozen harbour"},
+    ]
+    evals.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    workshop = tiny_workshop(folder / "clean", upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),)))
+    return workshop, victim["id"], build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"]), evals
+
+
+def test_the_document_does_not_go_on_and_says_for_which_item(made):
+    _, victim, built, _ = made
+    assert built["contamination"].tally.dropped == {"contaminated": 1}
+    (line,) = [
+        line for line in pq.read_table(built["removals"].published.folder / removals.TABLE).to_pylist() if line["reason"] == "contaminated"
+    ]
+    assert (line["id"], line["similarity"], line["why"]) == (victim, 1.0, f"holds 100% of {line['for_id']}")
+    assert "q1" in line["for_id"]
+    folder = built["tokens"].published.folder
+    assert victim not in [name for path in documents_files(folder) for name in read_table(path, ["id"])["id"].to_pylist()]
+    (gone,) = [line for path in dropped_files(folder) for line in pq.read_table(path).to_pylist() if line["id"] == victim]
+    assert gone["reasons"] == ["contaminated"]
+    assert built["tokens"].tally.dropped["contaminated"] == 1
+
+
+def test_a_changed_evaluation_set_is_out_of_date(made):
+    workshop, _, _, evals = made
+    before = evals.read_bytes()
+    try:
+        evals.write_bytes(before + b'{"id": "q3", "question": "one more question of more than eight words for the model"}\n')
+        (found,) = [one for one in plan(workshop.lake, workshop.recipe, [OLD]) if one.name == f"contamination/{OLD}"]
+        assert found.status == "stale"
+        assert "evaluations" in " ".join(found.reasons)
+    finally:
+        evals.write_bytes(before)
+
+
+def test_what_needs_a_whole_corpus_is_refused():
+    for settings in (DecontaminationSettings(ignore_common=3), DecontaminationSettings(action="cut")):
+        with pytest.raises(BadInput, match="are for `lc decontaminate`"):
+            Recipe(decontamination=settings)
+
+
+def spoilt(found, **change):
+    return [found[0] | change, *found[1:]]
+
+
+@pytest.mark.parametrize(
+    ("claim", "spoil"),
+    [
+        ("evidence_is_as_it_says", lambda found: []),
+        ("evidence_is_as_it_says", lambda found: spoilt(found, id="nobody/0")),
+        ("evidence_is_as_it_says", lambda found: spoilt(found, coverage=1.5)),
+        ("evidence_is_as_it_says", lambda found: spoilt(found, condemned=False)),
+        ("the_text_holds_what_the_evidence_says", lambda found: spoilt(found, start=0)),
+        ("the_text_holds_what_the_evidence_says", lambda found: spoilt(found, grams=1)),
+    ],
+)
+def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
+    workshop, victim, built, _ = made
+    published = built["contamination"].published
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    test = {found.__name__: found for found in contamination.STAGE.claims}[claim]
+    assert test(evidence).passed
+    (path,) = [path for path in sorted(folder.glob(f"*{contamination.EVIDENCE_SUFFIX}")) if pq.read_metadata(path).num_rows]
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist(spoil(table.to_pylist()), schema=table.schema), path)
+    found = test(evidence)
+    assert not found.passed
+    assert found.words
+    assert victim
+
+
+def test_without_evaluation_sets_nothing_is_looked_for(tmp_path, made):
+    workshop, *_ = made
+    recipe = msgspec.structs.replace(workshop.recipe, decontamination=DecontaminationSettings())
+    idle = build_snapshot(replace(workshop, recipe=recipe), OLD, ["contamination"])["contamination"]
+    assert (idle.tally.seen, idle.tally.dropped) == (27, {})
+    assert idle.published.receipt.files == []
