@@ -38,7 +38,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats import chunks
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, require_band, require_tokens, span
 from lc_assets.formats.files import Files, LocalFiles, read_metadata

@@ -57,6 +57,15 @@ class ChunkCache:
         if self._given is None:
             self._fitted = self.max_bytes = max(self._fitted, n_bytes)
 
+    def kept(self, key: Hashable) -> TokenArray | None:
+        """Return the chunk named ``key`` when it is kept; shared: do not change it."""
+        with self._lock:
+            chunk = self._chunks.get(key)
+            if chunk is not None:
+                self.hits += 1
+                self._chunks.move_to_end(key)
+            return chunk
+
     def get(self, key: Hashable, read: Callable[[], TokenArray], *, before: Hashable = None) -> TokenArray:
         """Return the chunk named ``key``, read by ``read`` when it is not kept. It is shared: do not change it.
 

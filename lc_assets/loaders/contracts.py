@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import span
+from lc_assets.loaders.arrays import RowSource
 from lc_assets.loaders.grid import Batch
-from lc_assets.loaders.rows import RowSource
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
-from lc_assets.loaders.rows import RowSource
+from lc_assets.loaders.arrays import RoomMaker, RowSource
 from lc_assets.vocabulary import GPT2_EOT
 
 
@@ -135,6 +135,8 @@ class GridLoader:
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got {first_token:,}")
         self.walk = GridWalk(n_rows=rows.n_rows, row_tokens=rows.row_tokens, batch_rows=batch_rows, context_tokens=context_tokens)
+        if isinstance(rows, RoomMaker):
+            rows.make_room(batch_rows, context_tokens)
         self.rows = rows
         self.first_token = first_token
         self.step = 0
