@@ -35,7 +35,7 @@ class RowSource(Rows, Protocol):
 class RoomMaker(Protocol):
     """Rows whose cache grows with what is asked of it."""
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0) -> None:
+    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
         """Let the cache hold what batches of this shape need."""
         ...
 
@@ -158,16 +158,17 @@ class ZarrRows:
         inside = self._across % context_tokens == 0 or context_tokens % self._across == 0
         return (-(-context_tokens // self._across) + (not inside)) * self._chunk_bytes
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0) -> None:
+    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
         """Let the cache hold what batches of this shape need, so that a walk decodes each chunk once a column.
 
         Args:
             batch_rows: rows of a batch.
             context_tokens: tokens of its rows.
             n_ahead: how many batches are read ahead of the one that is used.
+            n_places: how many such batches, in different parts of the rows, make one.
         """
         bands = 1 + (self._down % batch_rows != 0) + (batch_rows - 1) // self._down + -(-n_ahead * batch_rows // self._down)
-        self._cache.fit(bands * self.band_bytes(context_tokens))
+        self._cache.fit(n_places * bands * self.band_bytes(context_tokens))
 
     def _read_by_chunks(self, out: TokenArray, top: int, left: int, columns: range) -> None:
         """Where the cache cannot hold a band: chunk by chunk, each of them decoded for every batch."""
@@ -234,12 +235,12 @@ class RiffledRows(RiffledReader):
             band, within = divmod(top, rows.band_rows)
             out[at] = rows.band(band, first, first + 1)[0, within, inside : inside + n_tokens]
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0) -> None:
+    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
         """Let the cache hold a band of every source, and a few that are being replaced; see `ZarrRows.make_room`."""
         bands = [rows.band_bytes(context_tokens) for rows in self.sources if rows.n_rows]
-        spare = min(len(bands), -(-(n_ahead + 1) * batch_rows // 64) + 1) * max(bands, default=0)
+        spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(bands, default=0)
         for cache in self._caches.values():
-            cache.fit(sum(bands) + spare)
+            cache.fit(n_places * sum(bands) + spare)
 
 
 def _copy(band: TokenArray, rows: slice, left: int, out: TokenArray) -> None:
