@@ -4,8 +4,12 @@ Here: what lies at a path, and that it is what the global order was made for. No
 (`loaders.arrays`), which rectangle comes when (`loaders.grid`).
 """
 
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
+
+import numpy as np
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.flat import METADATA as FLAT_METADATA
@@ -15,20 +19,21 @@ from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_s
 from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
-from lc_assets.storage.lake import CURRENT, RECEIPT, LakeFolder, Place, Published
+from lc_assets.loaders.remote import RemoteFiles, fetch
+from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, decode_json
 from lc_assets.vocabulary import parse_snapshot
 
 ORDER_STAGE: Final = "longcrawl"
 GRID_STAGE: Final = "grid"
 
 
-def open_rows(path: Path, split: str = "train", *, cache_bytes: int | None = None) -> ZarrRows | RiffledRows:
+def open_rows(path: Path | str, split: str = "train", *, cache_bytes: int | None = None) -> ZarrRows | RiffledRows:
     """Open the rows of one split by a path.
 
     Args:
-        path: a ``.zarr`` folder (a token grid or LongCrawl64's layout; ``split`` plays no part then), a folder
-            that holds ``{split}.zarr``, the folder of one version of the global order, or a lake's root, which
-            means its published global order.
+        path: a path, or a URL that fsspec knows (``https://…``, ``gs://…``), of a ``.zarr`` folder (a token grid or
+            LongCrawl64's layout; ``split`` plays no part then), of a folder that holds ``{split}.zarr``, of one
+            version of the global order, or of a lake, which means its published global order.
         split: ``train`` or ``heldout``.
         cache_bytes: bound of the cache of decoded chunks, shared by all arrays that are opened. None: what the walk
             needs that a loader lays over the rows, and no more.
@@ -38,9 +43,12 @@ def open_rows(path: Path, split: str = "train", *, cache_bytes: int | None = Non
         NotPublished: when the lake lacks the order, or a grid that the order is over.
         Mismatch: when a grid is not the one that the order was made for.
         CorruptFile: when a file is not what its format promises.
+        Unreachable: when a server does not answer, also when asked again.
     """
     require_split(split)
-    cache = ChunkCache(cache_bytes)
+    if isinstance(path, str) and "://" in path:
+        return _open_url(path.rstrip("/"), split, cache_bytes)
+    path, cache = Path(path), ChunkCache(cache_bytes)
     if (path / GRID_METADATA).is_file() or (path / FLAT_METADATA).is_file():
         return open_array(path, cache)
     if (path / f"{split}.zarr").is_dir():
@@ -51,8 +59,7 @@ def open_rows(path: Path, split: str = "train", *, cache_bytes: int | None = Non
         return open_rows(Place(path).require().folder, split, cache_bytes=cache_bytes)
     if (path / ORDER_STAGE).is_dir() or (path / GRID_STAGE).is_dir():
         return _riffled(LakeFolder(path).place(ORDER_STAGE).require().folder, split, cache)
-    looked_for = f"{split}.zarr, {SOURCES}, {GRID_METADATA} or {FLAT_METADATA}"
-    raise BadInput(f"{path}: found no {looked_for}: wanted an array, a published version or a lake's root")
+    raise _nothing_at(path, split)
 
 
 def open_array(path: Path, cache: ChunkCache) -> ZarrRows:
@@ -64,6 +71,50 @@ def open_array(path: Path, cache: ChunkCache) -> ZarrRows:
         BadInput: when the cache cannot hold one chunk.
     """
     return ZarrRows(_chunk_reader(path), cache)
+
+
+def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | RiffledRows:
+    files, cache = RemoteFiles(url), ChunkCache(cache_bytes)
+    for folder in ("", f"{split}.zarr/"):
+        for metadata in (GRID_METADATA, FLAT_METADATA):
+            if files.holds(f"{folder}{metadata}"):
+                return _open_remote_array(f"{url}/{folder}".rstrip("/"), metadata, cache)
+    if files.holds(SOURCES):
+        return _open_remote_order(url, split, cache)
+    if files.holds(CURRENT):
+        with TemporaryDirectory() as copies:
+            fetch(files, Path(copies), CURRENT)
+            version = decode_json(Path(copies) / CURRENT, Current).version
+        return _open_url(f"{url}/{version}", split, cache_bytes)
+    if files.holds(f"{ORDER_STAGE}/{GLOBAL}/{CURRENT}"):
+        return _open_url(f"{url}/{ORDER_STAGE}/{GLOBAL}", split, cache_bytes)
+    raise _nothing_at(url, split)
+
+
+def _open_remote_array(url: str, metadata: str, cache: ChunkCache) -> ZarrRows:
+    reader = GridReader if metadata == GRID_METADATA else FlatReader
+    return ZarrRows(reader(Path(url), files=RemoteFiles(url)), cache)
+
+
+def _open_remote_order(url: str, split: str, cache: ChunkCache) -> RiffledRows:
+    """Copy the order and the grids' receipts, which are small, and check them as those of a local lake; rows stay where they are."""
+    lake, *place = url.rsplit("/", 3)
+    files = RemoteFiles(lake)
+    with TemporaryDirectory() as copies:
+        folder = Path(copies, *place)
+        fetch(files, Path(copies), *("/".join([*place, name]) for name in (SOURCES, f"{split}_source.npy", f"{split}_row.npy")))
+        mapped = GlobalOrder.open(folder, split)
+        order = replace(mapped, source=np.array(mapped.source), row=np.array(mapped.row))
+        grids = [f"{GRID_STAGE}/{source.snapshot}/{source.version}" for source in order.sources]
+        for source, grid in zip(order.sources, grids, strict=True):
+            fetch(files, Path(copies), f"{grid}/{RECEIPT}")
+            _grid_folder(LakeFolder(Path(copies)), source)
+    return RiffledRows(order, [_open_remote_array(f"{lake}/{grid}/{split}.zarr", GRID_METADATA, cache) for grid in grids])
+
+
+def _nothing_at(place: Path | str, split: str) -> BadInput:
+    looked_for = f"{split}.zarr, {SOURCES}, {GRID_METADATA} or {FLAT_METADATA}"
+    return BadInput(f"{place}: found no {looked_for}: wanted an array, a published version or a lake's root")
 
 
 def _riffled(folder: Path, split: str, cache: ChunkCache) -> RiffledRows:
