@@ -8,38 +8,30 @@ itself; the inputs are the data moved right by one, with end-of-text in front.
 """
 
 import operator
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
 from lc_assets.loaders.arrays import RoomMaker, RowSource
-from lc_assets.loaders.prefetch import ahead
+from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT
 
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
-class Batch(NamedTuple):
-    """One step's data: (row, token) arrays of equal shape, uint16 (uint32 for vocabularies of 65,500 ids and more).
+class GridLoader(SteppedLoader):
+    """Batches of a data set, by step and in order; see `loaders.stepping.SteppedLoader`.
 
     Attributes:
-        text: the model's inputs: ``targets`` moved right by one.
-        targets: what is to be predicted: the data.
-    """
-
-    text: TokenArray
-    targets: TokenArray
-
-
-class GridLoader:
-    """Batches of a data set, by step and in order.
-
-    ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the loader's
-    position, which `state_dict` saves, and puts it back to 0 when it has run out.
+        walk: the order of the rectangles.
+        rows: the data set.
+        first_token: stands before each row of inputs.
+        rank: which part of every batch this loader gives.
+        n_ranks: how many loaders share the batches.
     """
 
     def __init__(
@@ -73,17 +65,15 @@ class GridLoader:
             BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does not divide its
                 rows, ranks or lanes do not divide a batch, or ``first_token`` is not in its vocabulary.
         """
+        super().__init__(prefetch=prefetch, threads=threads)
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got {first_token:,}")
         self.walk = GridWalk(
             n_rows=rows.n_rows, row_tokens=rows.row_tokens, batch_rows=batch_rows, context_tokens=context_tokens, lanes=lanes
         )
         self.walk.require_rank(rank, n_ranks)
-        ahead(self.rows_of, (), n_ahead=prefetch, threads=threads)
         self.rows, self.first_token = rows, first_token
         self.rank, self.n_ranks = rank, n_ranks
-        self.prefetch, self.threads = prefetch, threads
-        self.step = 0
         if isinstance(rows, RoomMaker):
             own_lanes = max(lanes // n_ranks, 1)
             own_rows = batch_rows // n_ranks // own_lanes
@@ -97,18 +87,6 @@ class GridLoader:
         read = [self.rows.read(slice(rows.start, rows.stop), slice(tokens.start, tokens.stop)) for rows, tokens in parts]
         targets = read[0] if len(read) == 1 else np.concatenate(read)
         return Batch(shifted_right(targets, self.first_token), targets)
-
-    def __iter__(self) -> Iterator[Batch]:
-        while self.step < len(self):
-            for at, batch in enumerate(self._from_here(), self.step + 1):
-                self.step = at
-                yield batch
-                if self.step != at:  # a state was loaded meanwhile: go on from there
-                    break
-        self.step = 0
-
-    def _from_here(self) -> Iterator[Batch]:
-        return ahead(self.__getitem__, range(self.step, len(self)), n_ahead=self.prefetch, threads=self.threads)
 
     @property
     def dropped_rows(self) -> int:
@@ -129,31 +107,14 @@ class GridLoader:
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position and what it is a position in; plain values, fit for any checkpoint."""
-        return {"step": self.step, **self._identity()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a loader over the same data set and of the same shape stood.
-
-        Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist; says which.
-        """
-        for name, value in self._identity().items():
-            if state.get(name, 1 if name == "lanes" else None) != value:
-                raise BadInput(f"the state is of another data set or shape: its {name} is {state.get(name)!r}, this loader's is {value!r}")
-        step = state.get("step")
-        if not isinstance(step, int) or not 0 <= step <= len(self):
-            raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
-        self.step = step
-
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
+        """Data set, shape and order; the article's order, of one lane, goes without saying."""
         return {
             "data": self.rows.identity,
             "batch_rows": self.walk.batch_rows,
             "context_tokens": self.walk.context_tokens,
             "first_token": self.first_token,
-            "lanes": self.walk.lanes,
+            **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
         }
 
 

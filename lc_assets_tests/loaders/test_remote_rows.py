@@ -39,7 +39,9 @@ def without_pauses(monkeypatch):
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
 
 
-@pytest.mark.parametrize("path", ["lake", "lake/longcrawl/all", "lake/longcrawl/all/v7", "lake/grid/2022-49", "grid", "grid/train.zarr", "flat"])
+@pytest.mark.parametrize(
+    "path", ["lake", "lake/longcrawl/all", "lake/longcrawl/all/v7", "lake/grid/2022-49", "grid", "grid/train.zarr", "flat"]
+)
 def test_a_url_is_read_as_the_folder_behind_it(folder, server, path):
     """Lake, order, published version, array in either layout: same rows, same name of the data, same batches."""
     near, far = open_rows(folder / path), open_rows(f"{server[0]}/{path}/")
