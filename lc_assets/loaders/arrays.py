@@ -235,6 +235,16 @@ class RiffledRows(RiffledReader):
             band, within = divmod(top, rows.band_rows)
             out[at] = rows.band(band, first, first + 1)[0, within, inside : inside + n_tokens]
 
+    def place(self, position: int) -> tuple[ZarrRows, int]:
+        """Say which row of which array stands at a position.
+
+        Raises:
+            BadInput: when there is no such position.
+            CorruptFile: when the order names a row that its source does not have.
+        """
+        origin = self.origin(position)
+        return self.sources[int(self.order.source[position])], origin.row
+
     def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
         """Let the cache hold a band of every source, and a few that are being replaced; see `ZarrRows.make_room`."""
         bands = [rows.band_bytes(context_tokens) for rows in self.sources if rows.n_rows]

@@ -16,6 +16,7 @@ import numpy as np
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
 from lc_assets.loaders.arrays import RoomMaker, RowSource
+from lc_assets.loaders.provenance import RowDocument, documents_of
 from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT
@@ -106,6 +107,17 @@ class GridLoader(SteppedLoader):
         """
         parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
+
+    def provenance(self, step: int) -> list[RowDocument]:
+        """Say whose text a step's rows are: snapshot, version, row, document id, address of each.
+
+        Raises:
+            IndexError: when there is no such step.
+            BadInput: when the rows are neither a lake's nor a grid's.
+            NotPublished: when a grid has no row table.
+            Mismatch: when the row table does not match the array.
+        """
+        return documents_of(self.rows, self.rows_of(step))
 
     def identity(self) -> dict[str, Any]:
         """Data set, shape and order; the article's order, of one lane, goes without saying."""

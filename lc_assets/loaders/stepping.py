@@ -70,6 +70,15 @@ class SteppedLoader(ABC):
         Raises:
             BadInput: when the state is of another data set or shape, or its step does not exist; says which.
         """
+        self.require_state(state)
+        self.step = state["step"]
+
+    def require_state(self, state: Mapping[str, Any]) -> None:
+        """Refuse a state that is not one of this loader's.
+
+        Raises:
+            BadInput: when it is of another data set or shape, or its step does not exist; says which.
+        """
         ours = self.identity()
         for name in sorted({*ours, *state} - {"step"}):
             if state.get(name) != ours.get(name):
@@ -78,7 +87,6 @@ class SteppedLoader(ABC):
         step = state.get("step")
         if not isinstance(step, int) or not 0 <= step <= len(self):
             raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
-        self.step = step
 
     def _from_here(self) -> Iterator[Batch]:
         return ahead(self.__getitem__, range(self.step, len(self)), n_ahead=self.prefetch, threads=self.threads)

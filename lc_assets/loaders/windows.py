@@ -90,13 +90,13 @@ class WindowLoader(SteppedLoader):
         self._shape = {"batch_windows": batch_windows, "context_tokens": context_tokens, "stride": stride, "seed": seed}
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
         share = batch_windows // n_ranks
-        self._rank, self._n_ranks, self._share = rank, n_ranks, slice(rank * share, (rank + 1) * share)
+        self.rank, self.n_ranks, self._share = rank, n_ranks, slice(rank * share, (rank + 1) * share)
         self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, context_tokens + 1)
         self._steps_per_epoch = self.n_windows // batch_windows
         self._drawn: tuple[tuple[int, int], NDArray[np.int64]] = ((-1, 0), np.empty((0, 0), np.int64))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {"epochs": self._epochs, "shuffled": self._shuffled, "dtype": self._dtype, "rank": self._rank, "n_ranks": self._n_ranks}
+        settings = {"epochs": self._epochs, "shuffled": self._shuffled, "dtype": self._dtype, "rank": self.rank, "n_ranks": self.n_ranks}
         ahead = {"prefetch": self.prefetch, "threads": self.threads}
         return _reopened, (self._prefix, {**self._shape, **settings, **ahead}, self.step)
 
