@@ -32,8 +32,17 @@ class RowSource(Rows, Protocol):
 
 
 @runtime_checkable
-class RoomMaker(Protocol):
-    """Rows whose cache grows with what is asked of it."""
+class CachedRows(RowSource, Protocol):
+    """Rows that are copied straight into a batch, out of a cache that grows with what is asked of it."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the ids."""
+        ...
+
+    def read_into(self, out: TokenArray, top: int, left: int) -> None:
+        """Read a rectangle that lies in the rows into an array that says how large it is."""
+        ...
 
     def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
         """Let the cache hold what batches of this shape need."""
@@ -103,6 +112,11 @@ class ZarrRows:
         return self._reader.vocab_size
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the ids."""
+        return self._reader.dtype
+
+    @property
     def cache(self) -> ChunkCache:
         """The cache it reads through."""
         return self._cache
@@ -141,16 +155,20 @@ class ZarrRows:
         The caller has made sure that it lies in the array. Raises: as `read` does.
         """
         n_rows, n_tokens = out.shape
-        columns = range(left // self._across, (left + n_tokens - 1) // self._across + 1)
-        inside = left - columns.start * self._across
-        if len(columns) * self._chunk_bytes > self._cache.max_bytes:
-            self._read_by_chunks(out, top, left, columns)
+        first, inside = divmod(left, self._across)
+        last = (left + n_tokens - 1) // self._across + 1
+        if (last - first) * self._chunk_bytes > self._cache.max_bytes:
+            self._read_by_chunks(out, top, left, range(first, last))
+            return
+        row, begin = divmod(top, self._down)
+        if begin + n_rows <= self._down:
+            _copy(self.band(row, first, last), begin, inside, out)
             return
         done = 0
         while done < n_rows:
-            row, first = divmod(top + done, self._down)
-            n = min(self._down - first, n_rows - done)
-            _copy(self.band(row, columns.start, columns.stop), slice(first, first + n), inside, out[done : done + n])
+            row, begin = divmod(top + done, self._down)
+            n = min(self._down - begin, n_rows - done)
+            _copy(self.band(row, first, last), begin, inside, out[done : done + n])
             done += n
 
     def band_bytes(self, context_tokens: int) -> int:
@@ -206,6 +224,11 @@ class RiffledRows(RiffledReader):
         self._across = sources[0].band_tokens if sources else self.row_tokens
         self._caches = {id(rows.cache): rows.cache for rows in sources}
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the ids."""
+        return self._dtype
+
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array.
 
@@ -214,26 +237,29 @@ class RiffledRows(RiffledReader):
             CorruptFile: when the order names a row that its source does not have, or a chunk is missing or damaged.
         """
         positions, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
-        source, row = self._looked_up(positions)
         out = np.empty((len(positions), len(across)), self._dtype)
         if out.size:
-            self._read_rows(out, source.tolist(), row.tolist(), across.start)
+            self.read_into(out, positions.start, across.start)
         return out
 
-    def _read_rows(self, out: TokenArray, source: list[int], row: list[int], left: int) -> None:
-        """Rows one by one: each lies in another source, nearly always."""
-        sources, n_tokens = self.sources, out.shape[1]
-        across = self._across
-        first = left // across
-        inside = left - first * across
-        if inside + n_tokens > across:  # bands of several chunks
-            for at, (number, top) in enumerate(zip(source, row, strict=True)):
-                sources[number].read_into(out[at : at + 1], top, left)
-            return
-        for at, (number, top) in enumerate(zip(source, row, strict=True)):
+    def read_into(self, out: TokenArray, top: int, left: int) -> None:
+        """Read the rectangle whose first row and token are ``top`` and ``left`` into a (row, token) array; see `ZarrRows.read_into`.
+
+        Row by row, because each lies in another source, nearly always.
+        """
+        n_rows, n_tokens = out.shape
+        source, row = self._looked_up(range(top, top + n_rows))
+        sources, across = self.sources, self._across
+        first, inside = divmod(left, across)
+        stop = inside + n_tokens
+        within_chunk = stop <= across
+        for at, (number, below) in enumerate(zip(source.tolist(), row.tolist(), strict=True)):
             rows = sources[number]
-            band, within = divmod(top, rows.band_rows)
-            out[at] = rows.band(band, first, first + 1)[0, within, inside : inside + n_tokens]
+            if within_chunk:
+                band, begin = divmod(below, rows.band_rows)
+                out[at] = rows.band(band, first, first + 1)[0, begin, inside:stop]
+            else:
+                rows.read_into(out[at : at + 1], below, left)
 
     def place(self, position: int) -> tuple[ZarrRows, int]:
         """Say which row of which array stands at a position.
@@ -253,15 +279,15 @@ class RiffledRows(RiffledReader):
             cache.fit(n_places * sum(bands) + spare)
 
 
-def _copy(band: TokenArray, rows: slice, left: int, out: TokenArray) -> None:
-    """Copy ``out``'s worth of tokens from column ``left`` on out of some rows of a band."""
-    n_chunks_, _, across = band.shape
+def _copy(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
+    """Copy as many rows and tokens as ``out`` has out of a band, from a row and a column on."""
     n_rows, n_tokens = out.shape
-    if n_chunks_ == 1:
-        out[...] = band[0, rows, left : left + n_tokens]
-    elif left == 0 and n_tokens == n_chunks_ * across and out.flags.c_contiguous:
-        out.reshape(n_rows, n_chunks_, across)[...] = band[:, rows].swapaxes(0, 1)
+    across = band.shape[2]
+    if len(band) == 1:
+        out[...] = band[0, top : top + n_rows, left : left + n_tokens]
+    elif left == 0 and n_tokens == len(band) * across and out.flags.c_contiguous:
+        out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
     else:
-        for number in range(n_chunks_):
+        for number, chunk in enumerate(band[:, top : top + n_rows]):
             begin, end = max(number * across, left), min((number + 1) * across, left + n_tokens)
-            out[:, begin - left : end - left] = band[number, rows, begin - number * across : end - number * across]
+            out[:, begin - left : end - left] = chunk[:, begin - number * across : end - number * across]

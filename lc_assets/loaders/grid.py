@@ -15,7 +15,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
-from lc_assets.loaders.arrays import RoomMaker, RowSource
+from lc_assets.loaders.arrays import CachedRows, RowSource
 from lc_assets.loaders.provenance import RowDocument, documents_of
 from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
@@ -75,19 +75,27 @@ class GridLoader(SteppedLoader):
         self.walk.require_rank(rank, n_ranks)
         self.rows, self.first_token = rows, first_token
         self.rank, self.n_ranks = rank, n_ranks
-        if isinstance(rows, RoomMaker):
-            own_lanes = max(lanes // n_ranks, 1)
-            own_rows = batch_rows // n_ranks // own_lanes
-            rows.make_room(own_rows, context_tokens, n_ahead=prefetch, n_places=own_lanes)
+        self._part_rows, self._n_parts = self.walk.part_rows(n_ranks), max(lanes // n_ranks, 1)
+        self._cached = rows if isinstance(rows, CachedRows) else None
+        if self._cached is not None:
+            self._cached.make_room(self._part_rows, context_tokens, n_ahead=prefetch, n_places=self._n_parts)
 
     def __len__(self) -> int:
         return self.walk.n_steps
 
     def __getitem__(self, step: int) -> Batch:
-        parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
-        read = [self.rows.read(slice(rows.start, rows.stop), slice(tokens.start, tokens.stop)) for rows, tokens in parts]
-        targets = read[0] if len(read) == 1 else np.concatenate(read)
-        return Batch(shifted_right(targets, self.first_token), targets)
+        left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        height, width = self._part_rows, self.walk.context_tokens
+        if self._cached is None:
+            read = [self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops]
+            targets = read[0] if len(read) == 1 else np.concatenate(read)
+            return Batch(shifted_right(targets, self.first_token), targets)
+        text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
+        for part, top in enumerate(tops):
+            self._cached.read_into(targets[part * height : (part + 1) * height], top, left)
+        text[:, 0] = self.first_token
+        text[:, 1:] = targets[:, :-1]
+        return Batch(text, targets)
 
     @property
     def dropped_rows(self) -> int:

@@ -109,19 +109,29 @@ class GridWalk:
         Raises:
             IndexError: when the step is negative or beyond the last.
         """
+        left, tops = self.corners(step, rank=rank, n_ranks=n_ranks)
+        tokens, height = range(left, left + self.context_tokens), self.part_rows(n_ranks)
+        return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
+
+    def corners(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[int, list[int]]:
+        """Return the first token of a rank's part of a step, and the first row of each of its rectangles.
+
+        Raises:
+            IndexError: when the step is negative or beyond the last.
+        """
         if not 0 <= step < self.n_steps:
             raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
-        blocks = self.row_blocks
+        blocks, height = self.n_rows // self.batch_rows, self.batch_rows // self.lanes
         column, block = divmod(step, blocks)
-        tokens = range(column * self.context_tokens, (column + 1) * self.context_tokens)
-        height = self.batch_rows // self.lanes
+        left = column * self.context_tokens
         if self.lanes == 1:
-            share = height // n_ranks
-            top = block * height + rank * share
-            return (Rectangle(range(top, top + share), tokens),)
+            return left, [block * height + rank * (height // n_ranks)]
         mine = range(rank * self.lanes // n_ranks, (rank + 1) * self.lanes // n_ranks)
-        tops = [(lane * blocks + block) * height for lane in mine]
-        return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
+        return left, [(lane * blocks + block) * height for lane in mine]
+
+    def part_rows(self, n_ranks: int) -> int:
+        """Rows of each rectangle of a rank's part."""
+        return self.batch_rows // self.lanes if self.lanes > 1 else self.batch_rows // n_ranks
 
     def require_rank(self, rank: int, n_ranks: int) -> None:
         """Refuse ranks that cannot share a step equally.
