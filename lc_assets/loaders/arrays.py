@@ -32,8 +32,11 @@ class RowSource(Rows, Protocol):
 
 
 @runtime_checkable
-class CachedRows(RowSource, Protocol):
-    """Rows that are copied straight into a batch, out of a cache that grows with what is asked of it."""
+class CachedRows(Protocol):
+    """Rows that are copied straight into a batch, out of a cache that grows with what is asked of it.
+
+    Not a `RowSource` by inheritance: to ask whether rows are these would make their identity, which reads chunks.
+    """
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -185,7 +188,8 @@ class ZarrRows:
             n_ahead: how many batches are read ahead of the one that is used.
             n_places: how many such batches, in different parts of the rows, make one.
         """
-        bands = 1 + (self._down % batch_rows != 0) + (batch_rows - 1) // self._down + -(-n_ahead * batch_rows // self._down)
+        aligned = self._down % batch_rows == 0 or batch_rows % self._down == 0
+        bands = -(-(n_ahead + 1) * batch_rows // self._down) + (n_ahead > 0 or not aligned)
         self._cache.fit(n_places * bands * self.band_bytes(context_tokens))
 
     def _read_by_chunks(self, out: TokenArray, top: int, left: int, columns: range) -> None:
@@ -196,11 +200,10 @@ class ZarrRows:
 
     def band(self, row: int, first: int, last: int) -> TokenArray:
         """Return chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token), shared, not to be changed."""
-        key = (self._name, row, first, last)
+        key = (self._name, first, last, row)
         band = self._cache.kept(key)
         if band is None:
-            before = (self._name, row - 1, first, last)
-            return self._cache.get(key, lambda: self._decoded(row, range(first, last)), before=before)
+            return self._cache.get(key, lambda: self._decoded(row, range(first, last)), family=key[:3])
         return band
 
     def _decoded(self, row: int, columns: range) -> TokenArray:

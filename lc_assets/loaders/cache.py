@@ -8,7 +8,7 @@ step decodes it again (LongCrawl64, "How to use the dataset").
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 import numpy as np
@@ -74,15 +74,15 @@ class ChunkCache:
                 self._chunks.move_to_end(key)
             return chunk
 
-    def get(self, key: Hashable, read: Callable[[], TokenArray], *, before: Hashable = None) -> TokenArray:
+    def get(self, key: Hashable, read: Callable[[], TokenArray], *, family: Sequence[Hashable] = ()) -> TokenArray:
         """Return the chunk named ``key``, read by ``read`` when it is not kept. It is shared: do not change it.
 
         Args:
             key: names the chunk.
             read: makes it, outside the lock.
-            before: names the chunk whose place this one takes when there is no room: in a walk, the one above it,
-                which will not be needed again. Without it a reader of many sources would lose what another source
-                still needs.
+            family: keys begin with it that are read for the same reader, one after another. When there is no room, the
+                one of them that was asked for longest ago goes first: in a walk, the one above, which will not be
+                needed again. Without it a reader of many sources would lose what another source still needs.
 
         Raises:
             BadInput: when it is larger than the bound.
@@ -99,26 +99,27 @@ class ChunkCache:
                     self._reading[key] = threading.Event()
                     break
             reading.wait()
-        return self._made(key, read, before)
+        return self._made(key, read, tuple(family))
 
-    def _made(self, key: Hashable, read: Callable[[], TokenArray], before: Hashable) -> TokenArray:
+    def _made(self, key: Hashable, read: Callable[[], TokenArray], family: tuple[Hashable, ...]) -> TokenArray:
         try:
             chunk = read()
             self.require_room(chunk.nbytes)
             chunk.flags.writeable = False
             with self._lock:
                 self.misses += 1
-                self._keep(key, chunk, before)
+                self._keep(key, chunk, family)
         finally:
             with self._lock:
                 self._reading.pop(key).set()
         return chunk
 
-    def _keep(self, key: Hashable, chunk: TokenArray, before: Hashable) -> None:
+    def _keep(self, key: Hashable, chunk: TokenArray, family: tuple[Hashable, ...]) -> None:
+        if family and self.n_bytes + chunk.nbytes > self.max_bytes:
+            relative = next((other for other in self._chunks if isinstance(other, tuple) and other[: len(family)] == family), None)
+            self.n_bytes -= 0 if relative is None else self._chunks.pop(relative).nbytes
         self._chunks[key] = chunk
         self.n_bytes += chunk.nbytes
-        if self.n_bytes > self.max_bytes and before in self._chunks:
-            self.n_bytes -= self._chunks.pop(before).nbytes
         while self.n_bytes > self.max_bytes and len(self._chunks) > 1:
             self.n_bytes -= self._chunks.popitem(last=False)[1].nbytes
 
