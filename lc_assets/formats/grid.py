@@ -193,11 +193,7 @@ class GridReader:
     """
 
     def __init__(self, path: Path, *, files: Files | None = None) -> None:
-        """Read the metadata and nothing else.
-
-        Args:
-            path: the array's folder; the name of the array where ``files`` are given.
-            files: where its bytes come from; a folder of this machine by default.
+        """Read the metadata and nothing else: of the folder ``path``, or of ``files``, for which ``path`` is a name then.
 
         Raises:
             NotPublished: when there is no such array.
@@ -206,8 +202,7 @@ class GridReader:
         self.path = path
         self._files = LocalFiles(path) if files is None else files
         self.metadata = read_metadata(self._files, METADATA, "token grid")
-        where = self._files.where(METADATA)
-        document = ZarrJson.parse(self.metadata, where)
+        document = ZarrJson.parse(self.metadata, where := self._files.where(METADATA))
         self.layout = _layout_of(document, where)
         self.attributes = document.attributes
         self.dtype = self.layout.dtype
@@ -247,14 +242,9 @@ class GridReader:
         return whole[0, : self.n_rows - top, : self.row_tokens - left]
 
     def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Read inner chunks that lie beside each other, with the array's fill value where they reach beyond its edges.
+        """Read inner chunks that lie beside each other, with fill values where they reach beyond the array's edges.
 
-        Args:
-            row: of the chunks, in the whole array.
-            columns: of the chunks.
-            out: receives them: (chunk, row, token) array of ``dtype``, C-contiguous.
-
-        Raises: as `read_chunk` does.
+        They go into ``out``: (chunk, row, token), of ``dtype``, C-contiguous. Raises: as `read_chunk` does.
         """
         self._shards.read(row, columns, out)
 

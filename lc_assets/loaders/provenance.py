@@ -15,7 +15,7 @@ from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.loaders.arrays import RiffledRows, RowSource, ZarrRows
 
 ROWS_FILE: Final = "rows.parquet"
-_COLUMNS: Final = ("row", "id", "url", "shift", "n_tokens")
+_COLUMNS: Final = ("row", "id", "url", "stretch", "shift", "n_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,8 @@ class RowDocument:
         row: its number in that grid's split.
         id: of the document: snapshot, shard, file and line upstream.
         url: where it was crawled.
-        shift: column c of the row holds token (c − shift) mod row length.
+        stretch: which stretch of the document the row holds, from 0: of tokens ``stretch`` × row length on.
+        shift: column c of the row holds the stretch's token (c − shift) mod row length.
         n_tokens: of the whole document.
     """
 
@@ -39,6 +40,7 @@ class RowDocument:
     row: int
     id: str
     url: str
+    stretch: int
     shift: int
     n_tokens: int
 

@@ -31,6 +31,7 @@ def test_a_batchs_rows_have_documents(standing_lake):
         assert [document.position for document in documents] == list(loader.rows_of(step))
         for document, tokens in zip(documents, loader[step].targets, strict=True):
             row = row_of_order(lake, "train", document.position)
+            assert document.stretch == 0
             assert (document.id, document.url, document.shift, document.n_tokens) == (row.id, row.url, row.shift, row.n_tokens)
             assert (document.snapshot, document.version, document.row) == (row.snapshot, row.grid.name, row.row)
             left = loader.walk.rectangle(step).tokens.start
