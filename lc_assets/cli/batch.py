@@ -10,7 +10,7 @@ from lc_assets.cli.printing import say, shortened, table, visible
 
 if TYPE_CHECKING:
     from lc_assets.formats.riffled import RiffledReader
-    from lc_assets.loaders.rows import ZarrRows
+    from lc_assets.loaders.arrays import ZarrRows
     from lc_assets.stages.tracing import Row
 
 SHOWN_TOKENS = 8
@@ -67,7 +67,7 @@ def decode(ids: Any) -> str:
 def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
     """The document behind a row of what a loader reads; None when the array is of unknown origin."""
     from lc_assets.formats.riffled import RiffledReader
-    from lc_assets.loaders.rows import ZarrRows
+    from lc_assets.loaders.arrays import ZarrRows
     from lc_assets.stages.tracing import row_of_array
 
     if isinstance(source, RiffledReader):

@@ -32,8 +32,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, padded, plan_bands, require_band, require_tokens, span
+from lc_assets.formats.files import MOST_METADATA_BYTES, Files, LocalFiles, Piece, read_metadata, require_published
 from lc_assets.formats.flat_codecs import BLOSC, DTYPE, FlatCodec, decode, encode
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
@@ -153,18 +154,24 @@ class FlatReader:
         metadata: the bytes of its metadata file.
     """
 
-    def __init__(self, path: Path, *, vocab_size: int | None = None) -> None:
-        """Read the metadata and nothing else; ``vocab_size`` overrides what they say.
+    def __init__(self, path: Path, *, vocab_size: int | None = None, files: Files | None = None) -> None:
+        """Read the metadata and nothing else.
+
+        Args:
+            path: the array's folder; the name of the array where ``files`` are given.
+            vocab_size: overrides what the metadata say.
+            files: where its bytes come from; a folder of this machine by default.
 
         Raises:
             NotPublished: when there is no such array.
             CorruptFile: when the metadata is not this layout's; says which field, what it is and what was expected.
         """
         self.path = path
-        self.vocab_size = vocab_size or _vocab_size(path)
+        self._files = LocalFiles(path) if files is None else files
+        self.metadata = read_metadata(self._files, METADATA, "flat array")
+        document = _parsed(self.metadata, self._files.where(METADATA))
+        self.vocab_size = vocab_size or _vocab_size(self._files)
         self.dtype: np.dtype[Any] = np.dtype(np.uint16)
-        self.metadata = _read_metadata(path)
-        document = _parsed(self.metadata, path / METADATA)
         self.n_rows, self.row_tokens = document.shape
         self.chunk_shape = document.chunks
         self.codec = document.compressor
@@ -175,12 +182,25 @@ class FlatReader:
         Raises:
             CorruptFile: when it is missing, damaged, or holds an id outside the vocabulary; names array and chunk.
         """
-        path = _chunk_path(self.path, row, column)
+        whole = np.empty((1, *self.chunk_shape), self.dtype)
+        self.read_chunks(row, range(column, column + 1), whole)
         top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
-        tokens = decode(path, self.chunk_shape, self.codec)[: self.n_rows - top, : self.row_tokens - left]
-        if int(tokens.max()) >= self.vocab_size:
-            raise CorruptFile(f"{path}: the chunk holds id {int(tokens.max()):,}: the vocabulary has {self.vocab_size:,} ids")
-        return tokens
+        return whole[0, : self.n_rows - top, : self.row_tokens - left]
+
+    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
+        """Read chunks that lie beside each other, whole; see `lc_assets.formats.grid.GridReader.read_chunks`."""
+        for column, chunk in zip(columns, out, strict=True):
+            name = f"{row}.{column}"
+            try:
+                decode(self._files, name, self.codec, chunk)
+            except CorruptFile as error:
+                require_published(self._files, METADATA, error)
+                raise
+            top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
+            largest = int(chunk[: self.n_rows - top, : self.row_tokens - left].max())
+            if largest >= self.vocab_size:
+                where = self._files.where(name)
+                raise CorruptFile(f"{where}: the chunk holds id {largest:,}: the vocabulary has {self.vocab_size:,} ids")
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array of uint16.
@@ -206,24 +226,17 @@ def _document(shape: tuple[int, int], chunks: tuple[int, int], codec: FlatCodec)
     return _ZArray(chunks=chunks, compressor=codec, dtype=DTYPE.str, fill_value=FILL, filters=None, order="C", shape=shape, zarr_format=2)
 
 
-def _read_metadata(path: Path) -> bytes:
+def _vocab_size(files: Files) -> int:
     try:
-        return (path / METADATA).read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotPublished(f"{path}: no flat array here (no {METADATA})") from error
-
-
-def _vocab_size(path: Path) -> int:
-    try:
-        attributes = msgspec.json.decode((path / ATTRIBUTES).read_bytes(), type=dict[str, Any])
+        attributes = msgspec.json.decode(files.read([Piece(ATTRIBUTES, 0, MOST_METADATA_BYTES)])[0], type=dict[str, Any])
         return msgspec.convert(attributes.get(VOCAB_SIZE, GPT2_VOCAB_SIZE), int)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return GPT2_VOCAB_SIZE
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{path / ATTRIBUTES}: not the attributes of LongCrawl64's layout: {error}") from error
+        raise CorruptFile(f"{files.where(ATTRIBUTES)}: not the attributes of LongCrawl64's layout: {error}") from error
 
 
-def _parsed(content: bytes, path: Path) -> _ZArray:
+def _parsed(content: bytes, path: str) -> _ZArray:
     try:
         document = msgspec.json.decode(content, type=_ZArray)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

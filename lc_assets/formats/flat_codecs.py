@@ -15,7 +15,7 @@ Source: c-blosc's header; RFC 8878; numcodecs.
 """
 
 import struct
-from pathlib import Path
+import sys
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ from numcodecs.zstd import Zstd
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.chunks import TokenArray
+from lc_assets.formats.files import Files, Piece
 
 DTYPE: Final = np.dtype("<u2")
 
@@ -61,19 +62,20 @@ def encode(chunk: TokenArray, codec: FlatCodec) -> bytes:
     return bytes(Blosc(cname=codec.cname, clevel=codec.clevel, shuffle=codec.shuffle, blocksize=codec.blocksize).encode(ids))
 
 
-def decode(path: Path, shape: tuple[int, int], codec: FlatCodec) -> TokenArray:
-    """Read and decompress a chunk: (row, token) ids of uint16.
+def decode(files: Files, name: str, codec: FlatCodec, out: TokenArray) -> None:
+    """Read and decompress a chunk into a C-contiguous (row, token) array of uint16.
 
     Raises:
         CorruptFile: when it is missing, or does not give just that many ids; names the file.
     """
-    n_bytes = shape[0] * shape[1] * DTYPE.itemsize
-    content = _read(path, n_bytes)
+    where = files.where(name)
+    content = _read(files, name, out.nbytes)
     try:
-        ids = _unpacked_zstd(content, n_bytes, path) if isinstance(codec, ZstdCodec) else _unpacked_blosc(content, n_bytes, path)
+        (_unpack_zstd if isinstance(codec, ZstdCodec) else _unpack_blosc)(content, out, where)
     except RuntimeError as error:
-        raise CorruptFile(f"{path}: the chunk does not decompress: {error}") from error
-    return np.frombuffer(ids, DTYPE).reshape(shape).astype(np.uint16, copy=False)
+        raise CorruptFile(f"{where}: the chunk does not decompress: {error}") from error
+    if sys.byteorder == "big":
+        out.byteswap(inplace=True)
 
 
 def _one_thread() -> None:
@@ -82,37 +84,38 @@ def _one_thread() -> None:
     blosc.use_threads = False
 
 
-def _read(path: Path, chunk_bytes: int) -> bytes:
+def _read(files: Files, name: str, chunk_bytes: int) -> bytes:
     """Read a chunk's file; never much more than the chunk itself, which no codec's output exceeds by as much."""
     try:
-        with path.open("rb") as stream:
-            return stream.read(chunk_bytes + chunk_bytes // 128 + 1024)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise CorruptFile(f"{path}: the chunk is missing: its rows were never written, or were lost; download or write it again") from error
+        (content,) = files.read([Piece(name, 0, chunk_bytes + chunk_bytes // 128 + 1024)])
+    except FileNotFoundError as error:
+        lost = "the chunk is missing: its rows were never written, or were lost; download or write it again"
+        raise CorruptFile(f"{files.where(name)}: {lost}") from error
+    return content
 
 
-def _unpacked_blosc(content: bytes, chunk_bytes: int, path: Path) -> bytes:
+def _unpack_blosc(content: bytes, out: TokenArray, where: str) -> None:
     """Hold a chunk's header against its file before Blosc sees it.
 
     Blosc itself trusts the header and reads beyond the end of a truncated chunk (seen: the process crashed).
     """
     if len(content) < _HEADER.size:
-        raise CorruptFile(f"{path}: {len(content):,} bytes cannot hold a Blosc header of {_HEADER.size}: truncated")
+        raise CorruptFile(f"{where}: {len(content):,} bytes cannot hold a Blosc header of {_HEADER.size}: truncated")
     *_, n_bytes, _, n_stored = _HEADER.unpack_from(content)
-    if n_stored != len(content) or n_bytes != chunk_bytes:
+    if n_stored != len(content) or n_bytes != out.nbytes:
         raise CorruptFile(
-            f"{path}: the chunk states {n_stored:,} bytes that give {n_bytes:,}; wanted the file's {len(content):,}, giving {chunk_bytes:,}"
+            f"{where}: the chunk states {n_stored:,} bytes that give {n_bytes:,}; wanted the file's {len(content):,}, giving {out.nbytes:,}"
         )
     _one_thread()
-    return bytes(Blosc().decode(content))
+    Blosc().decode(content, out)
 
 
-def _unpacked_zstd(content: bytes, chunk_bytes: int, path: Path) -> bytes:
-    """Hold what the frame says that it gives against what is wanted, before room is made for it."""
+def _unpack_zstd(content: bytes, out: TokenArray, where: str) -> None:
+    """Hold what the frame says that it gives against what is wanted, before it is unpacked."""
     try:
         stated = zstandard.frame_content_size(content)
-        if stated != chunk_bytes:
-            raise CorruptFile(f"{path}: the chunk gives {stated:,} bytes, wanted {chunk_bytes:,}")
-        return zstandard.ZstdDecompressor().decompress(content)
     except zstandard.ZstdError as error:
-        raise CorruptFile(f"{path}: the chunk does not decompress: {error}") from error
+        raise CorruptFile(f"{where}: the chunk does not decompress: {error}") from error
+    if stated != out.nbytes:
+        raise CorruptFile(f"{where}: the chunk gives {stated:,} bytes, wanted {out.nbytes:,}")
+    Zstd().decode(content, out)

@@ -38,10 +38,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats import chunks
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, require_band, require_tokens, span
-from lc_assets.formats.shard import ShardShape, encode_shard, missing_inner, read_inner
+from lc_assets.formats.files import Files, LocalFiles, read_metadata
+from lc_assets.formats.shard import ShardShape, encode_shard, missing_inner
+from lc_assets.formats.shard_reader import ShardReader
 from lc_assets.formats.zarr_json import METADATA, ZarrJson
 from lc_assets.publishing import publish_bytes
 
@@ -190,20 +192,22 @@ class GridReader:
         metadata: the bytes of its metadata file.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Read the metadata and nothing else.
+    def __init__(self, path: Path, *, files: Files | None = None) -> None:
+        """Read the metadata and nothing else: of the folder ``path``, or of ``files``, for which ``path`` is a name then.
 
         Raises:
             NotPublished: when there is no such array.
             CorruptFile: when the metadata is not this format's; says which field, what it is and what was expected.
         """
         self.path = path
-        self.metadata = _read_metadata(path / METADATA)
-        document = ZarrJson.parse(self.metadata, path / METADATA)
-        self.layout = _layout_of(document, path / METADATA)
+        self._files = LocalFiles(path) if files is None else files
+        self.metadata = read_metadata(self._files, METADATA, "token grid")
+        document = ZarrJson.parse(self.metadata, where := self._files.where(METADATA))
+        self.layout = _layout_of(document, where)
         self.attributes = document.attributes
         self.dtype = self.layout.dtype
         self.shards = self.layout.shards
+        self._shards = ShardReader(self._files, self.shards, self.layout.shape, self.vocab_size)
 
     @property
     def n_rows(self) -> int:
@@ -230,16 +234,19 @@ class GridReader:
 
         Raises:
             CorruptFile: when it is missing, damaged, or holds an id outside the vocabulary; names array and chunk.
+            NotPublished: when the whole array is gone.
         """
-        down, across = self.shards.grid
-        path = _shard_path(self.path, row // down, column // across)
-        inner = read_inner(path, (row % down, column % across), self.shards)
+        whole = np.empty((1, *self.chunk_shape), self.dtype)
+        self.read_chunks(row, range(column, column + 1), whole)
         top, left = row * self.chunk_shape[0], column * self.chunk_shape[1]
-        tokens = inner[: self.n_rows - top, : self.row_tokens - left]
-        if int(tokens.max()) >= self.vocab_size:
-            at = (row % down, column % across)
-            raise CorruptFile(f"{path}: inner chunk {at} holds id {int(tokens.max()):,}: the vocabulary has {self.vocab_size:,} ids")
-        return tokens
+        return whole[0, : self.n_rows - top, : self.row_tokens - left]
+
+    def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
+        """Read inner chunks that lie beside each other, with fill values where they reach beyond the array's edges.
+
+        They go into ``out``: (chunk, row, token), of ``dtype``, C-contiguous. Raises: as `read_chunk` does.
+        """
+        self._shards.read(row, columns, out)
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array of `dtype`.
@@ -276,14 +283,7 @@ def _own_attributes(layout: GridLayout) -> dict[str, Any]:
     return {"format": FORMAT, "format_version": FORMAT_VERSION, "row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
 
 
-def _read_metadata(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise NotPublished(f"{path.parent}: no token grid here (no {METADATA})") from error
-
-
-def _layout_of(document: ZarrJson, path: Path) -> GridLayout:
+def _layout_of(document: ZarrJson, path: str) -> GridLayout:
     """Rebuild the metadata from the few numbers that may differ between grids, and hold the file against it."""
     try:
         vocab_size = msgspec.convert(document.attributes.get("vocab_size"), int)

@@ -158,6 +158,11 @@ class MegatronReader:
         return self.index.dtype
 
     @property
+    def ids(self) -> Array:
+        """Ids of all documents, one behind the other: a read-only view of the mapped file."""
+        return self._ids
+
+    @property
     def n_tokens(self) -> int:
         """Ids of all documents together."""
         return len(self._ids)

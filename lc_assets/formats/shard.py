@@ -1,7 +1,7 @@
 """One shard: a file of inner chunks that are compressed one by one, with an index at its end.
 
-Here: shards as bytes, and reading one inner chunk of a shard file. Not here: the array they belong to
-(`formats.grid`).
+Here: shards as bytes, their parts checked. Not here: the array they belong to (`formats.grid`), which bytes of
+which file are read (`formats.shard_reader`).
 
 Source: Zarr v3 core and its ``sharding_indexed`` codec with ``index_location: end``; RFC 8878 for the frame.
 What is written here, any Zarr v3 reader with that codec reads.
@@ -22,6 +22,8 @@ The ids of an inner chunk that lie outside the array are the array's fill value.
 
 import os
 import struct
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -92,30 +94,33 @@ def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> bytes:
     return b"".join([*frames, index.tobytes(), _CRC.pack(google_crc32c.value(index.tobytes()))])
 
 
-def read_inner(path: Path, at: tuple[int, int], shape: ShardShape) -> TokenArray:
-    """Read one inner chunk of the shard file at ``path``, and nothing else of it but the index.
-
-    Args:
-        path: the shard's file.
-        at: row and column of the inner chunk within the shard.
-        shape: the shard's.
-
-    Returns:
-        Array of ``shape.inner``, with fill where it reaches outside the array.
+def decode_inner(frame: bytes, shape: ShardShape, where: Callable[[], str], out: TokenArray) -> None:
+    """Decompress one inner chunk into ``out``, a C-contiguous array of ``shape.inner``; ``where`` is for the message.
 
     Raises:
-        CorruptFile: when the file or the inner chunk is missing, or a checksum or a size is wrong; names both.
+        CorruptFile: when the frame is of another size, or does not decompress to what its checksum says.
     """
-    frame = _read_frame(path, at, shape)
-    where = f"{path}: inner chunk {at}"
     if frame_content_bytes(frame) != shape.inner_bytes:
-        raise CorruptFile(f"{where}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and carries a checksum")
-    values = np.empty(shape.inner, shape.dtype.newbyteorder("<"))
+        raise CorruptFile(f"{where()}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and carries a checksum")
     try:
-        _CODEC.decode(frame, values)
+        _CODEC.decode(frame, out)
     except (RuntimeError, ValueError) as error:
-        raise CorruptFile(f"{where}: {len(frame):,} bytes do not decompress: {error}") from error
-    return values.astype(shape.dtype, copy=False)
+        raise CorruptFile(f"{where()}: {len(frame):,} bytes do not decompress: {error}") from error
+    if sys.byteorder == "big":
+        out.byteswap(inplace=True)
+
+
+def require_place(offset: int, n_bytes: int, file_bytes: int, shape: ShardShape, where: Callable[[], str]) -> None:
+    """Refuse a line of a shard's index that places its inner chunk nowhere; ``where`` is for the message.
+
+    Raises:
+        CorruptFile: when the inner chunk is missing, or cannot be that long or lie there.
+    """
+    if (offset, n_bytes) == (_ABSENT, _ABSENT):
+        raise CorruptFile(f"{where()} is missing from the index; write its band again")
+    room = file_bytes - shape.index_bytes
+    if not _fits(offset, n_bytes, room) or n_bytes > 2 * shape.inner_bytes + _FRAME_OVERHEAD:
+        raise CorruptFile(f"{where()} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before its index")
 
 
 def read_index(path: Path, shape: ShardShape) -> NDArray[np.uint64]:
@@ -162,31 +167,27 @@ def _encode_inner(values: TokenArray, at: tuple[int, int], shape: ShardShape, fi
     return bytes(_CODEC.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
 
 
-def _read_frame(path: Path, at: tuple[int, int], shape: ShardShape) -> bytes:
-    with _opened(path) as stream:
-        offset, n_bytes = (int(number) for number in _index(stream, path, shape)[at])
-        if (offset, n_bytes) == (_ABSENT, _ABSENT):
-            raise CorruptFile(f"{path}: inner chunk {at} is missing from the index; write its band again")
-        room = os.fstat(stream.fileno()).st_size - shape.index_bytes
-        if not _fits(offset, n_bytes, room) or n_bytes > 2 * shape.inner_bytes + _FRAME_OVERHEAD:
-            raise CorruptFile(f"{path}: inner chunk {at} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before its index")
-        stream.seek(offset)
-        return stream.read(n_bytes)
-
-
 def _fits(offset: int, n_bytes: int, room: int) -> bool:
     return n_bytes > 0 and offset + n_bytes <= room
 
 
 def _index(stream: BinaryIO, path: Path, shape: ShardShape) -> NDArray[np.uint64]:
     size = os.fstat(stream.fileno()).st_size
-    if size < shape.index_bytes:
-        raise CorruptFile(f"{path}: {size:,} bytes cannot hold a shard's index of {shape.index_bytes:,}; write its band again")
-    stream.seek(size - shape.index_bytes)
-    content = stream.read(shape.index_bytes)
+    stream.seek(max(size - shape.index_bytes, 0))
+    return parse_index(stream.read(shape.index_bytes), shape, str(path))
+
+
+def parse_index(content: bytes, shape: ShardShape, where: str) -> NDArray[np.uint64]:
+    """Return the index that the last ``shape.index_bytes`` bytes of a shard are, see `read_index`; ``where`` is for the message.
+
+    Raises:
+        CorruptFile: when these are fewer bytes, or the checksum is wrong.
+    """
+    if len(content) < shape.index_bytes:
+        raise CorruptFile(f"{where}: {len(content):,} bytes cannot hold a shard's index of {shape.index_bytes:,}; write its band again")
     (stated,) = _CRC.unpack(content[-_CRC.size :])
     if google_crc32c.value(content[: -_CRC.size]) != stated:
-        raise CorruptFile(f"{path}: the shard's index does not match its checksum: truncated or damaged; write its band again")
+        raise CorruptFile(f"{where}: the shard's index does not match its checksum: truncated or damaged; write its band again")
     return np.frombuffer(content, "<u8", count=len(content) // 8).reshape(*shape.grid, 2)
 
 

@@ -6,7 +6,6 @@ numbers are (`formats.grid`).
 Source: Zarr v3 core specification and its ``sharding_indexed`` codec.
 """
 
-from pathlib import Path
 from typing import Any, Final, Self
 
 import msgspec
@@ -60,7 +59,7 @@ class ZarrJson(msgspec.Struct):
         )
 
     @classmethod
-    def parse(cls, content: bytes, path: Path) -> Self:
+    def parse(cls, content: bytes, path: str) -> Self:
         """Read a document's bytes; ``path`` is for the message.
 
         Raises:
@@ -80,7 +79,7 @@ class ZarrJson(msgspec.Struct):
         """Return the file's bytes: indented and sorted."""
         return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2) + b"\n"
 
-    def require_equal(self, wanted: "ZarrJson", path: Path) -> None:
+    def require_equal(self, wanted: "ZarrJson", path: str) -> None:
         """Hold this document against another; ``path`` is for the message.
 
         Raises:

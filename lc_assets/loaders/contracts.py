@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import span
-from lc_assets.loaders.grid import Batch
-from lc_assets.loaders.rows import RowSource
+from lc_assets.loaders.arrays import RowSource
+from lc_assets.loaders.stepping import Batch
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 
@@ -118,6 +118,64 @@ def assert_every_token_is_visited_once(
     visited = [loader[step].targets.ravel() for step in range(len(loader))]
     kept = (n_rows - dropped_rows) * row_tokens
     assert_array_equal(np.sort(np.concatenate([*visited, np.empty(0, np.uint32)])), np.arange(kept))
+
+
+def assert_ranks_share_every_batch(
+    make_rank: Callable[[int, int], StepLoader], *, world_sizes: Sequence[int], steps: Sequence[int]
+) -> None:
+    """What all ranks together get at a step is the same for every number of ranks, in the same order, and nothing is given twice.
+
+    Args:
+        make_rank: makes the loader of one rank, given its number and how many there are.
+        world_sizes: numbers of ranks to try, each of which shares a batch equally.
+        steps: to compare.
+    """
+    whole = make_rank(0, 1)
+    for n_ranks in world_sizes:
+        ranks = [make_rank(rank, n_ranks) for rank in range(n_ranks)]
+        assert_equal([len(loader) for loader in ranks], [len(whole)] * n_ranks)
+        for step in steps:
+            parts = [loader[step] for loader in ranks]
+            assert_equal([part.targets.shape for part in parts], [parts[0].targets.shape] * n_ranks)
+            for together, alone in zip(zip(*parts, strict=True), whole[step], strict=True):
+                assert_array_equal(np.concatenate(together), alone)
+
+
+def assert_a_resume_may_change_the_ranks(
+    make_rank: Callable[[int, int], ResumableLoader], *, world_sizes: Sequence[int], stop_after: int
+) -> None:
+    """A run that stops on some ranks and goes on with others, from the state of any one rank, sees the stream of one that never stopped.
+
+    Args:
+        make_rank: makes the loader of one rank, given its number and how many there are.
+        world_sizes: numbers of ranks, one after another, each of which shares a batch equally.
+        stop_after: after how many steps each of them but the last stops.
+    """
+    state: Mapping[str, Any] | None = None
+    seen: list[NDArray[Any]] = []
+    for turn, n_ranks in enumerate(world_sizes):
+        ranks = [make_rank(rank, n_ranks) for rank in range(n_ranks)]
+        for loader in ranks if state is not None else []:
+            loader.load_state_dict(state or {})
+        streams = [loader if turn == len(world_sizes) - 1 else itertools.islice(loader, stop_after) for loader in ranks]
+        seen += [np.concatenate([part.targets for part in parts]) for parts in zip(*streams, strict=True)]
+        state = ranks[-1].state_dict()
+    assert_equal(seen, [batch.targets for batch in make_rank(0, 1)])
+
+
+def assert_reading_ahead_changes_nothing(
+    make_loader: Callable[[int, int], ResumableLoader], *, prefetches: Sequence[tuple[int, int]]
+) -> None:
+    """The stream, and the position after each batch, are the same with any number of batches read ahead on any number of threads.
+
+    Args:
+        make_loader: makes the loader, given how many batches are read ahead and on how many threads.
+        prefetches: such pairs.
+    """
+    plain = [(batch, state) for loader in [make_loader(0, 1)] for batch in loader for state in [loader.state_dict()]]
+    for n_ahead, threads in prefetches:
+        loader = make_loader(n_ahead, threads)
+        assert_equal([(batch, loader.state_dict()) for batch in loader], plain)
 
 
 def assert_inputs_are_shifted_targets(loader: StepLoader, *, steps: Sequence[int], first_token: int) -> None:

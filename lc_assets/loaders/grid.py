@@ -1,159 +1,101 @@
-"""Walking a grid of rows × tokens in batches: every step is a rectangle, and the step alone says which.
+"""Batches of a grid of rows × tokens, by step and in order: the step alone says which.
 
-Here: the order of the rectangles, batches of inputs and targets, and resuming. Not here: reading rows
-(`loaders.rows`), tensors (`loaders.torch`).
+Here: inputs and targets, a position, resuming. Not here: the order of the rectangles and how ranks share them
+(`loaders.walk`), reading rows (`loaders.rows`), tensors (`loaders.torch`).
 
-Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). Batches go down the rows of the first context
-column, then down the second, and so on, so that consecutive batches share no document. What a batch is asked
-to predict is the data itself; the inputs are the data moved right by one, with end-of-text in front.
+Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). What a batch is asked to predict is the data
+itself; the inputs are the data moved right by one, with end-of-text in front.
 """
 
-import math
 import operator
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
-from lc_assets.loaders.rows import RowSource
+from lc_assets.loaders.arrays import CachedRows, RowSource
+from lc_assets.loaders.provenance import RowDocument, documents_of
+from lc_assets.loaders.stepping import Batch, SteppedLoader
+from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
 from lc_assets.vocabulary import GPT2_EOT
 
-
-class Rectangle(NamedTuple):
-    """Which rows and which of their tokens."""
-
-    rows: range
-    tokens: range
+__all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridWalk:
-    """The rectangles of a grid, column by column.
+class GridLoader(SteppedLoader):
+    """Batches of a data set, by step and in order; see `loaders.stepping.SteppedLoader`.
 
     Attributes:
-        n_rows: rows of the grid.
-        row_tokens: tokens of a row.
-        batch_rows: rows of a rectangle.
-        context_tokens: tokens of a rectangle's rows; divides ``row_tokens``.
-
-    >>> walk = GridWalk(n_rows=5, row_tokens=4, batch_rows=2, context_tokens=2)
-    >>> [(at.rows.start, at.tokens.start) for at in map(walk.rectangle, range(walk.n_steps))]
-    [(0, 0), (2, 0), (0, 2), (2, 2)]
-    >>> walk.dropped_rows, walk.dropped_tokens
-    (1, 4)
+        walk: the order of the rectangles.
+        rows: the data set.
+        first_token: stands before each row of inputs.
+        rank: which part of every batch this loader gives.
+        n_ranks: how many loaders share the batches.
     """
 
-    n_rows: int
-    row_tokens: int
-    batch_rows: int
-    context_tokens: int
-
-    def __post_init__(self) -> None:
-        if self.n_rows < 1:
-            raise BadInput("the data set has no rows, so there is nothing to load")
-        if not 1 <= self.batch_rows <= self.n_rows:
-            raise BadInput(f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got {self.batch_rows:,}")
-        if self.context_tokens < 1 or self.row_tokens % self.context_tokens:
-            raise BadInput(
-                f"context_tokens must divide row_tokens = {self.row_tokens:,}, as do {_divisors(self.row_tokens)};"
-                f" got {self.context_tokens:,}"
-            )
-
-    @property
-    def row_blocks(self) -> int:
-        """Rectangles from top to bottom."""
-        return self.n_rows // self.batch_rows
-
-    @property
-    def columns(self) -> int:
-        """Rectangles from left to right."""
-        return self.row_tokens // self.context_tokens
-
-    @property
-    def n_steps(self) -> int:
-        """Rectangles of the whole walk."""
-        return self.row_blocks * self.columns
-
-    @property
-    def dropped_rows(self) -> int:
-        """Rows at the end that fill no batch and are never visited."""
-        return self.n_rows % self.batch_rows
-
-    @property
-    def dropped_tokens(self) -> int:
-        """Tokens of those rows."""
-        return self.dropped_rows * self.row_tokens
-
-    def rectangle(self, step: int) -> Rectangle:
-        """Return the rectangle of a step.
-
-        Raises:
-            IndexError: when the step is negative or beyond the last.
-        """
-        if not 0 <= step < self.n_steps:
-            raise IndexError(f"no step {step:,}: there are {self.n_steps:,}, numbered from 0")
-        column, block = divmod(step, self.row_blocks)
-        top, left = block * self.batch_rows, column * self.context_tokens
-        return Rectangle(range(top, top + self.batch_rows), range(left, left + self.context_tokens))
-
-
-class Batch(NamedTuple):
-    """One step's data: (row, token) arrays of equal shape, uint16 (uint32 for vocabularies of 65,500 ids and more).
-
-    Attributes:
-        text: the model's inputs: ``targets`` moved right by one.
-        targets: what is to be predicted: the data.
-    """
-
-    text: TokenArray
-    targets: TokenArray
-
-
-class GridLoader:
-    """Batches of a data set, by step and in order.
-
-    ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the loader's
-    position, which `state_dict` saves, and puts it back to 0 when it has run out.
-    """
-
-    def __init__(self, rows: RowSource, *, batch_rows: int, context_tokens: int, first_token: int = GPT2_EOT) -> None:
+    def __init__(
+        self,
+        rows: RowSource,
+        *,
+        batch_rows: int,
+        context_tokens: int,
+        first_token: int = GPT2_EOT,
+        lanes: int = 1,
+        rank: int = 0,
+        n_ranks: int = 1,
+        prefetch: int = 0,
+        threads: int = 1,
+    ) -> None:
         """Lay a walk over a data set.
 
         Args:
             rows: the data set.
-            batch_rows: rows of a batch.
+            batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
             first_token: stands before each row of inputs; GPT-2's end-of-text, as LongCrawl64 recommends.
+            lanes: parts of the rows that are walked at once (see `loaders.walk`); 1 is the article's order.
+            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones; the state of one rank is that
+                of all, and of any other number of ranks.
+            n_ranks: how many loaders share the batches.
+            prefetch: batches that are read ahead while one is used, when iterating.
+            threads: how many read at once.
 
         Raises:
             BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does not divide its
-                rows, or ``first_token`` is not in its vocabulary.
+                rows, ranks or lanes do not divide a batch, or ``first_token`` is not in its vocabulary.
         """
+        super().__init__(prefetch=prefetch, threads=threads)
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got {first_token:,}")
-        self.walk = GridWalk(n_rows=rows.n_rows, row_tokens=rows.row_tokens, batch_rows=batch_rows, context_tokens=context_tokens)
-        self.rows = rows
-        self.first_token = first_token
-        self.step = 0
+        self.walk = GridWalk(
+            n_rows=rows.n_rows, row_tokens=rows.row_tokens, batch_rows=batch_rows, context_tokens=context_tokens, lanes=lanes
+        )
+        self.walk.require_rank(rank, n_ranks)
+        self.rows, self.first_token = rows, first_token
+        self.rank, self.n_ranks = rank, n_ranks
+        self._part_rows, self._n_parts = self.walk.part_rows(n_ranks), max(lanes // n_ranks, 1)
+        self._cached = rows if isinstance(rows, CachedRows) else None
+        if self._cached is not None:
+            self._cached.make_room(self._part_rows, context_tokens, n_ahead=prefetch, n_places=self._n_parts)
 
     def __len__(self) -> int:
         return self.walk.n_steps
 
     def __getitem__(self, step: int) -> Batch:
-        rectangle = self.walk.rectangle(operator.index(step))
-        rows, tokens = (slice(side.start, side.stop) for side in rectangle)
-        targets = self.rows.read(rows, tokens)
-        return Batch(shifted_right(targets, self.first_token), targets)
-
-    def __iter__(self) -> Iterator[Batch]:
-        while self.step < len(self):
-            batch = self[self.step]
-            self.step += 1
-            yield batch
-        self.step = 0
+        left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        height, width = self._part_rows, self.walk.context_tokens
+        if self._cached is None:
+            read = [self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops]
+            targets = read[0] if len(read) == 1 else np.concatenate(read)
+            return Batch(shifted_right(targets, self.first_token), targets)
+        text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
+        for part, top in enumerate(tops):
+            self._cached.read_into(targets[part * height : (part + 1) * height], top, left)
+        text[:, 0] = self.first_token
+        text[:, 1:] = targets[:, :-1]
+        return Batch(text, targets)
 
     @property
     def dropped_rows(self) -> int:
@@ -165,38 +107,34 @@ class GridLoader:
         """Tokens of those rows."""
         return self.walk.dropped_tokens
 
-    def rows_of(self, step: int) -> range:
-        """Positions of a step's rows in the data set, for tracing them (see `formats.riffled.RiffledReader.origin`).
+    def rows_of(self, step: int) -> Sequence[int]:
+        """Positions of a step's rows in the data set, for tracing them (see `loaders.provenance`).
 
         Raises:
             IndexError: when there is no such step.
         """
-        return self.walk.rectangle(step).rows
+        parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        return parts[0].rows if len(parts) == 1 else [row for part in parts for row in part.rows]
 
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position and what it is a position in; plain values, fit for any checkpoint."""
-        return {"step": self.step, **self._identity()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a loader over the same data set and of the same shape stood.
+    def provenance(self, step: int) -> list[RowDocument]:
+        """Say whose text a step's rows are: snapshot, version, row, document id, address of each.
 
         Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist; says which.
+            IndexError: when there is no such step.
+            BadInput: when the rows are neither a lake's nor a grid's.
+            NotPublished: when a grid has no row table.
+            Mismatch: when the row table does not match the array.
         """
-        for name, value in self._identity().items():
-            if state.get(name) != value:
-                raise BadInput(f"the state is of another data set or shape: its {name} is {state.get(name)!r}, this loader's is {value!r}")
-        step = state.get("step")
-        if not isinstance(step, int) or not 0 <= step <= len(self):
-            raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
-        self.step = step
+        return documents_of(self.rows, self.rows_of(step))
 
-    def _identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
+        """Data set, shape and order; the article's order, of one lane, goes without saying."""
         return {
             "data": self.rows.identity,
             "batch_rows": self.walk.batch_rows,
             "context_tokens": self.walk.context_tokens,
             "first_token": self.first_token,
+            **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
         }
 
 
@@ -210,25 +148,3 @@ def shifted_right(targets: TokenArray, first_token: int) -> TokenArray:
     text[:, 0] = first_token
     text[:, 1:] = targets[:, :-1]
     return text
-
-
-def steps_of(n_steps: int, *, rank: int = 0, n_ranks: int = 1, worker: int = 0, n_workers: int = 1) -> range:
-    """Steps that one worker of one rank reads: all of them are read once, by one worker each.
-
-    A rank reads every ``n_ranks``-th step. Its workers deal those out in turn, so that a reader which asks its
-    workers in turn gets the rank's steps in order, however many workers there are. Ranks differ by one step at most.
-
-    >>> [list(steps_of(5, rank=0, n_ranks=2, worker=worker, n_workers=2)) for worker in (0, 1)]
-    [[0, 4], [2]]
-
-    Raises:
-        BadInput: when there is no such rank or worker.
-    """
-    if not (0 <= rank < n_ranks and 0 <= worker < n_workers):
-        raise BadInput(f"there is no rank {rank} of {n_ranks} or no worker {worker} of {n_workers}")
-    return range(rank + n_ranks * worker, n_steps, n_ranks * n_workers)
-
-
-def _divisors(number: int) -> str:
-    small = [candidate for candidate in range(1, math.isqrt(number) + 1) if number % candidate == 0]
-    return ", ".join(f"{divisor:,}" for divisor in sorted({*small, *(number // divisor for divisor in small)}))

@@ -1,20 +1,26 @@
-"""Batches as PyTorch tensors: a map-style data set by step, and a stream that ranks and workers share.
+"""Batches as PyTorch tensors: a map-style data set by step, a stream that ranks and workers share, batches on a GPU.
 
-Here: int64 tensors and who reads what. Not here: the order of batches (`loaders.grid`). The only module that
-imports torch, which is optional: without it these classes can be named but not made.
+Here: int64 tensors, who reads what, and getting them onto a device. Not here: the order of batches (`loaders.grid`,
+`loaders.windows`). The only module that imports torch, which is optional: without it these classes can be named but
+not made.
 
-Both give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``. Measure before using
-workers: sending a batch between processes costs more than making one (0 workers: 134–266 M tokens per
-CPU-second; 2 workers: 5–21; batches of 32 × 1,024, 2 virtual cores).
+Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to torchdata's
+``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before using workers: sending a batch between
+processes costs more than making one (0 workers: 134–266 M tokens per CPU-second; 2 workers: 5–21; batches of
+32 × 1,024, 2 virtual cores), and each worker decodes for itself. Threads (``prefetch=`` of the loader) do neither.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.loaders.grid import Batch, GridLoader, steps_of
+from lc_assets.loaders.grid import GridLoader, steps_of
+from lc_assets.loaders.prefetch import ahead
+from lc_assets.loaders.stepping import Batch
+from lc_assets.loaders.windows import WindowLoader
 
 try:
     import torch
@@ -24,11 +30,14 @@ except ModuleNotFoundError:
     torch = None
     _IterableDataset = object
 
+N_SENT_AHEAD: Final = 2
+"""Batches that are on their way to a device while one is used."""
+
 
 class StepDataset:
     """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets": …}`` of int64 tensors."""
 
-    def __init__(self, loader: GridLoader) -> None:
+    def __init__(self, loader: GridLoader | WindowLoader) -> None:
         """Wrap a loader.
 
         Raises:
@@ -47,17 +56,25 @@ class StepDataset:
 class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent, so mypy cannot know this class
     """Iterable: the steps that this rank and worker read, in ascending order.
 
-    Over all ranks and workers every step is read once, by one of them. A ``DataLoader`` over it gives the rank's
-    steps in order, however many workers it has. Where ranks do not divide the steps, the first ones get one more.
+    A loader that was made for one of several ranks (``GridLoader(…, rank=, n_ranks=)``) gives its part of every step
+    here, too: its ranks share batches. Over a loader of whole batches, steps are dealt out instead: over all ranks and
+    workers every step is read once, by one of them; where ranks do not divide the steps, the first ones get one more.
+    A ``DataLoader`` over it gives the rank's steps in order, however many workers it has.
+
+    Attributes:
+        first_step: the position: how many steps all ranks together have read.
     """
 
-    def __init__(self, loader: GridLoader, *, rank: int | None = None, n_ranks: int | None = None, first_step: int = 0) -> None:
+    def __init__(
+        self, loader: GridLoader | WindowLoader, *, rank: int | None = None, n_ranks: int | None = None, first_step: int = 0
+    ) -> None:
         """Wrap a loader.
 
         Args:
             loader: whose steps are dealt out; its own position plays no part.
-            rank: this process among those that train together; None asks ``torch.distributed``.
-            n_ranks: how many there are; None asks ``torch.distributed``.
+            rank: this process among those that deal out steps; None asks ``torch.distributed``, unless the loader is
+                itself one rank's.
+            n_ranks: how many there are; None likewise.
             first_step: how many steps all ranks together have read before: a stream resumes from it, also with
                 another number of ranks.
 
@@ -67,7 +84,7 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         _require_torch()
         if not 0 <= first_step <= len(loader):
             raise BadInput(f"first_step must be 0 to {len(loader):,}, got {first_step:,}")
-        found_rank, found_n_ranks = _distributed()
+        found_rank, found_n_ranks = (0, 1) if loader.n_ranks > 1 else _distributed()
         self.rank = found_rank if rank is None else rank
         self.n_ranks = found_n_ranks if n_ranks is None else n_ranks
         steps_of(0, rank=self.rank, n_ranks=self.n_ranks)
@@ -75,24 +92,123 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         self.first_step = first_step
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        for step in self.steps():
-            yield _tensors(self.loader[step])
+        turn = self.n_ranks * _worker()[1]
+        for batch in ahead(self.loader.__getitem__, self.steps(), n_ahead=self.loader.prefetch, threads=self.loader.threads):
+            self.first_step += turn
+            yield _tensors(batch)
+        self.first_step = 0
 
     def __len__(self) -> int:
-        """Steps of this rank, all workers together."""
+        """Steps of this rank that are left, all workers together."""
         return len(steps_of(len(self.loader) - self.first_step, rank=self.rank, n_ranks=self.n_ranks))
 
-    def steps(self) -> list[int]:
-        """Steps of this rank and, inside a ``DataLoader``'s worker, of this worker."""
-        info = get_worker_info()
-        worker, n_workers = (0, 1) if info is None else (info.id, info.num_workers)
+    def steps(self) -> range:
+        """Steps of this rank that are left and, inside a ``DataLoader``'s worker, of this worker."""
+        worker, n_workers = _worker()
         left = len(self.loader) - self.first_step
-        mine = steps_of(left, rank=self.rank, n_ranks=self.n_ranks, worker=worker, n_workers=n_workers)
-        return [self.first_step + step for step in mine]
+        mine = steps_of(max(left, 0), rank=self.rank, n_ranks=self.n_ranks, worker=worker, n_workers=n_workers)
+        return range(self.first_step + mine.start, self.first_step + mine.stop, mine.step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position; without workers it fits any number of ranks that have read equally many steps each."""
+        return {"step": self.first_step, **self.loader.identity()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a stream over the same data set and of the same shape stood.
+
+        Raises:
+            BadInput: when the state is of another data set or shape, or its step does not exist; says which.
+        """
+        step = state.get("step")
+        within = min(step, len(self.loader)) if isinstance(step, int) else step  # the last turn may reach beyond the end
+        self.loader.require_state({**state, "step": within})
+        self.first_step = int(step)  # type: ignore[arg-type]  # required just now
+
+
+def to_device(batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AHEAD) -> Iterator[dict[str, Any]]:
+    """Yield batches as int64 tensors on a device, those that come next being copied while one is used.
+
+    Each id crosses once and as it is stored, 2 bytes instead of the 16 of two int64 tensors: inputs are targets moved by
+    one, so they are made of one tensor (row, token + 1), which is widened on the device. To a GPU, from pinned memory,
+    on a stream of its own. The batches must be a loader's: ``text[:, 1:]`` is ``targets[:, :-1]``.
+
+    Args:
+        batches: a loader, or what iterates like one; give it ``prefetch=`` so that decoding, too, happens meanwhile.
+        device: what ``torch.device`` takes.
+        n_ahead: batches on their way beside the one in use; plays no part on a CPU.
+
+    Yields:
+        ``{"text": …, "targets": …}``, each (row, token), int64, contiguous.
+
+    Raises:
+        BadInput: when torch is not installed.
+    """
+    _require_torch()
+    place = torch.device(device)
+    if place.type != "cuda":
+        return (_split(_widened(torch.from_numpy(_signed(_joined(batch))).to(place))) for batch in batches)
+    return _to_gpu(batches, place, n_ahead)
+
+
+def _to_gpu(batches: Iterable[Batch], device: Any, n_ahead: int) -> Iterator[dict[str, Any]]:
+    stream = torch.cuda.Stream(device)
+    sent: deque[tuple[Any, Any]] = deque()
+    pinned: deque[tuple[Any, Any]] = deque()  # room, and the event of its last copy; used in turn
+    for batch in batches:
+        joined = _signed(_joined(batch))
+        room = _free_room(pinned, joined) if len(pinned) > n_ahead else torch.from_numpy(joined).pin_memory()
+        with torch.cuda.stream(stream):
+            ids = _widened(room.to(device, non_blocking=True))
+            copied = torch.cuda.Event()
+            copied.record(stream)
+        pinned.append((room, copied))
+        sent.append((ids, copied))
+        if len(sent) > n_ahead:
+            yield _arrived(*sent.popleft(), device)
+    while sent:
+        yield _arrived(*sent.popleft(), device)
+
+
+def _free_room(pinned: deque[tuple[Any, Any]], joined: Any) -> Any:
+    """The pinned memory that was used longest ago, filled anew once its copy is done."""
+    room, copied = pinned.popleft()
+    copied.synchronize()
+    room.numpy()[...] = joined
+    return room
+
+
+def _arrived(ids: Any, copied: Any, device: Any) -> dict[str, Any]:
+    current = torch.cuda.current_stream(device)
+    current.wait_event(copied)
+    ids.record_stream(current)
+    return _split(ids)
+
+
+def _joined(batch: Batch) -> Any:
+    """One (row, token + 1) array: the first column of the inputs, and the targets."""
+    return np.concatenate([batch.text[:, :1], batch.targets], axis=1)
+
+
+def _signed(ids: Any) -> Any:
+    """The same bits as a signed type: PyTorch's unsigned ones can be stored, and little more."""
+    return ids if ids.dtype.kind == "i" else ids.view(f"i{ids.dtype.itemsize}")
+
+
+def _widened(ids: Any) -> Any:
+    return ids.to(torch.int64) & ((1 << 8 * ids.element_size()) - 1 if ids.element_size() < 8 else -1)
+
+
+def _split(ids: Any) -> dict[str, Any]:
+    return {"text": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
 
 
 def _tensors(batch: Batch) -> dict[str, Any]:
     return {name: torch.from_numpy(values.astype(np.int64)) for name, values in batch._asdict().items()}
+
+
+def _worker() -> tuple[int, int]:
+    info = get_worker_info()
+    return (0, 1) if info is None else (info.id, info.num_workers)
 
 
 def _distributed() -> tuple[int, int]:

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, BinaryIO, TypeVar
@@ -140,6 +140,43 @@ class Upstream:
             raise CorruptFile(f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it should be")
         return content
 
+    def n_bytes(self, path: str) -> int:
+        """Size of a file.
+
+        Raises:
+            FileNotFoundError: when there is none.
+            Unreachable: when the upstream itself cannot be reached.
+            BadInput: when the server does not tell.
+        """
+        files, root = self._place
+        where = f"{self.root}/{path}"
+        with _said_plainly(where):
+            size = files.info(f"{root.rstrip('/')}/{path}").get("size")
+        if size is None:
+            raise BadInput(
+                f"{where}: the server does not say how large it is: serve it with one that answers range requests, or from a folder"
+            )
+        return int(size)
+
+    def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all asked for at once.
+
+        Raises:
+            FileNotFoundError: when one of the files is not there.
+            Unreachable: when bytes do not come, or stop coming half-way.
+            BadInput: when the server sends whole files instead of parts.
+        """
+        files, root = self._place
+        paths, starts, stops = zip(*pieces, strict=True) if pieces else ((), (), ())
+        found = files.cat_ranges([f"{root.rstrip('/')}/{path}" for path in paths], list(starts), list(stops), on_error="return")
+        for answer, (path, start, stop) in zip(found, pieces, strict=True):
+            with _said_plainly(f"{self.root}/{path}"):
+                if isinstance(answer, BaseException):
+                    raise answer
+            if len(answer) > stop - start:
+                raise BadInput(f"{self.root}/{path}: {NO_RANGES}")
+        return found  # type: ignore[no-any-return]
+
     def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
         if trust_times and "mtime" in info:
             return f"{BY_TIME}{info['mtime']!r}"
@@ -148,6 +185,20 @@ class Upstream:
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
         with self.open(path) as stream:
             return f"sha256:{_sha256(stream)}"
+
+
+@contextlib.contextmanager
+def _said_plainly(where: str) -> Iterator[None]:
+    """Let a missing file be `FileNotFoundError` when a server says so, and everything else that goes wrong `Unreachable`."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        _must_have_been_reached(error, where)
+        raise
+    except _transport_errors() as error:
+        if getattr(error, "status", None) in _GONE:
+            raise FileNotFoundError(where) from error
+        raise _unreachable(where, error) from error
 
 
 def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:

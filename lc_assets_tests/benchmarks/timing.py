@@ -1,5 +1,6 @@
 """Taking the time: CPU seconds of this process, all its threads together, the best of a few rounds."""
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -17,6 +18,16 @@ def cpu_seconds(work: Callable[[int], Found], rounds: int = ROUNDS) -> tuple[flo
         found = work(number)
         seconds.append(time.process_time() - begun)
     return min(seconds), found
+
+
+def median_seconds(work: Callable[[], object], rounds: int = 5) -> float:
+    """CPU seconds of a call, the median of a few, where both sides of a ratio are to be what is usual, not what is best."""
+    seconds = []
+    for _ in range(rounds):
+        begun = time.process_time()
+        work()
+        seconds.append(time.process_time() - begun)
+    return statistics.median(seconds)
 
 
 def say(what: str, amount: float, unit: str, ours: float, **others: float) -> None:

@@ -85,3 +85,48 @@ def test_threads_may_share_a_cache():
     assert not wrong
     assert cache.n_bytes <= 64
     assert cache.hits + cache.misses == 8000
+
+
+def test_a_family_makes_room_for_its_own():
+    """A source that goes on replaces what it had, not what another source still needs, though that was asked for earlier."""
+    cache = ChunkCache(30)
+    for source in "abc":
+        cache.get((source, 0), lambda: chunk(10), family=source)
+    cache.get(("c", 1), lambda: chunk(10), family="c")
+    for kept in (("a", 0), ("b", 0), ("c", 1)):
+        cache.get(kept, unread)
+    assert cache.kept(("c", 0)) is None
+
+
+def test_a_bound_that_nobody_gave_is_what_the_walks_need():
+    """The most of them; a bound that was given stays; both survive being sent."""
+    cache = ChunkCache()
+    cache.fit(100)
+    cache.fit(50)
+    given = ChunkCache(70)
+    given.fit(100)
+    assert (cache.max_bytes, given.max_bytes) == (100, 70)
+    for each in (cache, given):
+        assert pickle.loads(pickle.dumps(each)).max_bytes == each.max_bytes  # noqa: S301 - how multiprocessing sends objects
+
+
+def test_what_one_thread_reads_others_wait_for():
+    """And when the reading fails, each of them reads for itself and gets the error."""
+    cache, n_reads = ChunkCache(100), []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slowly():
+        n_reads.append(1)
+        begun.set()
+        go_on.wait(5)
+        return chunk(5, 3)
+
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(int(cache.get("a", slowly)[0]))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    begun.wait(5)
+    go_on.set()
+    for thread in threads:
+        thread.join()
+    assert (found, len(n_reads)) == ([3, 3, 3, 3], 1)

@@ -14,7 +14,7 @@ from lc_assets.formats.riffled import RiffledReader
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.contracts import assert_resume_gives_the_rest, assert_step_is_enough
 from lc_assets.loaders.grid import GridLoader
-from lc_assets.loaders.rows import ZarrRows, open_rows
+from lc_assets.loaders.rows import open_array, open_rows
 from lc_assets_tests.grid_builders import ids, publish, riffle, write_flat, write_grid, write_lake
 
 TRAIN = {"2022-49": ids(70, 48, seed=1), "2023-06": ids(5, 48, seed=2), "mine": ids(0, 48)}
@@ -100,7 +100,7 @@ def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
     """Through a cache of one chunk, 16 batches that lie in 2 inner chunks cost 2 decodings, not 16."""
     path = write_grid(tmp_path / "a.zarr", ids(128, 32))
     cache = ChunkCache(64 * 32 * 2)
-    loader = GridLoader(ZarrRows(path, cache), batch_rows=8, context_tokens=32)
+    loader = GridLoader(open_array(path, cache), batch_rows=8, context_tokens=32)
     list(loader)
     assert (cache.misses, cache.hits) == (2, 14)
 
@@ -151,7 +151,7 @@ def test_paths_without_data_say_what_was_looked_for(own_lake, tmp_path):
     with pytest.raises(BadInput, match="no split is called 'test'"):
         open_rows(own_lake, "test")
     with pytest.raises(NotPublished, match="no array here"):
-        ZarrRows(tmp_path, ChunkCache())
+        open_array(tmp_path, ChunkCache())
     (own_lake / "longcrawl/all/current.json").unlink()
     with pytest.raises(NotPublished, match="longcrawl/all is not published"):
         open_rows(own_lake)

@@ -1,12 +1,20 @@
 """Tensors: what PyTorch gets is what the loader gives, shared out without loss or overlap."""
 
+import itertools
+import json
+
 import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput
+from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.loaders import torch as tensors
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.iterators import as_arrays
+from lc_assets.loaders.rows import open_rows
+from lc_assets.loaders.windows import WindowLoader
+from lc_assets_tests.grid_builders import ids, write_grid
 
 
 @pytest.fixture
@@ -17,7 +25,7 @@ def loader():
 
 @pytest.mark.skipif(tensors.torch is not None, reason="torch is installed")
 def test_without_torch_the_classes_say_what_to_install(loader):
-    for make in (tensors.StepDataset, tensors.StepStream):
+    for make in (tensors.StepDataset, tensors.StepStream, lambda loader: tensors.to_device(loader, "cpu")):
         with pytest.raises(BadInput, match=r"pip install 'lc-assets\[torch\]'"):
             make(loader)
 
@@ -69,3 +77,87 @@ def test_ranks_and_steps_that_are_not_there_are_refused(torch, loader):
         tensors.StepStream(loader, rank=2, n_ranks=2)
     with pytest.raises(BadInput, match="first_step must be 0 to 10, got 11"):
         tensors.StepStream(loader, first_step=11)
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2])
+def test_a_stream_is_saved_and_resumed(torch, loader, n_ranks):
+    """Nothing twice, nothing skipped; also on another number of ranks, since a state counts the steps of all."""
+    streams = [tensors.StepStream(loader, rank=rank, n_ranks=n_ranks) for rank in range(n_ranks)]
+    begun = [step for parts in zip(*(itertools.islice(stream, 2) for stream in streams), strict=True) for step in firsts(parts)]
+    state = json.loads(json.dumps(streams[-1].state_dict()))
+    assert state["step"] == 2 * n_ranks
+    for others in (1, 3):
+        resumed = [tensors.StepStream(loader, rank=rank, n_ranks=others) for rank in range(others)]
+        for stream in resumed:
+            stream.load_state_dict(state)
+        left = firsts(batch for stream in resumed for batch in stream)
+        assert sorted(begun + left) == sorted(firsts(loader[step]._asdict() for step in range(10)))
+    with pytest.raises(BadInput, match="its batch_rows is 2, this loader's is 5"):
+        tensors.StepStream(GridLoader(NumberedRows(10, 6), batch_rows=5, context_tokens=3)).load_state_dict(state)
+
+
+def test_a_stream_that_ran_out_begins_again(torch, loader):
+    stream = tensors.StepStream(loader, first_step=7)
+    assert len(firsts(stream)) == 3
+    assert len(firsts(stream)) == 10
+
+
+def test_one_ranks_loader_is_not_dealt_out_again(torch):
+    """Its ranks share every step, whatever torch.distributed says."""
+    ranks = [GridLoader(NumberedRows(10, 6), batch_rows=2, context_tokens=3, rank=rank, n_ranks=2, prefetch=2) for rank in range(2)]
+    assert [len(tensors.StepStream(loader)) for loader in ranks] == [10, 10]
+    both = zip(*(tensors.StepStream(loader) for loader in ranks), strict=True)
+    whole = GridLoader(NumberedRows(10, 6), batch_rows=2, context_tokens=3)
+    for parts, batch in zip(both, whole, strict=True):
+        np.testing.assert_array_equal(torch.cat([part["text"] for part in parts]).numpy(), batch.text)
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata 0.11 on torch 2.13
+@pytest.mark.parametrize("n_workers", [0, 2])
+def test_torchdatas_stateful_loader_saves_and_resumes_a_stream(torch, loader, n_workers):
+    """Through its own worker processes, too."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def make():
+        return stateful.StatefulDataLoader(tensors.StepStream(loader), batch_size=None, num_workers=n_workers)
+
+    whole = firsts(make())
+    stopped, resumed = make(), make()
+    begun = firsts(itertools.islice(stopped, 3))
+    resumed.load_state_dict(stopped.state_dict())
+    assert begun + firsts(resumed) == whole
+
+
+@pytest.mark.parametrize("vocab_size", [50_257, 100_000])
+def test_batches_on_a_device_are_the_loaders(torch, tmp_path, vocab_size):
+    """Ids above the signed types' halves, too: they cross as signed numbers of 2 or 4 bytes."""
+    rows = ids(8, 16, vocab_size=vocab_size)
+    rows[0, :3] = 32_768, vocab_size - 1, 0
+    loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", rows, vocab_size=vocab_size)), batch_rows=4, context_tokens=8)
+    for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
+        found = list(tensors.to_device(loader, device))
+        assert len(found) == len(loader)
+        for step, batch in enumerate(found):
+            for name, tensor in batch.items():
+                assert (tensor.dtype, tensor.is_contiguous(), tensor.device.type) == (torch.int64, True, device)
+                np.testing.assert_array_equal(tensor.cpu().numpy(), getattr(loader[step], name))
+
+
+def test_windows_on_a_device_are_the_loaders(torch, tmp_path):
+    """Their first inputs differ from row to row."""
+    with MegatronWriter.publishing(tmp_path / "a", np.dtype(np.uint16)) as writer:
+        writer.add(np.arange(100, dtype=np.uint16))
+    loader = WindowLoader(tmp_path / "a", batch_windows=3, context_tokens=9)
+    for step, batch in enumerate(tensors.to_device(loader, "cpu")):
+        np.testing.assert_array_equal(batch["text"].numpy(), loader[step].text)
+        np.testing.assert_array_equal(batch["targets"].numpy(), loader[step].targets)
+
+
+def test_dictionaries_of_arrays_for_other_loops(loader):
+    """One dtype, one shape, contiguous, and the reader's own; no framework is imported for them."""
+    found = list(as_arrays(loader))
+    assert {(name, values.dtype, values.shape, values.flags.c_contiguous) for batch in found for name, values in batch.items()} == {
+        (name, np.dtype(np.int32), (2, 3), True) for name in ("text", "targets")
+    }
+    for step, batch in enumerate(found):
+        np.testing.assert_array_equal(batch["targets"], loader[step].targets)
