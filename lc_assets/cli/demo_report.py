@@ -19,7 +19,7 @@ from lc_assets.storage.digests import short
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.vocabulary import SPLITS
 
-OF_DOCUMENTS = ("filtered", "tokens", "grid")
+OF_DOCUMENTS = ("filtered", "removals", "tokens", "grid")
 """Stages whose tallies count documents."""
 
 BATCH_ROWS = 4

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lc_assets.stages.sample.writing import SampleReport
     from lc_assets.vocabulary import Shard
 
-ASSETS_OF_A_SNAPSHOT = "raw_snapshot,filtered_documents,token_documents,token_grid,megatron_rows"
+ASSETS_OF_A_SNAPSHOT = "'*megatron_rows'"
 
 
 def sample(

@@ -14,7 +14,7 @@ from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 
 ROOT = Path(__file__).parents[2]
 SNAPSHOT = "2023-06"
-CHAIN = "raw_snapshot,filtered_documents,token_documents,token_grid,megatron_rows"
+CHAIN = "*megatron_rows"
 HELP = "import sys; sys.argv = ['lc', '--help']; from lc_assets.cli.main import app; app()"
 
 pytestmark = pytest.mark.slow
