@@ -1,5 +1,8 @@
 """Assets of one snapshot's documents: what is upstream, and what is worth keeping."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import dagster as dg
 import numpy as np
 
@@ -11,7 +14,11 @@ from lc_assets.stages import filtering, raw, sweeping
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.tables import FILTERED, MANIFEST, read_all
 from lc_assets.storage.lake import Published
+from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
+
+SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
+"""Of the threshold in force; the plot has more."""
 
 
 @dg.asset(partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
@@ -44,7 +51,7 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
                 names=("any reason", "first reason"),
             ),
             thresholds=thresholds_plot(built.published),
-            threshold_table=table(sweeping.total_sweep(sweeping.sweep_files(built.published.folder)).to_pylist()),
+            kept_by_threshold=table(thresholds_table(built.published)),
             lengths=plots.histogram(
                 "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
             ),
@@ -52,6 +59,21 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             sample_documents=table(kept.slice(0, 10).to_pylist()),
             dropped_tables=len(dropped_files(built.published.folder)),
         )
+
+
+def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:
+    """A line per bound: the threshold in force, and how many documents some multiples of it would keep, the others in force."""
+    lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
+    found = []
+    for own in (line for line in lines if line["in_force"]):
+        of_bound = {line["threshold"]: line["kept_with_the_others"] for line in lines if _bound(line) == _bound(own)}
+        at = {f"× {multiple:g}": of_bound.get(sweeps.rounded(multiple * own["threshold"])) for multiple in SHOWN_MULTIPLES}
+        found.append({"rule": own["rule"], own["bound"].replace("_", " "): own["threshold"], **at})
+    return [{"rule": line["rule"], "at least": line.get("at least"), "at most": line.get("at most")} | line for line in found]
+
+
+def _bound(line: Mapping[str, Any]) -> tuple[str, str]:
+    return line["rule"], line["bound"]
 
 
 def thresholds_plot(filtered: Published) -> dg.MetadataValue:

@@ -31,7 +31,7 @@ from lc_assets.text.signal_names import SCALARS
 
 SKIPPED = "shards skipped"
 UNIQUE = "shards treated as unique"
-COMPUTED = "shards with signals computed from text"
+COMPUTED = "shards with computed signals"
 
 
 class Skip(Exception):

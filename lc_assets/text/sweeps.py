@@ -126,12 +126,21 @@ def sweep(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet, *, allowed
     return Sweep(nothing.thresholds, _joined(alone), _joined(others), n_documents)
 
 
+def rounded(threshold: float) -> float:
+    """A threshold as the grid has it.
+
+    >>> rounded(0.7 * 0.3)
+    0.21
+    """
+    return float(f"{threshold:.{DIGITS}g}")
+
+
 def _grid(rule: Rule, bound: str) -> list[Swept]:
     """The thresholds of one bound of a rule, ascending; none when it has no such bound."""
     own: float | None = getattr(rule, bound)
     if own is None:
         return []
-    values = sorted({float(f"{own * factor:.{DIGITS}g}") for factor in FACTORS if factor != 1} | {own}) if own else list(AROUND_ZERO)
+    values = sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own}) if own else list(AROUND_ZERO)
     return [Swept(rule.name, bound, value, in_force=value == own) for value in values]
 
 

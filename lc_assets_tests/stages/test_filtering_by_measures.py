@@ -128,8 +128,8 @@ def test_signals_that_upstream_lacks_are_computed_where_the_recipe_says_so(tmp_p
     _, sound = filtered(tmp_path / "sound", root, rules, missing_signals="compute")
     (root / f"quality_signals/{SNAPSHOT}/0000/en_middle.signals.json.gz").unlink()
     _, computed = filtered(tmp_path / "computed", root, rules, missing_signals="compute")
-    assert computed.tally.also["shards with signals computed from text"] == 1
-    assert sound.tally.also["shards with signals computed from text"] == 0
+    assert computed.tally.also["shards with computed signals"] == 1
+    assert sound.tally.also["shards with computed signals"] == 0
     for pattern in ("*.documents.parquet", "*.dropped.parquet", "*.sweep.parquet"):
         assert table(computed, pattern) == table(sound, pattern)
     assert computed.tally.dropped == sound.tally.dropped
