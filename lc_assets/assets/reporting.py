@@ -16,6 +16,10 @@ BAR = 16
 """Length of the longest bar of the summary, in characters."""
 
 
+SHOWN_INPUTS = 4
+"""Of up to 252; the receipt has all."""
+
+
 def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, **more: Any) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
@@ -71,8 +75,9 @@ def _reasons(tally: Tally) -> list[str]:
 
 
 def _made_of(receipt: Receipt) -> str:
-    inputs = ", ".join(f"`{name}` {digest[:12]}" for name, digest in receipt.fingerprint.inputs.items())
     made = receipt.fingerprint
+    named = [f"`{name}` {digest[:12]}" for name, digest in made.inputs.items()]
+    inputs = ", ".join(named[:SHOWN_INPUTS]) + (f" and {len(named) - SHOWN_INPUTS:,} more" if len(named) > SHOWN_INPUTS else "")
     return f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version {made.code_version}, from {inputs or 'nothing'}."
 
 
