@@ -6,10 +6,7 @@ finds the finished shards of the same version and goes on. A stage says *what* t
 
 import contextlib
 import functools
-import os
-import resource
 import shutil
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -22,12 +19,13 @@ import msgspec
 from lc_assets.engines.local import Engine
 from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, remove_drafts
+from lc_assets.stages.metering import Meter, measured_by, metered
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import GLOBAL, WORKINGS, Fingerprint, LakeFolder, Place, Published, Receipt, receipt_of, write_receipt
 from lc_assets.storage.upstream import Upstream
 from lc_assets.tally import Tally
 
-LIBRARIES = ("gigatoken", "isal", "msgspec", "numcodecs", "numpy", "pyarrow", "tiktoken", "zarr")
+LIBRARIES = ("duckdb", "gigatoken", "isal", "msgspec", "numcodecs", "numpy", "pyarrow", "tiktoken", "zarr")
 """Libraries whose versions shape published bytes; receipts state them."""
 
 BUSY_SECONDS = 30.0
@@ -60,25 +58,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     words: str
     numbers: dict[str, float] = {}
     severity: Literal["error", "warning"] = "error"
-
-
-class Spent(msgspec.Struct, frozen=True):
-    """What a task took: CPU seconds, and the highest memory its process (by number) has reached, in MiB."""
-
-    process: int
-    cpu_seconds: float
-    peak_rss_mb: float
-
-
-@dataclass(slots=True)
-class Meter:
-    """What the tasks of a build took, in whatever process they ran."""
-
-    spent: list[Spent] = field(default_factory=list)
-
-    def add(self, spent: Spent) -> None:
-        """Note one task."""
-        self.spent.append(spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +208,7 @@ def build(
         if standing is not None:
             return _republish(place, standing)
         draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
-        with disk_said_plainly(draft.folder), _measured(draft.meter) as measured:
+        with disk_said_plainly(draft.folder), measured_by(draft.meter) as measured:
             tally = _fill(draft, fill)
         findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
         _refuse_what_is_wrong(findings, place, draft)
@@ -276,17 +255,10 @@ def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
 def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
     """Run a shard function over tasks, add up what it counted, and note on the draft's meter what it took."""
     counted = []
-    for _, (tally, spent) in workshop.engine.run(functools.partial(_metered, function), tasks, what=what):
+    for _, (tally, spent) in workshop.engine.run(functools.partial(metered, function), tasks, what=what):
         counted.append(tally)
         draft.meter.add(spent)
     return Tally.total(counted)
-
-
-def _metered(function: Callable[[Any], Tally], task: Any) -> tuple[Tally, Spent]:
-    before = _usage().cpu_seconds
-    tally = function(task)
-    after = _usage()
-    return tally, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb)
 
 
 def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
@@ -334,23 +306,6 @@ def _alone(place: Place) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-@contextlib.contextmanager
-def _measured(meter: Meter) -> Iterator[dict[str, float]]:
-    measured: dict[str, float] = {}
-    wall, before = time.perf_counter(), _usage()
-    yield measured
-    now = _usage()
-    others = [spent for spent in meter.spent if spent.process != os.getpid()]
-    measured["seconds"] = round(time.perf_counter() - wall, 3)
-    measured["cpu_seconds"] = round(now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others), 3)
-    measured["peak_rss_mb"] = round(max(spent.peak_rss_mb for spent in (now, *others)), 1)
-
-
-def _usage() -> Spent:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return Spent(os.getpid(), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
 def _versions() -> dict[str, str]:

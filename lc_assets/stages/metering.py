@@ -1,0 +1,62 @@
+"""What work takes: CPU seconds and memory, of this process and of the workers that did its tasks.
+
+Here: measuring. Not here: what is measured (`lc_assets.stages.building`), showing it (receipts, `lc plan`, the UI).
+"""
+
+import contextlib
+import os
+import resource
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from lc_assets.tally import Tally
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """What a task took: CPU seconds, and the highest memory its process (by number) has reached, in MiB."""
+
+    process: int
+    cpu_seconds: float
+    peak_rss_mb: float
+
+
+@dataclass(slots=True)
+class Meter:
+    """What the tasks of a build took, in whatever process they ran."""
+
+    spent: list[Spent] = field(default_factory=list)
+
+    def add(self, spent: Spent) -> None:
+        """Note one task."""
+        self.spent.append(spent)
+
+
+def metered(function: Callable[[Any], Tally], task: Any) -> tuple[Tally, Spent]:
+    """Do a task and say what it took."""
+    before = usage().cpu_seconds
+    tally = function(task)
+    after = usage()
+    return tally, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb)
+
+
+@contextlib.contextmanager
+def measured_by(meter: Meter) -> Iterator[dict[str, float]]:
+    """Measure a block, and the tasks that its meter was told of in other processes; the mapping is filled when the block ends."""
+    measured: dict[str, float] = {}
+    wall, before = time.perf_counter(), usage()
+    yield measured
+    now = usage()
+    others = [spent for spent in meter.spent if spent.process != os.getpid()]
+    measured["seconds"] = round(time.perf_counter() - wall, 3)
+    measured["cpu_seconds"] = round(now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others), 3)
+    measured["peak_rss_mb"] = round(max(spent.peak_rss_mb for spent in (now, *others)), 1)
+
+
+def usage() -> Spent:
+    """What this process has taken so far."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return Spent(os.getpid(), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
