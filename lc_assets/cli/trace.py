@@ -159,3 +159,6 @@ def show_dropped(dropped: "Dropped") -> None:
     say(f"{dropped.id} did not become a row: dropped by {dropped.stage}")
     facts([("url", shortened(dropped.url, 200))])
     table(("reason", "value"), dropped.reasons)
+    if dropped.instead is not None:
+        other, alike, why = dropped.instead
+        facts([("in its stead", other), ("similarity", alike), ("why", why)])

@@ -19,6 +19,7 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.blending import Mix, read_mix
 from lc_assets.stages.claims import DROPPED_SUFFIX
+from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tracing import Row, grid_behind, lines_where, rows_where
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.vocabulary import parse_document_id
@@ -43,12 +44,22 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """Why a document did not go on: the stage, and each reason with the value that was judged."""
+    """Why a document did not go on.
+
+    Attributes:
+        stage: that dropped it.
+        id: of the document.
+        url: its address.
+        reasons: each with the value that was judged; None where there is none.
+        instead: of a document that was removed for another: which document or item that is, how alike they are, and why
+            it goes and the other stays.
+    """
 
     stage: str
     id: str
     url: str
-    reasons: tuple[tuple[str, float], ...]
+    reasons: tuple[tuple[str, float | None], ...]
+    instead: tuple[str, float, str] | None = None
 
 
 def find_id(lake: LakeFolder, identity: str) -> list[Found]:
@@ -80,8 +91,16 @@ def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
         path = None if published is None else published.folder / f"{shard.name}{DROPPED_SUFFIX}"
         for line in lines_where(path, pc.field("id") == identity) if path is not None and path.is_file() else ():
             reasons = tuple(zip(line["reasons"], line["values"], strict=True))
-            return Dropped(stage=stage, id=line["id"], url=line["url"], reasons=reasons)
+            return Dropped(
+                stage=stage, id=line["id"], url=line["url"], reasons=reasons, instead=_removed_for(lake, shard.snapshot, identity)
+            )
     return None
+
+
+def _removed_for(lake: LakeFolder, snapshot: str, identity: str) -> tuple[str, float, str] | None:
+    published = lake.place("removals", snapshot).current()
+    lines = [] if published is None else lines_where(published.folder / REMOVALS_TABLE, pc.field("id") == identity)
+    return next(((line["kept_id"] or line["for_id"], line["similarity"], line["why"]) for line in lines), None)
 
 
 def position_of(order: GlobalOrder, row: Row) -> int | None:

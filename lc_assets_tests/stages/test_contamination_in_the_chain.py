@@ -18,6 +18,7 @@ from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
+from lc_assets.stages.whereabouts import why_dropped
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
@@ -56,6 +57,9 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
     (gone,) = [line for path in dropped_files(folder) for line in pq.read_table(path).to_pylist() if line["id"] == victim]
     assert gone["reasons"] == ["contaminated"]
     assert built["tokens"].tally.dropped["contaminated"] == 1
+    said = why_dropped(made[0].lake, victim)
+    assert said.stage == "tokens"
+    assert said.instead == (line["for_id"], 1.0, line["why"])
 
 
 def test_a_changed_evaluation_set_is_out_of_date(made):
