@@ -79,7 +79,7 @@ class MegatronWriter:
                 yield writer
                 if writer.n_tokens:
                     writer.finish(idx_path(draft))
-                    _put_in_place(draft, prefix)
+                    put_in_place(draft, prefix)
             finally:
                 bin_path(draft).unlink(missing_ok=True)
                 idx_path(draft).unlink(missing_ok=True)
@@ -119,7 +119,9 @@ class MegatronWriter:
         """
         n_ids = sum(map(len, parts))
         if sum(lengths) != n_ids or min(lengths, default=1) < 1 or max(lengths, default=1) > MOST_TOKENS:
-            raise BadInput(f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, {sum(lengths):,} together, in {n_ids:,} ids")
+            raise BadInput(
+                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, {sum(lengths):,} together, in {n_ids:,} ids"
+            )
         if parts:
             ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
             self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
@@ -293,7 +295,8 @@ def _mapped(path: Path) -> Array:
         raise CorruptFile(f"{path}: is missing") from error
 
 
-def _put_in_place(draft: Path, prefix: Path) -> None:
+def put_in_place(draft: Path, prefix: Path) -> None:
+    """Give a whole data set another name in the same file system, in place of what stood there."""
     for path in (bin_path, idx_path):
         flush(path(draft))
     idx_path(prefix).unlink(missing_ok=True)  # between the two renames there is no data set, rather than halves of two

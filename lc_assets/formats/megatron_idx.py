@@ -113,7 +113,9 @@ def idx_blocks(lengths: Array, document_boundaries: Array | None, dtype: np.dtyp
         yield offsets.tobytes()
     for start in range(0, n_boundaries, BLOCK):
         stop = min(start + BLOCK, n_boundaries)
-        yield (np.arange(start, stop) if document_boundaries is None else document_boundaries[start:stop]).astype("<i8", copy=False).tobytes()
+        yield (
+            (np.arange(start, stop) if document_boundaries is None else document_boundaries[start:stop]).astype("<i8", copy=False).tobytes()
+        )
 
 
 def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
