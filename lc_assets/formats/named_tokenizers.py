@@ -145,10 +145,11 @@ def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
             return TiktokenTokenizer(_encoding(setting))
         build = functools.partial(_build_fast, setting)
     else:
-        kind = sentencepiece_model if setting.endswith(sentencepiece_model.SUFFIX) else hugging_face
+        is_pieces = setting.endswith(sentencepiece_model.SUFFIX)
+        twin = sentencepiece_model.twin if is_pieces else hugging_face.twin
         if not fast:
-            return kind.twin(Path(setting))
-        build = functools.partial(kind.build_fast, Path(setting))
+            return twin(Path(setting))
+        build = functools.partial(sentencepiece_model.build_fast if is_pieces else hugging_face.build_fast, Path(setting))
     return GigatokenTokenizer(build, name=vocabulary.name, vocab_size=vocabulary.n_ids, eot=vocabulary.eot)
 
 

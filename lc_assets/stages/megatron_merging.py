@@ -86,7 +86,7 @@ def merge(sources: Sequence[Path], prefix: Path, *, max_bytes: int | None = None
         raise BadInput(f"max_bytes is at least 1, got {max_bytes:,}")
     ids = _common_ids(sources)
     whole = [Stretch(source, 0, len(MegatronReader(source).document_indices) - 1) for source in sources]
-    groups = {prefix: whole} if max_bytes is None else _numbered(prefix, _cut(whole, max_bytes))
+    groups = {prefix: whole} if max_bytes is None else _numbered(prefix, cut(whole, max_bytes))
     if taken := {path.absolute() for path in sources} & {path.absolute() for path in groups}:
         raise BadInput(f"{taken.pop()} is both a source and a result; name another result")
     for result, stretches in groups.items():
@@ -110,7 +110,7 @@ def _numbered(prefix: Path, groups: Sequence[list[Stretch]]) -> dict[Path, list[
     return {prefix.with_name(f"{prefix.name}-{number:05}"): group for number, group in enumerate(groups)}
 
 
-def _cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
+def cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
     """Stretches by result: each as full as whole documents allow."""
     groups, room = list[list[Stretch]](), 0
     for stretch in whole:
@@ -120,7 +120,7 @@ def _cut(whole: Sequence[Stretch], max_bytes: int) -> list[list[Stretch]]:
         while at < stretch.stop:
             begin = int(ends[at - 1]) if at else 0
             fits = int(np.searchsorted(ends, begin + room, side="right"))
-            if fits <= at:
+            if fits <= at or not groups:
                 groups.append([])
                 room = max_bytes
                 fits = max(at + 1, int(np.searchsorted(ends, begin + room, side="right")))

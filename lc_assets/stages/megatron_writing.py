@@ -48,6 +48,7 @@ EMPTY: Final = "empty"
 GAVE_UP: Final = "tokenizer gave up"
 TOKENS: Final = "tokens"
 CHARACTERS: Final = "characters"
+FILES: Final = "files"
 BY_TWIN: Final = "files done by the twin"
 UNCHECKED: Final = "files that no twin checked"
 
@@ -194,18 +195,20 @@ def write_data_set(sources: Sequence[Path], prefix: Path, settled: Settled, *, e
     return tally, write_receipt(prefix, made_by="write", ids=settled.ids, dropped=tally.dropped)
 
 
-def write_parts(sources: Sequence[Path], folder: Path, settled: Settled, *, engine: Engine) -> tuple[Tally, dict[Path, DataSetReceipt]]:
+def write_parts(
+    sources: Sequence[Path], folder: Path, settled: Settled, *, engine: Engine
+) -> tuple[Tally, dict[tuple[Path, Path], DataSetReceipt]]:
     """Write each file of a corpus as a data set of its own, ``{folder}/{hash of its name}``, as Curator does.
 
     Returns:
-        What was counted, and the receipt of every file that has documents.
+        What was counted, and the receipt of every file that has documents, by the file and the prefix.
 
     Raises:
         BadInput, CorruptFile, NotWritable, StorageFull: as `write_data_set`; what was finished stays.
     """
     tasks = _tasks(sources, folder, folder / ".parts", settled)
     tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
-    receipts = {task.file: found for task in tasks if (found := read_receipt(task.prefix))}
+    receipts = {(task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))}
     return tally, receipts
 
 
@@ -277,7 +280,7 @@ def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tal
                 dropped[reason] += 1
             else:
                 n_characters += len(document.text)
-    also = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, "files": 1}
+    also = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, FILES: 1}
     n_kept = writer.n_documents
     return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
 
