@@ -7,16 +7,21 @@ message     field                                  holds
 ==========  =====================================  ===============================================
 model       1, length-delimited, repeated          a piece; its id is its place
 model       2, length-delimited                    settings of the training
+model       3, length-delimited                    how a text is normalized first
 piece       1, length-delimited                    its text, UTF-8
 piece       3, varint, by default 1                its kind; 3: a control piece, such as ``</s>``
 settings    48, length-delimited, or ``</s>``      text of the piece that ends a sentence
+normalizer  2, length-delimited                    a table of characters; empty in Llama's and Mistral's models
+normalizer  4, varint, by default 1                whether runs of spaces become one; 0 in the same
 ==========  =====================================  ===============================================
 
 A control piece that stands in a text is text, as for SentencePiece itself; the fast program would take it for what it
 controls, so it is given the model with these pieces under names that no text has.
 
 Here: reading the file, the two tokenizers it means. Not here: which of them is used (`formats.named_tokenizers`). The
-reference program is the package ``sentencepiece``, an extra; the fast one knows only models of the kind BPE.
+reference program is the package ``sentencepiece``, an extra. The fast one knows only models of the kind BPE; of those
+that normalize texts it (gigatoken 0.10) gives other ids for rare characters, such as U+0085, so they are left to the
+reference program.
 Source: ``sentencepiece_model.proto``.
 """
 
@@ -37,7 +42,7 @@ from lc_assets.tokens.tokenizers import FastEncoding, Ids, Tokenizer, without_su
 
 SUFFIX: Final = ".model"
 
-_PIECE, _TRAINER, _TEXT, _KIND, _END = 1, 2, 1, 3, 48
+_PIECE, _TRAINER, _NORMALIZER, _TEXT, _KIND, _END, _TABLE, _SQUEEZE = 1, 2, 3, 1, 3, 48, 2, 4
 _VARINT, _EIGHT, _DELIMITED, _FOUR = 0, 1, 2, 5
 _CONTROL: Final = 3
 _NO_TEXT: Final = "\ufdd0"
@@ -138,8 +143,11 @@ def build_fast(path: Path) -> FastEncoding:
     Raises:
         BadInput: when gigatoken does not know the file's kind.
     """
+    content = read(path).content
+    if _normalizes(content):
+        raise BadInput(f"{path}: the fast tokenizer does not know this kind of model: one that changes texts before it takes them apart")
     try:
-        return cast("FastEncoding", gigatoken.Tokenizer.from_sentencepiece(_without_control(read(path).content)))
+        return cast("FastEncoding", gigatoken.Tokenizer.from_sentencepiece(_without_control(content)))
     except (ValueError, RuntimeError) as error:
         raise BadInput(f"{path}: the fast tokenizer does not know this kind of model: {error}") from error
 
@@ -177,6 +185,17 @@ def _piece(message: bytes) -> tuple[str, int]:
         elif (number, wire) == (_KIND, _VARINT):
             kind = _varint(value, 0)[0]
     return text, kind
+
+
+def _normalizes(content: bytes) -> bool:
+    """Whether a text is changed, but for its spaces' shape, before it is taken apart."""
+    has_table, squeezes = False, True
+    for number, wire, message, _ in _fields(content):
+        if (number, wire) == (_NORMALIZER, _DELIMITED):
+            for field, _, value, _ in _fields(message):
+                has_table = has_table or (field == _TABLE and bool(value))
+                squeezes = bool(_varint(value, 0)[0]) if field == _SQUEEZE else squeezes
+    return has_table or squeezes
 
 
 def _without_control(content: bytes) -> bytes:

@@ -102,13 +102,24 @@ def test_bytes_are_a_model_or_refused(tmp_path_factory, content):
         assert "not a SentencePiece" in str(error)
 
 
+@pytest.mark.parametrize("normalizer", [b"", field(3, 0), field(2, b"table") + field(4, 0), field(4, 1)])
+def test_a_model_that_normalizes_texts_is_not_for_the_fast_program(tmp_path, normalizer):
+    """It gave other ids for U+0085; without field 4 spaces are squeezed."""
+    content = model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))
+    spec = field(3, field(1, b"identity") + field(3, 0) + field(4, 0))
+    assert content.endswith(spec)
+    (tmp_path / "a.model").write_bytes(content.removesuffix(spec) + field(3, normalizer))
+    with pytest.raises(BadInput, match="one that changes texts"):
+        tokenizer_of(str(tmp_path / "a.model"))
+
+
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(BadInput, match="no readable SentencePiece"):
         vocabulary_of(str(tmp_path / "a.model"))
 
 
 @pytest.mark.network
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2000, deadline=None)
 @given(text=HOSTILE_TEXT)
 def test_both_programs_give_the_same_ids(trained, text):
     assert disagreement(tokenizer_of(trained), tokenizer_of(trained, fast=False), [text, f"the {text}</s> end <unk>"]) is None
@@ -121,6 +132,13 @@ def trained(tmp_path_factory):
     path = tmp_path_factory.mktemp("sp") / "bpe"
     words = ["the end of times", "it was the best of times", "naïve café", "call me Ishmael, some years ago"]
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(words * 20), model_prefix=str(path), vocab_size=330, model_type="bpe", byte_fallback=True, minloglevel=2
+        sentence_iterator=iter(words * 20),
+        model_prefix=str(path),
+        vocab_size=330,
+        model_type="bpe",
+        byte_fallback=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        minloglevel=2,
     )
     return f"{path}.model"
