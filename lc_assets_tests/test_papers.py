@@ -94,7 +94,7 @@ def commands() -> set[str | None]:
     from lc_assets.cli.main import app
 
     named = {command.name or command.callback.__name__ for command in app.registered_commands}
-    return named | {group.name for group in app.registered_groups}
+    return named | {group.typer_instance.info.name for group in app.registered_groups}
 
 
 @pytest.mark.parametrize("path", FORMATS, ids=named)

@@ -25,7 +25,7 @@ from typing import Any, Final, overload
 import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_blocks, parse_idx
+from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_blocks, is_plain, parse_idx
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush
 from lc_assets.tokens.dtypes import as_dtype
 
@@ -152,9 +152,7 @@ class MegatronWriter:
 
     def _note_boundaries(self, boundaries: Array) -> None:
         """Remember the ends of documents that are appended; `_lengths` does not hold them yet."""
-        n_sequences = int(boundaries[-1] - boundaries[0])
-        plain = n_sequences == len(boundaries) - 1 and bool((boundaries[1:] - boundaries[:-1] == 1).all())
-        if plain and self._boundaries is None:
+        if self._boundaries is None and is_plain(boundaries):
             return
         if self._boundaries is None:
             self._boundaries = array.array("q", range(self.n_documents + 1))

@@ -143,6 +143,16 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
     return MegatronIndex(dtype, lengths, boundaries, offsets)
 
 
+def is_plain(boundaries: Array) -> bool:
+    """Whether every document is one sequence.
+
+    >>> is_plain(np.array([5, 6, 7])), is_plain(np.array([0, 1, 1])), is_plain(np.array([0, 2]))
+    (True, False, False)
+    """
+    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
+    return all(bool((block[1:] - block[:-1] == 1).all()) for block in blocks)
+
+
 def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
     if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
         raise CorruptFile(f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, expected {MAGIC!r} and a header")

@@ -2,7 +2,7 @@
 
 What ``tools/merge_datasets.py`` and NeMo Curator's ``merge_file_prefixes.py`` do: lengths and ids one after the other, document
 boundaries moved. Every source is checked before the first byte is copied; a document is never cut. Memory is 4 bytes a
-document, the ``.idx`` of the sources mapped; ids pass through in blocks.
+document of the result, and where a size is chosen some 40 bytes a document of one source; ids pass through in blocks.
 
 Source: Megatron-LM ``IndexedDatasetBuilder.add_index``. Megatron's docs ask for files of 10 GB and more: a thousand small
 ones take minutes to open.

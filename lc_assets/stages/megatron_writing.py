@@ -16,6 +16,7 @@ Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator ``nemo_curator/st
 """
 
 import contextlib
+import glob
 import hashlib
 import shutil
 from collections import Counter
@@ -35,7 +36,7 @@ from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.megatron import MegatronWriter, bin_path, idx_path, put_in_place
 from lc_assets.formats.named_tokenizers import Vocabulary, tokenizer_of, vocabulary_of
 from lc_assets.formats.tokenizer_places import located
-from lc_assets.publishing import disk_said_plainly, publish_bytes, remove_drafts
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish_bytes, remove_drafts
 from lc_assets.stages.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron_merging import join
 from lc_assets.stages.megatron_receipts import DataSetReceipt, Ids, read_receipt, write_receipt
@@ -184,14 +185,14 @@ def write_data_set(sources: Sequence[Path], prefix: Path, settled: Settled, *, e
     folder = prefix.with_name(f".{prefix.name}.parts")
     try:
         tasks = _tasks(sources, folder, folder, settled)
+        _remove_drafts(folder, prefix)
         tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
         _require_documents(tally, prefix)
         _join([task.prefix for task in tasks if idx_path(task.prefix).is_file()], prefix)
-    except BaseException:
+        shutil.rmtree(folder)
+    finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # when nothing was finished
-        raise
-    shutil.rmtree(folder)
     return tally, write_receipt(prefix, made_by="write", ids=settled.ids, dropped=tally.dropped)
 
 
@@ -216,8 +217,15 @@ def _tasks(sources: Sequence[Path], folder: Path, memos: Path, settled: Settled)
     files = corpus_files(sources)
     with disk_said_plainly(folder):
         memos.mkdir(parents=True, exist_ok=True)
-        remove_drafts(folder, below=False)
     return [PartTask(file=file, folder=folder, memos=memos, settled=settled) for file in files]
+
+
+def _remove_drafts(folder: Path, prefix: Path) -> None:
+    """Remove what a killed run of the same work left."""
+    remove_drafts(folder)
+    for path in (bin_path(prefix), idx_path(prefix)):
+        for draft in prefix.parent.glob(f"{DRAFT_PREFIX}????????-{glob.escape(path.name)}"):
+            draft.unlink(missing_ok=True)
 
 
 def _join(parts: Sequence[Path], prefix: Path) -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter, bin_path, idx_path
 from lc_assets.formats import megatron_idx
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter, bin_path, idx_path
 from lc_assets.formats.megatron_idx import DTYPES, MegatronIndex, idx_blocks, idx_bytes, parse_idx
 from lc_assets.tokens.dtypes import INT32, UINT16
 
@@ -226,7 +226,10 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
         (SOUND[:18] + b"\xff" * 8 + SOUND[26:], "header promises 221,360,928,884,514,619,438 bytes"),
         (SOUND[:34] + b"\xff\xff\xff\xff" + SOUND[38:], "sequence lengths from -1 to 5"),
         (SOUND[:50] + b"\x08" + SOUND[51:], "sequence 1 is said to begin at byte 8"),
-        (SOUND[:42] + struct.pack("<2q", 0, -(2**31)) + SOUND[58:], "byte -2,147,483,648, its predecessors end at 6: negative, as Megatron"),
+        (
+            SOUND[:42] + struct.pack("<2q", 0, -(2**31)) + SOUND[58:],
+            "byte -2,147,483,648, its predecessors end at 6: negative, as Megatron",
+        ),
         (SOUND[:17] + b"\x09" + SOUND[18:], "dtype code 9"),
         (SOUND[:-8] + struct.pack("<q", 3), "document boundaries are 0 to 3, expected 0 to 2"),
         (SOUND[:-16] + struct.pack("<2q", 5, 2), "document boundaries fall"),

@@ -13,7 +13,7 @@ import numpy as np
 def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
     """Write ``{prefix}.bin`` and ``.idx`` of a file of JSON lines."""
     lengths = []
-    with source.open(encoding="utf-8") as lines, open(f"{prefix}.bin", "wb") as out:
+    with source.open(encoding="utf-8") as lines, prefix.with_name(f"{prefix.name}.bin").open("wb") as out:
         for line in lines:
             ids = encode(json.loads(line)["text"])
             if ids and eod is not None:
@@ -21,7 +21,7 @@ def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
             tokens = np.array(ids, dtype=dtype)
             out.write(tokens.tobytes(order="C"))
             lengths.append(tokens.size)
-    with open(f"{prefix}.idx", "wb") as out:
+    with prefix.with_name(f"{prefix.name}.idx").open("wb") as out:
         write_index(out, lengths, dtype)
 
 

@@ -40,7 +40,7 @@ def test_nanogpts_file_is_the_ids_and_nothing_else(tmp_path, monkeypatch, block)
 
 def test_ids_of_four_bytes_that_fit_two_are_nanogpts_too(tmp_path):
     export_nanogpt(written(tmp_path / "a", ROWS, INT32), tmp_path / "a.out")
-    assert np.fromfile(tmp_path / "a.out", np.uint16).tolist() == sum(ROWS, [])
+    assert np.fromfile(tmp_path / "a.out", np.uint16).tolist() == np.array(ROWS).reshape(-1).tolist()
 
 
 def test_ids_that_do_not_fit_are_refused_and_nothing_is_left(tmp_path):

@@ -50,7 +50,10 @@ def test_a_data_set_alone_stays_what_it_is(tmp_path):
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=6), min_size=1, max_size=4), st.integers(1, 30))
+@given(
+    st.lists(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.integers(1, 30),
+)
 def test_results_of_a_chosen_size_hold_whole_documents_in_order(tmp_path_factory, sources, max_bytes):
     """None is larger unless it is one document; each is as full as the next document allows."""
     folder = tmp_path_factory.mktemp("merge")

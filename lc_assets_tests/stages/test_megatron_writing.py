@@ -130,6 +130,18 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
+def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
+    """Drafts of the same data set; those of others may be in the making."""
+    left = [tmp_path / ".a.parts" / ".draft-0123abcd-0.bin", tmp_path / ".draft-0123abcd-a.bin", tmp_path / ".draft-0123abcd-a.idx"]
+    others = [tmp_path / ".draft-0123abcd-b-a.bin", tmp_path / ".draft-0123abcd-aa.bin"]
+    (tmp_path / ".a.parts").mkdir()
+    for path in (*left, *others):
+        path.write_bytes(b"x")
+    write_data_set([corpus(tmp_path / "in.jsonl", ["a"])], tmp_path / "a", GPT2, engine=ONE)
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
 def test_parts_that_stand_are_not_done_again(tmp_path, monkeypatch):
     """A part whose file is gone is."""
     source = corpus(tmp_path / "a.jsonl", ["a"])
@@ -234,7 +246,7 @@ def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeyp
 
 
 def test_a_text_on_which_the_tokenizer_gives_up_is_dropped(tmp_path, monkeypatch):
-    """tiktoken does so at a million spaces; the fast one does not."""
+    """As tiktoken does at a million spaces; the fast one does not."""
 
     class GivesUp(Wrong):
         def encode(self, text):
