@@ -34,7 +34,8 @@ def write(
     Example: lc megatron write corpus --output data/mine --tokenizer gpt2 --append-eod
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.megatron_writing import Writing, settle, write_data_set, write_parts
+    from lc_assets.stages.megatron_settings import Writing, settle
+    from lc_assets.stages.megatron_writing import write_data_set, write_parts
 
     settled = settle(Writing(tokenizer=tokenizer, append_eod=append_eod, dtype=dtype, text_field=text_field, batch_size=batch_size))
     for warning in settled.warnings:

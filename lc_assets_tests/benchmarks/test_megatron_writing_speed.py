@@ -11,7 +11,8 @@ from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.formats.megatron_idx import idx_blocks
 from lc_assets.stages import megatron_writing
 from lc_assets.stages.megatron_merging import merge
-from lc_assets.stages.megatron_writing import Writing, settle, write_data_set
+from lc_assets.stages.megatron_settings import Writing, settle
+from lc_assets.stages.megatron_writing import write_data_set
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.benchmarks.crawl import prose

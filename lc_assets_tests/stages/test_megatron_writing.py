@@ -18,7 +18,8 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages import megatron_writing
 from lc_assets.stages.megatron_receipts import read_receipt
-from lc_assets.stages.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, TOKENS, Writing, part_name, settle, write_data_set, write_parts
+from lc_assets.stages.megatron_settings import Writing, part_name, settle
+from lc_assets.stages.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, TOKENS, write_data_set, write_parts
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.oracles.preprocess_data import preprocess
