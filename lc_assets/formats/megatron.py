@@ -194,7 +194,7 @@ class MegatronReader:
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
         self.index = parse_idx(_mapped(idx_path(prefix)).data, str(idx_path(prefix)))
-        self.ids = _mapped_ids(bin_path(prefix), self.index)
+        self._ids = _mapped_ids(bin_path(prefix), self.index)
         self._offsets = self.index.byte_offsets
 
     def __len__(self) -> int:
@@ -245,11 +245,7 @@ class MegatronReader:
         return len(self.ids)
 
     def get(self, document: int, offset: int = 0, length: int | None = None) -> Array:
-        """Ids of one document from ``offset`` on, ``length`` of them or all that are left; Megatron's ``get``.
-
-        Raises:
-            BadInput: when there is no such document, or it has no such ids.
-        """
+        """Ids of one document from ``offset`` on, ``length`` of them or all that are left; Megatron's ``get``; raises as `read`."""
         n_tokens = int(self.lengths[self._known(document)])
         return self.read(document, offset, n_tokens if length is None else offset + length)
 
