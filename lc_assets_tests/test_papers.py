@@ -93,7 +93,8 @@ def commands() -> set[str | None]:
     """Names of the command line's commands."""
     from lc_assets.cli.main import app
 
-    return {command.name or command.callback.__name__ for command in app.registered_commands}
+    named = {command.name or command.callback.__name__ for command in app.registered_commands}
+    return named | {group.typer_instance.info.name for group in app.registered_groups}
 
 
 @pytest.mark.parametrize("path", FORMATS, ids=named)

@@ -19,7 +19,24 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from lc_assets.cli import batch, decontaminate, dedup, demo, explain, judge, minhash, plan, sample, show, signals, trace
+from lc_assets.cli import (
+    batch,
+    decontaminate,
+    dedup,
+    demo,
+    explain,
+    judge,
+    megatron,
+    megatron_merge,
+    megatron_write,
+    minhash,
+    plan,
+    sample,
+    show,
+    signals,
+    trace,
+    verify,
+)
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
 
@@ -63,7 +80,15 @@ COMMANDS = (
     minhash.minhash,
     dedup.dedup,
     decontaminate.decontaminate,
+    verify.verify,
 )
 
 for _command in COMMANDS:
     app.command()(_command)
+
+megatron.app.command()(megatron_write.write)
+megatron.app.command()(megatron_merge.merge)
+megatron.app.command()(megatron_merge.export)
+
+for _group in (megatron.app,):
+    app.add_typer(_group)

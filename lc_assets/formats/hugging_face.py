@@ -44,6 +44,18 @@ class Model(msgspec.Struct, frozen=True):
     vocab: dict[str, int] | list[Any] = {}
 
 
+class EndToken(msgspec.Struct, frozen=True):
+    """How older files of `TokenizerConfig` write a token."""
+
+    content: str = ""
+
+
+class TokenizerConfig(msgspec.Struct, frozen=True):
+    """What is read of a ``tokenizer_config.json``."""
+
+    eos_token: str | EndToken | None = None
+
+
 class TokenizerFile(msgspec.Struct, frozen=True):
     """What is read of a file."""
 
@@ -58,14 +70,14 @@ class HuggingFaceFile:
     Attributes:
         name: the file's, with the beginning of its digest.
         n_ids: every id is smaller.
-        eot: id of end of text.
+        eot: id of end of text, or None when it has none.
         sha256: of the file.
         content: the file.
     """
 
     name: str
     n_ids: int
-    eot: int
+    eot: int | None
     sha256: str
     content: bytes
 
@@ -98,8 +110,8 @@ class HuggingFaceTokenizer:
         return self._file.n_ids
 
     @property
-    def eot(self) -> int:
-        """Id of end of text."""
+    def eot(self) -> int | None:
+        """Id of end of text, or None."""
         return self._file.eot
 
     def encode(self, text: str) -> Ids:
@@ -112,7 +124,7 @@ def read(path: Path) -> HuggingFaceFile:
     """Read a ``tokenizer.json``.
 
     Raises:
-        BadInput: when there is none, or it is not one, or it has no end of text; says what was looked for.
+        BadInput: when there is none, or it is not one.
     """
     try:
         content = path.read_bytes()
@@ -179,11 +191,18 @@ def _n_ids(file: TokenizerFile) -> int:
     return max((*of_model, *(token.id for token in file.added_tokens)), default=0) + 1
 
 
-def _end_of_text(file: TokenizerFile, path: Path) -> int:
+def _end_of_text(file: TokenizerFile, path: Path) -> int | None:
+    """The id that ``tokenizer_config.json`` beside the file names, else the first of `END_OF_TEXT` that there is."""
     ids = {token.content: token.id for token in file.added_tokens}
     if isinstance(file.model.vocab, dict):
         ids = file.model.vocab | ids
-    for name in END_OF_TEXT:
-        if name in ids:
-            return ids[name]
-    raise BadInput(f"{path}: has no end of text; looked for {', '.join(END_OF_TEXT)}")
+    return next((ids[name] for name in (_configured(path), *END_OF_TEXT) if name in ids), None)
+
+
+def _configured(path: Path) -> str | None:
+    """What ``tokenizer_config.json`` calls the end of text; a file that cannot be read says nothing."""
+    try:
+        named = msgspec.json.decode(path.with_name("tokenizer_config.json").read_bytes(), type=TokenizerConfig).eos_token
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return named.content if isinstance(named, EndToken) else named

@@ -18,16 +18,19 @@ megatron-core 0.16.1 wrote.
 import array
 import contextlib
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, overload
 
 import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_bytes, parse_idx
+from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_blocks, is_plain, parse_idx
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush
 from lc_assets.tokens.dtypes import as_dtype
+
+COPIED_BYTES: Final = 4 << 20
+"""How much of a ``.bin`` is copied at once."""
 
 
 def bin_path(prefix: Path) -> Path:
@@ -52,6 +55,7 @@ class MegatronWriter:
         code_of(dtype)
         self._dtype, self._path = dtype, path
         self._lengths = array.array("i")
+        self._boundaries: array.array[int] | None = None  # None: so far every sequence is a document
         self._n_tokens = 0
         self._stream = path.open("wb")
 
@@ -73,9 +77,9 @@ class MegatronWriter:
             writer = cls(bin_path(draft), dtype)
             try:
                 yield writer
-                if writer.n_documents:
+                if writer.n_tokens:
                     writer.finish(idx_path(draft))
-                    _put_in_place(draft, prefix)
+                    put_in_place(draft, prefix)
             finally:
                 bin_path(draft).unlink(missing_ok=True)
                 idx_path(draft).unlink(missing_ok=True)
@@ -83,7 +87,7 @@ class MegatronWriter:
 
     @property
     def n_documents(self) -> int:
-        """Documents added so far."""
+        """Documents added so far; of copied documents with several sequences, the sequences."""
         return len(self._lengths)
 
     @property
@@ -100,9 +104,59 @@ class MegatronWriter:
         """
         if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
             raise BadInput(f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; wanted 1 to {MOST_TOKENS:,} ids")
-        self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
-        self._lengths.append(len(ids))
+        self.add_documents([ids], [len(ids)])
+
+    def add_documents(self, parts: Sequence[Array], lengths: Sequence[int]) -> None:
+        """Append several documents whose ids are ``parts``, one after the other.
+
+        Args:
+            parts: rows of integers; where one ends and the next begins means nothing.
+            lengths: ids of each document, at least 1; their sum is that of the parts.
+
+        Raises:
+            BadInput: when a document is empty or too long, or the sums differ; nothing is written then.
+            Mismatch: when an id does not fit the dtype; nothing is written then.
+        """
+        n_ids = sum(map(len, parts))
+        if sum(lengths) != n_ids or min(lengths, default=1) < 1 or max(lengths, default=1) > MOST_TOKENS:
+            raise BadInput(
+                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, {sum(lengths):,} together, in {n_ids:,} ids"
+            )
+        if parts:
+            ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
+        if self._boundaries is not None:
+            self._boundaries.extend(range(self.n_documents + 1, self.n_documents + len(lengths) + 1))
+        self._lengths.extend(lengths)
+        self._n_tokens += n_ids
+
+    def copy(self, data: "MegatronReader", start: int, stop: int) -> None:
+        """Append documents ``start`` to ``stop`` (exclusive) of another data set, with all their sequences, in blocks.
+
+        Raises:
+            BadInput: when the other has no such documents, or another dtype.
+        """
+        if data.dtype != self._dtype:
+            raise BadInput(f"{data.prefix}: its ids are {data.dtype.name}, those of {self._path} are {self._dtype.name}")
+        boundaries = data.index.document_boundaries
+        if not 0 <= start <= stop < len(boundaries):
+            raise BadInput(f"{data.prefix}: has {len(boundaries) - 1:,} documents; asked for {start:,} to {stop:,}")
+        first, last = int(boundaries[start]), int(boundaries[stop])
+        self._note_boundaries(boundaries[start : stop + 1])
+        self._lengths.frombytes(np.ascontiguousarray(data.lengths[first:last], np.dtype("i4")).tobytes())
+        ids = data.ids[slice(*data.places(first, last))]
+        step = COPIED_BYTES // self._dtype.itemsize
+        for place in range(0, len(ids), step):
+            self._stream.write(ids[place : place + step].data)
         self._n_tokens += len(ids)
+
+    def _note_boundaries(self, boundaries: Array) -> None:
+        """Remember the ends of documents that are appended; `_lengths` does not hold them yet."""
+        if self._boundaries is None and is_plain(boundaries):
+            return
+        if self._boundaries is None:
+            self._boundaries = array.array("q", range(self.n_documents + 1))
+        self._boundaries.frombytes((boundaries[1:] - boundaries[0] + self.n_documents).astype("i8").tobytes())
 
     def finish(self, idx: Path) -> MegatronIndex:
         """Close the ``.bin`` and write the ``.idx``.
@@ -111,11 +165,13 @@ class MegatronWriter:
             BadInput: when no document was added: Megatron cannot open an empty data set.
         """
         self.close()
-        if not self.n_documents:
+        if not self._n_tokens:
             raise BadInput(f"{self._path}: no document was added, and Megatron cannot map an empty file: leave the data set out")
-        index = MegatronIndex(self._dtype, np.array(self._lengths, "<i4"), np.arange(self.n_documents + 1, dtype="<i8"))
-        idx.write_bytes(idx_bytes(index.lengths, index.document_boundaries, index.dtype))
-        return index
+        lengths = np.frombuffer(self._lengths, "i4")
+        boundaries = None if self._boundaries is None else np.frombuffer(self._boundaries, "i8")
+        with idx.open("wb") as stream:
+            stream.writelines(idx_blocks(lengths, boundaries, self._dtype))
+        return MegatronIndex(self._dtype, lengths, np.arange(len(lengths) + 1, dtype="<i8") if boundaries is None else boundaries)
 
     def close(self) -> None:
         """Close the ``.bin``; harmless when it is closed."""
@@ -124,6 +180,9 @@ class MegatronWriter:
 
 class MegatronReader:
     """Reads a data set by mapping it into memory; arrays that it hands out are read-only views and stay valid.
+
+    It gives the answers of Megatron's ``IndexedDataset``: ``data[3]``, ``data[2:5]``, `get`, `sequence_lengths`,
+    `document_indices`, and its length. Where Megatron would read into a neighbour, or crash, this raises.
 
     Args:
         prefix: path of both files without ``.bin`` and ``.idx``.
@@ -136,13 +195,21 @@ class MegatronReader:
         self.prefix = prefix
         self.index = parse_idx(_mapped(idx_path(prefix)).data, str(idx_path(prefix)))
         self._ids = _mapped_ids(bin_path(prefix), self.index)
-        self._first_id = np.cumsum(self.index.lengths, dtype=np.int64) - self.index.lengths
+        self._offsets = self.index.byte_offsets
 
     def __len__(self) -> int:
         return len(self.index.lengths)
 
-    def __getitem__(self, document: int) -> Array:
-        return self.read(document, 0, int(self.lengths[self._known(document)]))
+    @overload
+    def __getitem__(self, document: int) -> Array: ...
+
+    @overload
+    def __getitem__(self, document: slice) -> list[Array]: ...
+
+    def __getitem__(self, document: int | slice) -> Array | list[Array]:
+        if isinstance(document, slice):
+            return [self[place] for place in range(*document.indices(len(self)))]
+        return self.get(document)
 
     def __iter__(self) -> Iterator[Array]:
         return (self[document] for document in range(len(self)))
@@ -151,6 +218,16 @@ class MegatronReader:
     def lengths(self) -> Array:
         """int32, tokens of each document."""
         return self.index.lengths
+
+    @property
+    def sequence_lengths(self) -> Array:
+        """The same, by Megatron's name."""
+        return self.index.lengths
+
+    @property
+    def document_indices(self) -> Array:
+        """int64, first sequence of each document, then the number of sequences."""
+        return self.index.document_boundaries
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -165,7 +242,12 @@ class MegatronReader:
     @property
     def n_tokens(self) -> int:
         """Ids of all documents together."""
-        return len(self._ids)
+        return len(self.ids)
+
+    def get(self, document: int, offset: int = 0, length: int | None = None) -> Array:
+        """Ids of one document from ``offset`` on, ``length`` of them or all that are left; Megatron's ``get``; raises as `read`."""
+        n_tokens = int(self.lengths[self._known(document)])
+        return self.read(document, offset, n_tokens if length is None else offset + length)
 
     def read(self, document: int, start: int, stop: int) -> Array:
         """Ids ``start`` to ``stop`` (exclusive) of one document.
@@ -176,8 +258,13 @@ class MegatronReader:
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
             raise BadInput(f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; asked for {start:,} to {stop:,}")
-        first = int(self._first_id[document])
-        return self._ids[first + start : first + stop]
+        first = int(self._offsets[document]) // self.dtype.itemsize
+        return self.ids[first + start : first + stop]
+
+    def places(self, start: int, stop: int) -> tuple[int, int]:
+        """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""
+        first, end = (int(self._offsets[at]) // self.dtype.itemsize if at < len(self) else self.n_tokens for at in (start, stop))
+        return first, end
 
     def _known(self, document: int) -> int:
         if not 0 <= document < len(self):
@@ -202,8 +289,11 @@ def _mapped(path: Path) -> Array:
         raise CorruptFile(f"{path}: is missing") from error
 
 
-def _put_in_place(draft: Path, prefix: Path) -> None:
+def put_in_place(draft: Path, prefix: Path) -> None:
+    """Give a whole data set another name in the same file system, in place of what stood there."""
     for path in (bin_path, idx_path):
         flush(path(draft))
+    idx_path(prefix).unlink(missing_ok=True)  # between the two renames there is no data set, rather than halves of two
+    for path in (bin_path, idx_path):
         path(draft).replace(path(prefix))
     flush(prefix.parent)

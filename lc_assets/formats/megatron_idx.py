@@ -16,12 +16,14 @@ offset         bytes   content
 34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
 =============  ======  ==========================================================================
 
-Here: its bytes to arrays and back, with every promise checked. Not here: files (`lc_assets.formats.megatron`).
+Here: its bytes to arrays and back, with every promise checked; in blocks, so that an index of millions of sequences takes
+no more memory than its lengths. Not here: files (`lc_assets.formats.megatron`).
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``, ``_IndexReader``), unchanged in this
 from core 0.5 to 0.19.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +40,8 @@ DTYPES: Final = {code: np.dtype(name) for code, name in ((1, "u1"), (2, "i1"), (
 CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
 MOST_TOKENS: Final = 2**31 - 1
 """Longest sequence that an int32 length can state."""
+BLOCK: Final = 1 << 17
+"""Sequences that are looked at, or written, at once: 1 MiB of offsets."""
 
 Array = NDArray[Any]
 
@@ -50,11 +54,13 @@ class MegatronIndex:
         dtype: of the ids in the ``.bin``.
         lengths: int32, tokens of each sequence.
         document_boundaries: int64, first sequence of each document, then the number of sequences.
+        stated_offsets: int64, byte offsets as they stand in the file, found right; None when no file was read.
     """
 
     dtype: np.dtype[Any]
     lengths: Array
     document_boundaries: Array
+    stated_offsets: Array | None = None
 
     @property
     def n_tokens(self) -> int:
@@ -64,7 +70,9 @@ class MegatronIndex:
     @property
     def byte_offsets(self) -> Array:
         """int64, first byte of each sequence in the ``.bin``."""
-        return _byte_offsets(self.lengths, self.dtype)
+        if self.stated_offsets is not None:
+            return self.stated_offsets
+        return np.concatenate([np.empty(0, "<i8"), *(block for _, block in _offset_blocks(self.lengths, self.dtype))])
 
 
 def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) -> bytes:
@@ -81,12 +89,33 @@ def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) 
     Raises:
         BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
     """
-    code = code_of(dtype)
+    return b"".join(idx_blocks(lengths, document_boundaries, dtype))
+
+
+def idx_blocks(lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]) -> Iterator[bytes]:
+    """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it cannot be meant.
+
+    Args:
+        lengths: integers, tokens of each sequence.
+        document_boundaries: as in `idx_bytes`; None when every sequence is a document.
+        dtype: of the ids.
+
+    Raises:
+        BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
+    """
+    code, n_boundaries = code_of(dtype), len(lengths) + 1 if document_boundaries is None else len(document_boundaries)
     if complaint := _complaint(lengths, document_boundaries):
         raise BadInput(f"not a Megatron index: {complaint}")
-    header = HEADER.pack(MAGIC, VERSION, code, len(lengths), len(document_boundaries))
-    arrays = (lengths.astype("<i4"), _byte_offsets(lengths, dtype), document_boundaries.astype("<i8"))
-    return b"".join([header, *(part.tobytes() for part in arrays)])
+    yield HEADER.pack(MAGIC, VERSION, code, len(lengths), n_boundaries)
+    for start in range(0, len(lengths), BLOCK):
+        yield lengths[start : start + BLOCK].astype("<i4", copy=False).tobytes()
+    for _, offsets in _offset_blocks(lengths, dtype):
+        yield offsets.tobytes()
+    for start in range(0, n_boundaries, BLOCK):
+        stop = min(start + BLOCK, n_boundaries)
+        yield (
+            (np.arange(start, stop) if document_boundaries is None else document_boundaries[start:stop]).astype("<i8", copy=False).tobytes()
+        )
 
 
 def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
@@ -106,10 +135,22 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
     boundaries = np.frombuffer(content, "<i8", n_boundaries, start + 12 * n_sequences)
     if complaint := _complaint(lengths, boundaries):
         raise CorruptFile(f"{where}: {complaint}")
-    wrong = np.flatnonzero(offsets != _byte_offsets(lengths, dtype))
-    if len(wrong):
-        raise CorruptFile(f"{where}: sequence {wrong[0]:,} is said to begin at byte {offsets[wrong[0]]:,}, its predecessors end elsewhere")
-    return MegatronIndex(dtype, lengths, boundaries)
+    for start, right in _offset_blocks(lengths, dtype):
+        found = offsets[start : start + len(right)]
+        if not np.array_equal(found, right):
+            at = start + int(np.argmax(found != right))
+            raise CorruptFile(f"{where}: {_wrong_offset(at, int(offsets[at]), int(right[at - start]))}")
+    return MegatronIndex(dtype, lengths, boundaries, offsets)
+
+
+def is_plain(boundaries: Array) -> bool:
+    """Whether every document is one sequence.
+
+    >>> is_plain(np.array([5, 6, 7])), is_plain(np.array([0, 1, 1])), is_plain(np.array([0, 2]))
+    (True, False, False)
+    """
+    blocks = (boundaries[start : start + BLOCK + 1] for start in range(0, len(boundaries), BLOCK))
+    return all(bool((block[1:] - block[:-1] == 1).all()) for block in blocks)
 
 
 def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
@@ -128,21 +169,38 @@ def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any
     return DTYPES[code], n_sequences, n_boundaries
 
 
-def _complaint(lengths: Array, boundaries: Array) -> str | None:
+def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
     """Say what cannot be meant, or None."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
         return f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to {MOST_TOKENS:,}"
+    if boundaries is None:
+        return None
     if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
         ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
         return f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of sequences"
-    if (boundaries[1:] < boundaries[:-1]).any():
-        return "document boundaries fall, expected them in order"
+    for start in range(0, len(boundaries), BLOCK):
+        block = boundaries[start : start + BLOCK + 1]
+        if (block[1:] < block[:-1]).any():
+            return "document boundaries fall, expected them in order"
     return None
 
 
-def _byte_offsets(lengths: Array, dtype: np.dtype[Any]) -> Array:
-    ends = np.cumsum(lengths, dtype="<i8") * dtype.itemsize
-    return np.asarray(ends - lengths.astype("<i8") * dtype.itemsize)
+def _wrong_offset(sequence: int, found: int, right: int) -> str:
+    said = f"sequence {sequence:,} is said to begin at byte {found:,}, its predecessors end at {right:,}"
+    if found < 0:  # Megatron-LM #1672
+        return f"{said}: negative, as Megatron before core 0.15 merged with NumPy 2; merge the sources again with `lc megatron merge`"
+    return said
+
+
+def _offset_blocks(lengths: Array, dtype: np.dtype[Any]) -> Iterator[tuple[int, Array]]:
+    """First sequence of a block, int64 byte offsets of the block's sequences."""
+    begin = 0
+    for start in range(0, len(lengths), BLOCK):
+        ends = np.cumsum(lengths[start : start + BLOCK], dtype="<i8")
+        offsets = np.empty_like(ends)
+        offsets[0], offsets[1:] = 0, ends[:-1]
+        yield start, offsets * dtype.itemsize + begin
+        begin += int(ends[-1]) * dtype.itemsize
 
 
 def code_of(dtype: np.dtype[Any]) -> int:

@@ -8,10 +8,11 @@ setting                                          ids                        voca
 ``p50k_base``, ``cl100k_base``, ``o200k_base``   50,281; 100,277; 200,019   tiktoken, which fetches a file once and keeps it
                                                                             (or finds it under ``TIKTOKEN_CACHE_DIR``)
 path of a ``tokenizer.json``                     as the file says           Hugging Face's format (`formats.hugging_face`)
+path of a ``.model``                             as the file says           SentencePiece (`formats.sentencepiece_model`)
 ===============================================  =========================  ============================================
 
-Of each there are two, which must agree: the fast one by gigatoken, and its twin by tiktoken or by Hugging Face's own
-program. Here: from a setting to a tokenizer. Not here: what a tokenizer does (`lc_assets.tokens.tokenizers`).
+Of each there are two, which must agree: the fast one by gigatoken, and its twin by tiktoken, by Hugging Face's own
+program or by SentencePiece's. Here: from a setting to a tokenizer. Not here: what a tokenizer does (`lc_assets.tokens.tokenizers`).
 Source: ``tiktoken_ext/openai_public.py`` for names, sizes, end-of-text ids and SHA-256.
 """
 
@@ -26,7 +27,7 @@ import gigatoken
 import tiktoken
 
 from lc_assets.errors import BadInput, Unreachable
-from lc_assets.formats import gpt2_tokenizer, hugging_face
+from lc_assets.formats import gpt2_tokenizer, hugging_face, sentencepiece_model
 from lc_assets.formats.gpt2_vocabulary import SHA256, rank_file
 from lc_assets.tokens.tokenizers import FastEncoding, GigatokenTokenizer, TiktokenTokenizer, Tokenizer
 
@@ -38,13 +39,13 @@ class Vocabulary:
     Attributes:
         name: as in the setting; of a file, its name and the beginning of its digest.
         n_ids: every id is smaller.
-        eot: id of end of text.
+        eot: id of end of text, or None where it has none.
         sha256: of the file that defines it.
     """
 
     name: str
     n_ids: int
-    eot: int
+    eot: int | None
     sha256: str
 
 
@@ -76,17 +77,34 @@ def vocabulary_of(setting: str) -> Vocabulary:
     100277
 
     Raises:
-        BadInput: when it is neither a known name nor a readable ``tokenizer.json``.
+        BadInput: when it is neither a known name nor a readable ``tokenizer.json`` or ``.model``.
     """
     if setting in GPT2_NAMES:
         return GPT2
     if setting in TIKTOKEN:
         return TIKTOKEN[setting]
+    if setting.endswith(sentencepiece_model.SUFFIX):
+        model = sentencepiece_model.read(Path(setting))
+        return Vocabulary(name=model.name, n_ids=model.n_ids, eot=model.eot, sha256=model.sha256)
     if not setting.endswith(".json"):
         known = ", ".join((*GPT2_NAMES, *TIKTOKEN))
-        raise BadInput(f"no tokenizer {setting!r}; there are {known}, and any path of a Hugging Face tokenizer.json")
+        raise BadInput(
+            f"no tokenizer {setting!r}; there are {known}, any path of a Hugging Face tokenizer.json and of a SentencePiece .model"
+        )
     found = hugging_face.read(Path(setting))
     return Vocabulary(name=found.name, n_ids=found.n_ids, eot=found.eot, sha256=found.sha256)
+
+
+def end_of_text(setting: str) -> int:
+    """Id of end of text of a tokenizer that must have one.
+
+    Raises:
+        BadInput: when it has none; says what was looked for.
+    """
+    eot = vocabulary_of(setting).eot
+    if eot is None:
+        raise BadInput(f"{setting}: has no end of text; looked for {', '.join(hugging_face.END_OF_TEXT)}")
+    return eot
 
 
 def tokenizer_of(setting: str, *, fast: bool = True) -> Tokenizer:
@@ -112,15 +130,26 @@ def text_of(setting: str, ids: Iterable[int]) -> str:
     vocabulary, wanted = vocabulary_of(setting), [int(token) for token in ids]
     if wanted and not 0 <= min(wanted) <= max(wanted) < vocabulary.n_ids:
         raise BadInput(f"ids {min(wanted):,} to {max(wanted):,} are not of {setting}: it has 0 to {vocabulary.n_ids - 1:,}")
-    return _encoding(setting).decode(wanted) if setting in TIKTOKEN else hugging_face.text_of(Path(setting), wanted)
+    if setting in TIKTOKEN:
+        return _encoding(setting).decode(wanted)
+    if setting.endswith(sentencepiece_model.SUFFIX):
+        return sentencepiece_model.text_of(Path(setting), wanted)
+    return hugging_face.text_of(Path(setting), wanted)
 
 
 @functools.lru_cache(maxsize=8)
 def _tokenizer(vocabulary: Vocabulary, setting: str, fast: bool) -> Tokenizer:
     """One per file content, not per path: a file that changed has another digest."""
-    if not fast:
-        return TiktokenTokenizer(_encoding(setting)) if setting in TIKTOKEN else hugging_face.twin(Path(setting))
-    build = functools.partial(_build_fast, setting) if setting in TIKTOKEN else functools.partial(hugging_face.build_fast, Path(setting))
+    if setting in TIKTOKEN:
+        if not fast:
+            return TiktokenTokenizer(_encoding(setting))
+        build = functools.partial(_build_fast, setting)
+    else:
+        is_pieces = setting.endswith(sentencepiece_model.SUFFIX)
+        twin = sentencepiece_model.twin if is_pieces else hugging_face.twin
+        if not fast:
+            return twin(Path(setting))
+        build = functools.partial(sentencepiece_model.build_fast if is_pieces else hugging_face.build_fast, Path(setting))
     return GigatokenTokenizer(build, name=vocabulary.name, vocab_size=vocabulary.n_ids, eot=vocabulary.eot)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.formats.named_tokenizers import tokenizer_of, vocabulary_of
+from lc_assets.formats.named_tokenizers import end_of_text, tokenizer_of, vocabulary_of
 from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -245,7 +245,8 @@ def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no byte depends on them."""
     vocabulary = vocabulary_of(recipe.tokenizing.tokenizer)
-    tokenizer = {"tokenizer": vocabulary.name, "n_ids": vocabulary.n_ids, "eot": vocabulary.eot, "tokenizer_sha256": vocabulary.sha256}
+    eot = end_of_text(recipe.tokenizing.tokenizer)
+    tokenizer = {"tokenizer": vocabulary.name, "n_ids": vocabulary.n_ids, "eot": eot, "tokenizer_sha256": vocabulary.sha256}
     return plain(recipe.tokenizing) | tokenizer | ({"privacy": plain(recipe.privacy)} if recipe.privacy.replace else {})
 
 

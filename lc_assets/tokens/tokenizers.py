@@ -52,8 +52,8 @@ class Tokenizer(Protocol):
         ...
 
     @property
-    def eot(self) -> int:
-        """Id of end of text. `encode` never gives it."""
+    def eot(self) -> int | None:
+        """Id of end of text, or None where the vocabulary has none. `encode` never gives it."""
         ...
 
     def encode(self, text: str) -> Ids:
@@ -124,12 +124,18 @@ class GigatokenTokenizer:
         build: makes a gigatoken encoder without special tokens and with an empty memory.
         name: of the vocabulary.
         vocab_size: number of ids, the end-of-text id included.
-        eot: id of end of text.
+        eot: id of end of text, or None.
         rebuild_after_bytes: UTF-8 bytes of text after which the encoder is built anew.
     """
 
     def __init__(
-        self, build: Callable[[], FastEncoding], *, name: str, vocab_size: int, eot: int, rebuild_after_bytes: int = REBUILD_AFTER_BYTES
+        self,
+        build: Callable[[], FastEncoding],
+        *,
+        name: str,
+        vocab_size: int,
+        eot: int | None,
+        rebuild_after_bytes: int = REBUILD_AFTER_BYTES,
     ) -> None:
         if rebuild_after_bytes < 1:
             raise BadInput(f"rebuild_after_bytes is at least 1, got {rebuild_after_bytes:,}")
@@ -149,8 +155,8 @@ class GigatokenTokenizer:
         return self._vocab_size
 
     @property
-    def eot(self) -> int:
-        """Id of end of text."""
+    def eot(self) -> int | None:
+        """Id of end of text, or None."""
         return self._eot
 
     def encode(self, text: str) -> Ids:

@@ -35,6 +35,7 @@ def test_help_names_every_command_and_an_example(lc):
         "show",
         "signals",
         "trace",
+        "verify",
     ]
     assert all(f" {name} " in squeezed(said.out) for name in COMMANDS)
     assert "Example: lc demo" in squeezed(said.out)

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
+from lc_assets.formats import megatron_idx
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter, bin_path, idx_path
-from lc_assets.formats.megatron_idx import DTYPES, idx_bytes, parse_idx
+from lc_assets.formats.megatron_idx import DTYPES, MegatronIndex, idx_blocks, idx_bytes, parse_idx
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"
@@ -121,6 +122,55 @@ def test_only_rows_of_ids_are_documents(tmp_path, ids):
         writer.add(ids)
 
 
+def test_several_documents_at_once_are_the_same_files(tmp_path):
+    """Where a part ends means nothing."""
+    with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer:
+        writer.add_documents([], [])
+        writer.add_documents([np.array([12, 5]), np.array([7, 4, 21]), np.array([65_499, 0, 1], np.uint32)], [3, 5])
+        writer.add(np.array([3]))
+    for suffix in (".bin", ".idx"):
+        assert (tmp_path / f"a{suffix}").read_bytes() == (GOLDEN / f"uint16{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize("lengths", [[1], [4], [3, 0], [4, -1]])
+def test_lengths_that_do_not_add_up_are_refused_and_nothing_is_written(tmp_path, lengths):
+    with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer:
+        with pytest.raises(BadInput, match="in 3 ids"):
+            writer.add_documents([np.array([1, 2, 3])], lengths)
+        assert writer.n_tokens == 0
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 100])
+@pytest.mark.parametrize("name", ["uint16", "empty_document", "sentences"])
+def test_an_index_is_the_same_in_blocks_of_any_size(monkeypatch, block, name):
+    """Also what is found wrong in it."""
+    monkeypatch.setattr(megatron_idx, "BLOCK", block)
+    content = (GOLDEN / f"{name}.idx").read_bytes()
+    index = parse_idx(content, name)
+    assert b"".join(idx_blocks(index.lengths, index.document_boundaries, index.dtype)) == content
+    bare = MegatronIndex(index.dtype, index.lengths, index.document_boundaries)
+    assert bare.byte_offsets.tolist() == index.byte_offsets.tolist()
+    at = 34 + 12 * len(index.lengths) - 8
+    with pytest.raises(CorruptFile, match=f"sequence {len(index.lengths) - 1} is said to begin at byte 77"):
+        parse_idx(content[:at] + struct.pack("<q", 77) + content[at + 8 :], name)
+    if len(index.document_boundaries) > 3:
+        at = len(content) - 16
+        with pytest.raises(CorruptFile, match="document boundaries fall"):
+            parse_idx(content[:at] + struct.pack("<q", 9) + content[at + 8 :], name)
+
+
+def test_megatrons_answers(tmp_path):
+    """``IndexedDataset``: by number, by slice, by offset and length; where it would read on into a neighbour, ours refuses."""
+    data = MegatronReader(GOLDEN / "sentences")
+    assert data.sequence_lengths.tolist() == [2, 2, 1, 3]
+    assert data.document_indices.tolist() == [0, 3, 4]
+    assert [ids.tolist() for ids in data[1:3]] == [[65_499, 0], [1]]
+    assert (data.get(3).tolist(), data.get(3, 1).tolist(), data.get(3, offset=1, length=1).tolist()) == ([12, 5, 7], [5, 7], [5])
+    for wrong in ((0, 1, 2), (0, 3), (0, -1), (0, 1, -1), (4,)):
+        with pytest.raises(BadInput):
+            data.get(*wrong)
+
+
 def test_an_empty_data_set_is_refused(tmp_path):
     """Megatron cannot map it."""
     with pytest.raises(BadInput, match="leave the data set out"):
@@ -176,6 +226,11 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
         (SOUND[:18] + b"\xff" * 8 + SOUND[26:], "header promises 221,360,928,884,514,619,438 bytes"),
         (SOUND[:34] + b"\xff\xff\xff\xff" + SOUND[38:], "sequence lengths from -1 to 5"),
         (SOUND[:50] + b"\x08" + SOUND[51:], "sequence 1 is said to begin at byte 8"),
+        (
+            SOUND[:42] + struct.pack("<2q", 0, -(2**31)) + SOUND[58:],
+            "byte -2,147,483,648, its predecessors end at 6: negative, as Megatron",
+        ),
+        (SOUND[:17] + b"\x09" + SOUND[18:], "dtype code 9"),
         (SOUND[:-8] + struct.pack("<q", 3), "document boundaries are 0 to 3, expected 0 to 2"),
         (SOUND[:-16] + struct.pack("<2q", 5, 2), "document boundaries fall"),
         (b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 0, 0), "document boundaries are absent"),

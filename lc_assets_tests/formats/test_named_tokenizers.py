@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats import named_tokenizers
 from lc_assets.formats.hugging_face import END_OF_TEXT
-from lc_assets.formats.named_tokenizers import GPT2, TIKTOKEN, text_of, tokenizer_of, vocabulary_of
+from lc_assets.formats.named_tokenizers import GPT2, TIKTOKEN, end_of_text, text_of, tokenizer_of, vocabulary_of
 from lc_assets.tokens.tokenizers import disagreement
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
@@ -62,7 +62,6 @@ def test_a_file_is_its_content_and_not_its_path(file, tmp_path):
         (b'{"version": "1.0"}', "not a Hugging Face tokenizer.json"),
         (b"\xff\xfe", "not a Hugging Face tokenizer.json"),
         (b"[" * 100_000, "not a Hugging Face tokenizer.json"),
-        (json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}).encode(), f"has no end of text; looked for {END_OF_TEXT[0]}"),
     ],
 )
 def test_a_file_that_is_none_is_refused(tmp_path, content, says):
@@ -71,8 +70,24 @@ def test_a_file_that_is_none_is_refused(tmp_path, content, says):
         vocabulary_of(str(tmp_path / "tokenizer.json"))
 
 
+def test_a_vocabulary_without_an_end_of_text_has_none(tmp_path):
+    """Who needs one is told what was looked for."""
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}))
+    assert vocabulary_of(str(tmp_path / "tokenizer.json")).eot is None
+    with pytest.raises(BadInput, match=rf"tokenizer.json: has no end of text; looked for {END_OF_TEXT[0].replace('|', '.')}"):
+        end_of_text(str(tmp_path / "tokenizer.json"))
+
+
+@pytest.mark.parametrize(("eos", "wanted"), [("</s>", 1), ({"content": "<eos>"}, 2), ("absent", 1), (None, 1), (7, 1)])
+def test_the_configuration_beside_a_file_says_what_ends_a_text(tmp_path, eos, wanted):
+    """As Hugging Face's own program has it; what it does not say, or wrongly, is looked for by name."""
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0, "</s>": 1, "<eos>": 2}}}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos, "model_max_length": 1e30}))
+    assert vocabulary_of(str(tmp_path / "tokenizer.json")).eot == wanted
+
+
 def test_what_is_neither_name_nor_file_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="no tokenizer 'gpt5'; there are gpt2, r50k_base, p50k_base, cl100k_base, o200k_base, and any path"):
+    with pytest.raises(BadInput, match="no tokenizer 'gpt5'; there are gpt2, r50k_base, p50k_base, cl100k_base, o200k_base, any path"):
         vocabulary_of("gpt5")
     with pytest.raises(BadInput, match="no readable tokenizer.json"):
         vocabulary_of(str(tmp_path / "none.json"))

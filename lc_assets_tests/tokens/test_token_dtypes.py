@@ -8,8 +8,22 @@ from hypothesis.extra import numpy as hnp
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.tokens.dtypes import INT32, UINT16, UINT32, as_dtype, curator_dtype, megatron_dtype, memory_dtype
+from lc_assets.tokens.dtypes import INT32, UINT16, UINT32, as_dtype, curator_dtype, megatron_dtype, memory_dtype, readers_trap, stored_dtype
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
+
+
+@pytest.mark.parametrize("vocab_size", [1, 65_499, 65_500, 65_536, 65_537, 200_000])
+def test_what_is_stored_is_megatrons_rule_unless_one_says_otherwise(vocab_size):
+    """And a reader that goes by the other rule is warned of exactly where the two part."""
+    assert stored_dtype(vocab_size) == megatron_dtype(vocab_size)
+    assert stored_dtype(vocab_size, "int32") == INT32
+    for dtype in (UINT16, INT32):
+        assert (readers_trap(vocab_size, dtype) is None) == (dtype == curator_dtype(vocab_size))
+    if vocab_size <= 65_536:
+        assert stored_dtype(vocab_size, "uint16") == UINT16
+    else:
+        with pytest.raises(BadInput, match="take int32, or auto"):
+            stored_dtype(vocab_size, "uint16")
 
 
 @pytest.mark.parametrize(

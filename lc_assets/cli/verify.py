@@ -1,0 +1,50 @@
+"""``lc verify``: is a data set whole, byte by byte."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lc_assets.cli.printing import complain, facts, say
+from lc_assets.errors import BadInput
+
+DAMAGED = 1
+MOST_COMPLAINTS = 50
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows.")],
+    tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="The tokenizer whose ids these should be.")] = None,
+    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Every id is smaller, when no tokenizer is named.")] = None,
+    append_eod: Annotated[bool, typer.Option("--append-eod", help="Every document must end with the tokenizer's end of text.")] = False,
+) -> None:
+    """Read every byte: header, sizes, offsets, boundaries, ids, ends of documents, digests. Exit with 1 when damaged.
+
+    What a data set should be it is told by the receipt beside it, where there is one, and by the options.
+
+    Example: lc verify data/mine --tokenizer gpt2
+    """
+    from lc_assets.cli.files import is_megatron
+    from lc_assets.formats.megatron import bin_path
+    from lc_assets.formats.named_tokenizers import vocabulary_of
+    from lc_assets.formats.tokenizer_places import located
+    from lc_assets.stages.megatron_merging import prefix_of
+    from lc_assets.stages.megatron_verifying import Expected, verify_data_set
+
+    if not is_megatron(path) and not bin_path(prefix_of(path)).is_file():
+        from lc_assets.cli.show import show
+
+        show(path, verify=True)
+        return
+    vocabulary = vocabulary_of(located(tokenizer)) if tokenizer else None
+    eod = vocabulary.eot if vocabulary else None
+    if append_eod and eod is None:
+        raise BadInput("--append-eod needs a --tokenizer that has an end of text")
+    found = verify_data_set(prefix_of(path), Expected(n_ids=vocabulary.n_ids if vocabulary else vocab_size, eod=eod, appended=append_eod))
+    facts(found.facts)
+    for warning in found.warnings:
+        complain(f"warning: {warning}")
+    for sentence in found.damage[:MOST_COMPLAINTS]:
+        complain(sentence)
+    say(f"damaged: {len(found.damage):,} complaints" if found.damage else "whole")
+    raise typer.Exit(DAMAGED if found.damage else 0)
