@@ -157,7 +157,7 @@ def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = Non
     columns = {rule.name: rule.column for rule in judged_by.rules}
     said = () if dropped is None else dropped.reasons
     values |= {columns[name]: _number(value) for name, value in said if name in columns}
-    others = [f"{name} = {value:,.12g}" if not isnan(value) else name for name, value in said if name not in columns]
+    others = [f"{name} = {value:,.12g}" if value is not None and not isnan(value) else name for name, value in said if name not in columns]
     asked = rules or judged_by
     verdicts = _verdicts(asked.rules, values)
     reasons = [*others, *(verdict.complaint for verdict in verdicts if verdict.complaint is not None)]
