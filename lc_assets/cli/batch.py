@@ -40,28 +40,41 @@ def batch(
         raise BadInput(f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}")
     text = loader[step].text
     say(f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} {text.dtype}; targets are one token further")
-    lines = [_line(ids, position, origin_of(source, position)) for ids, position in zip(text, loader.rows_of(step), strict=True)]
+    tokenizer = tokenizer_of_rows(source)
+    lines = [_line(ids, position, origin_of(source, position), tokenizer) for ids, position in zip(text, loader.rows_of(step), strict=True)]
     table(("row", "first tokens", "decoded", "document", "url"), lines)
 
 
-def _line(ids: Any, position: int, origin: "Row | None") -> tuple[Any, ...]:
+def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tuple[Any, ...]:
     where = ("", "") if origin is None else (origin.id, shortened(origin.url, SHOWN_CHARS))
-    return f"{position:,}", " ".join(map(str, ids[:SHOWN_TOKENS].tolist())), head_of(ids), *where
+    return f"{position:,}", " ".join(map(str, ids[:SHOWN_TOKENS].tolist())), head_of(ids, tokenizer=tokenizer), *where
 
 
-def head_of(ids: Any, n_chars: int = SHOWN_CHARS) -> str:
+def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
+    """Name of the tokenizer that the rows are of; GPT-2's where they do not say."""
+    from lc_assets.formats.grid import GridReader
+    from lc_assets.formats.riffled import RiffledReader
+    from lc_assets.formats.zarr_json import METADATA
+
+    array = source.sources[0] if isinstance(source, RiffledReader) else source
+    path: Path | None = getattr(array, "path", None)
+    return (GridReader(path).tokenizer if path is not None and (path / METADATA).is_file() else "") or "gpt2"
+
+
+def head_of(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
     """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is cut in two shows as �."""
-    return visible(shortened(decode(ids[:n_chars]), n_chars))
+    return visible(shortened(decode(ids[:n_chars], tokenizer), n_chars))
 
 
-def decode(ids: Any) -> str:
-    """Text of GPT-2 ids; end-of-text as it is spelt, bytes that are no UTF-8 as �."""
-    from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary
-    from lc_assets.vocabulary import GPT2_EOT
+def decode(ids: Any, tokenizer: str = "gpt2") -> str:
+    """Text of some ids; end-of-text as it is spelt, bytes that are no UTF-8 as �; empty where the tokenizer is a file's."""
+    from lc_assets.errors import LcError
+    from lc_assets.formats.named_tokenizers import text_of
 
-    wanted = set(ids.tolist())
-    words = {rank: token for token, rank in gpt2_vocabulary().ranks.items() if rank in wanted} | {GPT2_EOT: b"<|endoftext|>"}
-    return b"".join(words[number] for number in ids.tolist()).decode("utf-8", "replace")
+    try:
+        return text_of(tokenizer, ids.tolist())
+    except LcError:  # an array names a tokenizer.json by its digest, and does not say where it lies
+        return ""
 
 
 def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":

@@ -225,6 +225,17 @@ class GridReader:
         return self.layout.vocab_size
 
     @property
+    def tokenizer(self) -> str:
+        """Name of what the ids belong to."""
+        return str(self.attributes.get("tokenizer", ""))
+
+    @property
+    def eot(self) -> int | None:
+        """Id of end of text, where the writer said it."""
+        found = self.attributes.get("eot")
+        return found if isinstance(found, int) else None
+
+    @property
     def chunk_shape(self) -> tuple[int, int]:
         """What `read_chunk` reads at once, rows × tokens."""
         return self.shards.inner

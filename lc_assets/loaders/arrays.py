@@ -17,6 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from lc_assets.formats.chunks import ALL, TokenArray, n_chunks, span
+from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader, Rows
 from lc_assets.loaders.cache import ChunkCache
@@ -118,6 +119,11 @@ class ZarrRows:
     def dtype(self) -> np.dtype[Any]:
         """Of the ids."""
         return self._reader.dtype
+
+    @property
+    def eot(self) -> int | None:
+        """Id of end of text, where the array says it."""
+        return self._reader.eot if isinstance(self._reader, GridReader) else None
 
     @property
     def cache(self) -> ChunkCache:
@@ -231,6 +237,11 @@ class RiffledRows(RiffledReader):
     def dtype(self) -> np.dtype[Any]:
         """Of the ids."""
         return self._dtype
+
+    @property
+    def eot(self) -> int | None:
+        """Id of end of text, where the arrays say it; all of one order are of one tokenizer."""
+        return self.sources[0].eot if self.sources else None
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
         """Read a rectangle as a new (row, token) array.

@@ -19,7 +19,7 @@ from lc_assets.loaders.arrays import CachedRows, RowSource
 from lc_assets.loaders.provenance import RowDocument, documents_of
 from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import GridWalk, Rectangle, steps_of
-from lc_assets.vocabulary import GPT2_EOT
+from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
@@ -41,7 +41,7 @@ class GridLoader(SteppedLoader):
         *,
         batch_rows: int,
         context_tokens: int,
-        first_token: int = GPT2_EOT,
+        first_token: int | None = None,
         lanes: int = 1,
         rank: int = 0,
         n_ranks: int = 1,
@@ -54,7 +54,8 @@ class GridLoader(SteppedLoader):
             rows: the data set.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
-            first_token: stands before each row of inputs; GPT-2's end-of-text, as LongCrawl64 recommends.
+            first_token: stands before each row of inputs; by default the end of text that the data set names, as LongCrawl64
+                recommends.
             lanes: parts of the rows that are walked at once (see `loaders.walk`); 1 is the article's order.
             rank: which part of every batch this loader gives, of ``n_ranks`` equal ones; the state of one rank is that
                 of all, and of any other number of ranks.
@@ -64,9 +65,10 @@ class GridLoader(SteppedLoader):
 
         Raises:
             BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does not divide its
-                rows, ranks or lanes do not divide a batch, or ``first_token`` is not in its vocabulary.
+                rows, ranks or lanes do not divide a batch, or ``first_token`` is not in its vocabulary or, left out, not known.
         """
         super().__init__(prefetch=prefetch, threads=threads)
+        first_token = end_of_text(rows) if first_token is None else first_token
         if not 0 <= first_token < rows.vocab_size:
             raise BadInput(f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got {first_token:,}")
         self.walk = GridWalk(
@@ -136,6 +138,18 @@ class GridLoader(SteppedLoader):
             "first_token": self.first_token,
             **({"lanes": self.walk.lanes} if self.walk.lanes > 1 else {}),
         }
+
+
+def end_of_text(rows: RowSource) -> int:
+    """The id that stands for end of text in some rows: what their arrays say, else GPT-2's where they are GPT-2's.
+
+    Raises:
+        BadInput: when nobody says it: ``first_token`` must be given.
+    """
+    found: int | None = getattr(rows, "eot", None)
+    if found is None and rows.vocab_size != GPT2_VOCAB_SIZE:
+        raise BadInput(f"the rows, of {rows.vocab_size:,} ids, do not say which is their end of text: give first_token")
+    return GPT2_EOT if found is None else found
 
 
 def shifted_right(targets: TokenArray, first_token: int) -> TokenArray:

@@ -10,6 +10,8 @@ from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.gridding import decoded_rows
 from lc_assets.stages.recipe import TokenizingSettings
@@ -41,6 +43,21 @@ def test_ids_take_four_bytes(large):
     assert MegatronReader(built["megatron"].published.folder / "train").dtype == np.int32
     (first, *_) = decoded_rows(built["grid"].published, str(file), n_rows=1)
     assert first["begins"]
+
+
+def test_a_loader_begins_rows_with_the_vocabularys_own_end_of_text(large):
+    """Not with GPT-2's, which is another word here."""
+    _, _, built = large
+    rows = open_rows(built["grid"].published.folder / "train.zarr")
+    assert GridLoader(rows, batch_rows=1, context_tokens=8)[0].text[0, 0] == 70_000
+
+
+def test_rows_that_do_not_say_their_end_of_text_ask_for_it():
+    class Silent:
+        n_rows, row_tokens, vocab_size, identity = 2, 8, 30_000, "silent"
+
+    with pytest.raises(BadInput, match="give first_token"):
+        GridLoader(Silent(), batch_rows=1, context_tokens=8)
 
 
 def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
