@@ -183,7 +183,9 @@ def document_index(documents: Documents, epochs: Epochs, state: np.random.Random
     return order
 
 
-def sample_index(lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int) -> SampleIndex:
+def sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
     """Cut the documents, laid end to end in ``order``, into samples; ``n_tokens`` is what they hold together.
 
     Raises:
@@ -196,7 +198,9 @@ def sample_index(lengths: Integer[np.ndarray, " all_documents"], order: Int32[np
     return index
 
 
-def plain_sample_index(lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int) -> SampleIndex:
+def plain_sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
     """`sample_index` by binary search in the running total of lengths: slower, and 16 bytes a document and epoch."""
     ends = np.cumsum(lengths[order], dtype=np.int64)
     begins = np.arange(cut.n_samples(n_tokens) + 1, dtype=np.int64) * cut.sequence_length
@@ -211,7 +215,9 @@ def plain_sample_index(lengths: Integer[np.ndarray, " all_documents"], order: In
     return np.stack([place, offset], axis=1).astype(_dtype_of(order))
 
 
-def compiled_sample_index(lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int) -> SampleIndex:
+def compiled_sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
     """`sample_index` by one walk over the documents, in compiled code; nothing but the result is held."""
     from lc_assets.mixing.kernels.walking import walk  # noqa: PLC0415 - numba takes half a second to import
 

@@ -28,8 +28,8 @@ LONG = 2
 """The list is too long at so many times the lanes that were wanted in it."""
 _SLOT_BITS = 16
 _SLOT = np.int64((1 << _SLOT_BITS) - 1)
-_NOBODY = np.iinfo(np.int64).max
-_LEAST = np.iinfo(np.int64).min
+_NOBODY = int(np.iinfo(np.int64).max)
+_LEAST = int(np.iinfo(np.int64).min)
 _MAGNITUDE = np.int64(0x7FFFFFFFFFFFFFFF)
 _BISECTIONS = 16
 
@@ -107,7 +107,12 @@ def draw(
     rounds, turns = np.zeros(n_lanes), np.zeros(n_lanes, np.int64)
     first, following = np.full(ring, -1, np.int64), np.full(n_lanes, -1, np.int64)
     # Of each slot of the list: its lane with weight and rounds, and the data set that speaks for it with the slot below it.
-    slot_lanes, slot_weights, slot_rounds, keys = np.empty(n_lanes, np.int64), np.empty(n_lanes), np.empty(n_lanes), np.empty(n_lanes, np.int64)
+    slot_lanes, slot_weights, slot_rounds, keys = (
+        np.empty(n_lanes, np.int64),
+        np.empty(n_lanes),
+        np.empty(n_lanes),
+        np.empty(n_lanes, np.int64),
+    )
     behind = np.empty(n_lanes)
     wanted = n_lanes if n_lanes <= FEW else max(8, int(np.sqrt(n_lanes) / 3))
     bar, listed, placed_at, n = 0.0, 0, -1, 0
@@ -125,7 +130,7 @@ def draw(
             else:
                 _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
             lane = after
-        slot = _furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT
+        slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
         too_low = listed == 0 or slot_weights[slot] * now - slot_rounds[slot] < bar
         if too_low or (listed > LONG * wanted and n - placed_at > n_lanes):
             if too_low and placed_at >= 0 and n - placed_at < n_lanes:
@@ -142,7 +147,7 @@ def draw(
                     listed += 1
                 else:
                     _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
-            slot = _furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT
+            slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
         lane = slot_lanes[slot]
         begin, end = starts[lane] + turns[lane], min(n + starts[lane + 1] - starts[lane] - turns[lane], len(chosen))
         if end > n + 1:
@@ -170,13 +175,14 @@ def draw(
 @inlined
 def _furthest(weights: np.ndarray, rounds: np.ndarray, keys: np.ndarray, listed: int, now: float, behind: np.ndarray) -> int:
     """Key of the lane of the list that is furthest behind; of equals, that whose data set comes first."""
-    key, best, marks = _NOBODY, _LEAST, behind.view(np.int64)
+    marks = behind.view(np.int64)
+    key, best = _NOBODY, _LEAST
     for slot in range(listed):
         behind[slot] = weights[slot] * now - rounds[slot]
     for slot in range(listed):
         mark = marks[slot]
         best = max(best, mark ^ ((mark >> 63) & _MAGNITUDE))  # whole numbers that are ordered as the floats are
-    best ^= (best >> 63) & _MAGNITUDE
+    best = int(best ^ ((best >> 63) & _MAGNITUDE))
     for slot in range(listed):
         key = min(key, keys[slot] if marks[slot] == best else _NOBODY)
     return key

@@ -8,6 +8,8 @@ Here: the compiled loops. Their plain twin is NumPy's own; `lc_assets.mixing.shu
 Source: NumPy ``mtrand.pyx`` (``_shuffle_raw``), ``legacy-distributions.c``, ``mt19937.c``; NEP 19 freezes the stream.
 """
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import UInt32
 
@@ -61,12 +63,12 @@ def shuffle(values: np.ndarray, state: UInt32[np.ndarray, "624"], position: int)
 
 
 @compiled
-def _draw(words: np.ndarray, mask: np.uint32, top: int, drawn: np.ndarray, n_drawn: int) -> int:
+def _draw(words: np.ndarray, mask: np.integer[Any], top: int, drawn: np.ndarray, n_drawn: int) -> int:
     """Write the words that are small enough behind those drawn before: each is written, and the next one over it if not."""
     for word in words:
         value = word & mask
         drawn[n_drawn] = value
-        n_drawn += np.int64(value) <= top - n_drawn
+        n_drawn += int(np.int64(value) <= top - n_drawn)
     return n_drawn
 
 

@@ -26,7 +26,8 @@ def walk(
     Returns:
         How many rows were filled in: all, or those that whole samples begin or end at.
     """
-    n_rows, row = len(out), 1
+    n_rows = len(out)
+    row = 1
     out[0, 0] = out[0, 1] = 0
     ahead = sequence_length  # tokens from the beginning of the document to the next cut
     fetched = np.empty(AHEAD, np.int64)
@@ -41,7 +42,7 @@ def walk(
                 return row
             # Whether the next cut lies in a document is anybody's guess, so the row is written in any case: 1.5 times as fast.
             out[row, 0], out[row, 1] = start + at, ahead
-            cut_here = ahead + extra_token <= fetched[at]
+            cut_here = int(ahead + extra_token <= fetched[at])
             row += cut_here
             ahead += sequence_length * cut_here
             while ahead + extra_token <= fetched[at]:
