@@ -217,7 +217,7 @@ def _looked_at(launch: Launch, identities: Mapping[str, Identity], cache: Path, 
         for version, tokenizer in identities.items():
             name = stem(request, launch, tokenizer)
             status, words = _status(request, cache, name, expected)
-            if status == "found" and (stale := [prefix for prefix in _prefixes(request) if prefix in changed]):
+            if status != "missing" and (stale := [prefix for prefix in _prefixes(request) if prefix in changed]):
                 status, words = "stale", f"{stale[0]} is not what it was when the cache was built"
             found.append(Entry(request=request, version=version, stem=name, status=status, words=words))
     return found

@@ -38,7 +38,10 @@ def gpt(question: dict[str, Any]) -> dict[str, Any]:
     from make_golden import gpt_index
 
     found = gpt_index(question["case"])
-    return {name: digest(np.array(array["values"], array["dtype"]).reshape((-1, 2) if name == "sample_index" else -1)) for name, array in found.items()}
+    return {
+        name: digest(np.array(array["values"], array["dtype"]).reshape((-1, 2) if name == "sample_index" else -1))
+        for name, array in found.items()
+    }
 
 
 def blend(question: dict[str, Any]) -> dict[str, Any]:
@@ -99,26 +102,29 @@ def index_speed(question: dict[str, Any]) -> dict[str, Any]:
     return {"seconds": seconds} | {name: digest(getattr(data, name)) for name in ("document_index", "sample_index", "shuffle_index")}
 
 
-def job(question: dict[str, Any]) -> dict[str, Any]:
-    """Start a job's data sets with the real builder: CPU and wall seconds, lengths, and files that it had to write."""
+def started(config: dict[str, Any], identity: dict[str, Any], sizes: list[int | None]) -> Any:
+    """The data sets of a job, by the real builder."""
     from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 
-    config = GPTDatasetConfig(
-        tokenizer=Tokenizer(question["identity"]), reset_position_ids=False, reset_attention_mask=False, eod_mask_loss=False, **question["config"]
-    )
+    masks = {"reset_position_ids": False, "reset_attention_mask": False, "eod_mask_loss": False}
+    made = GPTDatasetConfig(tokenizer=Tokenizer(identity), **masks, **config)
+    return BlendedMegatronDatasetBuilder(GPTDataset, sizes, lambda: True, made).build()
+
+
+def job(question: dict[str, Any]) -> dict[str, Any]:
+    """Start a job's data sets: CPU and wall seconds, their lengths, tokens of one sample, and files that it had to write."""
+    os.chdir(question["folder"])
     cache = question["config"]["path_to_cache"]
     before = stamps(cache)
     cpu, wall = time.process_time(), time.perf_counter()
-    built = BlendedMegatronDatasetBuilder(GPTDataset, question["sizes"], lambda: True, config).build()
+    built = started(question["config"], question["identity"], question["sizes"])
     seconds = {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}
     after = stamps(cache)
-    first = [None if data is None or not len(data) else data[len(data) // 2]["tokens"].tolist() for data in built]
     return seconds | {
         "lengths": [None if data is None else len(data) for data in built],
-        "tokens": first,
         "written": sorted(name for name, stamp in after.items() if before.get(name) != stamp),
-        "files": {name: file_digest(cache, name) for name in after} if question.get("files") else {},
+        "tokens": built[0][0]["tokens"].tolist(),
     }
 
 
