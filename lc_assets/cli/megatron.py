@@ -40,7 +40,7 @@ def index(
 
     Prints tokens and samples of an epoch, and the numbers of samples that are whole epochs.
 
-    Example: lc megatron index data/web --seq-length 4096 --samples 100000 --split 98,2,0 --out web-index
+    Example: lc megatron index data/web --seq-length 4096 --out web-index
     """
     from lc_assets.stages.megatron_files import index_prefix
 
@@ -106,7 +106,7 @@ def cache(
     are those of the launch, letter for letter. A tokenizer's identity is printed by
     json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
 
-    Example: lc megatron cache --launch launch.args --tokenizer-identity tokenizer.json --cache cache --check
+    Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.errors import BadInput
