@@ -11,7 +11,10 @@ from lc_assets.cli.main import app
 
 GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
 ALONE = sorted(command.callback.__name__ for command in app.registered_commands)
-COMMANDS = [*ALONE, *sorted(f"{name} {command.callback.__name__}" for name, group in GROUPS.items() for command in group.registered_commands)]
+COMMANDS = [
+    *ALONE,
+    *sorted(f"{name} {command.callback.__name__}" for name, group in GROUPS.items() for command in group.registered_commands),
+]
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 EXAMPLE = re.compile(r"Example: (lc [^\n│]*)")
 

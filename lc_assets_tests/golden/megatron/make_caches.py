@@ -1,7 +1,7 @@
 """Writes ``caches.json`` beside this file: what the real megatron-core writes into its cache; README.md says how it was run.
 
-Each case is a launch in words, and what Megatron's own start makes of these words (the wheel does not hold that part, so it is
-written out by hand): config and samples per split. Written down are the names of all files with the SHA-256 of their bytes.
+Each case is a launch in words, and what Megatron's own start makes of these words (the wheel does not hold that part, so it
+is written out by hand): config and samples per split. Written down are the names of all files with the SHA-256 of their bytes.
 """
 
 import json
@@ -40,8 +40,8 @@ CASES: list[dict[str, Any]] = [
         "sizes": [120, 4, 4],
     },
     {
-        "words": "--train-data-path 2 data/a 1 data/b --valid-data-path data/b data/c --test-data-path data/c --seq-length 8 --full-validation"
-        " --train-samples 150 --global-batch-size 4 --eval-iters 1",
+        "words": "--train-data-path 2 data/a 1 data/b --valid-data-path data/b data/c --test-data-path data/c --seq-length 8"
+        " --full-validation --train-samples 150 --global-batch-size 4 --eval-iters 1",
         "config": {
             "blend_per_split": [[["data/a", "data/b"], [2.0, 1.0]], [["data/b", "data/c"], None], [["data/c"], None]],
             "full_validation": True,
