@@ -107,11 +107,17 @@ def test_counts_are_of_every_data_set():
 @pytest.mark.parametrize("name", ["draw", "draw_few"])
 def test_no_step_is_fused(name):
     """Neither x86's fused instructions nor ARM's stand in the machine code: weights give one order on every processor."""
+    import numba
+
     from lc_assets.mixing.kernels import drawing
 
-    compiled_blend(normalise([1.0] * 70 + [2.0]), np.full(71, ENDLESS, np.int64), 10)
-    compiled_blend(normalise([1.0, 2.0]), np.full(2, ENDLESS, np.int64), 10)
-    code = "\n".join(getattr(drawing, name).inspect_asm().values())
+    # Compiled anew: code that was read from the cache of compiled code cannot be looked at.
+    fresh = numba.njit(nogil=True)(getattr(drawing, name).py_func)
+    weights, limits, out = np.array([0.25, 0.75]), np.full(2, ENDLESS, np.int64), (np.zeros(9, np.int16), np.zeros(9, np.int64))
+    lanes = (np.array([0, 1, 2]), np.array([0, 1])) if name == "draw" else ()
+    fresh(weights, limits, *lanes, *out)
+    assert out[0].tolist() == plain_blend(weights, limits, 9)[0].tolist()
+    code = "\n".join(fresh.inspect_asm().values())
     assert re.search(r"\bv?(mul|sub)[sp]d|\bfmul|\bfsub", code)
     assert not re.search(r"\bv?fn?m(add|sub)|\bfml[as]", code)
 

@@ -41,7 +41,7 @@ def draw_few(
     chosen: Int16[np.ndarray, " sample"],
     samples: Int64[np.ndarray, " sample"],
 ) -> None:
-    """Fill in ``chosen`` and ``samples`` by looking at every data set at every step, four side by side.
+    """Fill in ``chosen`` and ``samples`` looking at every data set at every step: the largest first, then whose it is.
 
     Args:
         weights: of each data set.
@@ -52,32 +52,25 @@ def draw_few(
     room = (len(weights) + 3) // 4 * 4
     shares, taken = np.zeros(room), np.full(room, np.inf)  # those at the end, infinitely far ahead, are never chosen
     shares[: len(weights)], taken[: len(weights)] = weights, 0
+    behind = np.empty(room)
     for n in range(len(chosen)):
         now = float(max(n, 1))
-        most_0, most_1 = shares[0] * now - taken[0], shares[1] * now - taken[1]
-        most_2, most_3 = shares[2] * now - taken[2], shares[3] * now - taken[3]
-        who_0, who_1, who_2, who_3 = 0, 1, 2, 3
-        for at in range(4, room, 4):
+        most_0 = most_1 = most_2 = most_3 = -np.inf
+        for at in range(0, room, 4):
             value_0, value_1 = shares[at] * now - taken[at], shares[at + 1] * now - taken[at + 1]
             value_2, value_3 = shares[at + 2] * now - taken[at + 2], shares[at + 3] * now - taken[at + 3]
-            if value_0 > most_0:
-                most_0, who_0 = value_0, at
-            if value_1 > most_1:
-                most_1, who_1 = value_1, at + 1
-            if value_2 > most_2:
-                most_2, who_2 = value_2, at + 2
-            if value_3 > most_3:
-                most_3, who_3 = value_3, at + 3
-        if most_1 > most_0 or (most_1 == most_0 and who_1 < who_0):
-            most_0, who_0 = most_1, who_1
-        if most_3 > most_2 or (most_3 == most_2 and who_3 < who_2):
-            most_2, who_2 = most_3, who_3
-        if most_2 > most_0 or (most_2 == most_0 and who_2 < who_0):
-            who_0 = who_2
-        chosen[n], samples[n] = who_0, np.int64(taken[who_0])
-        taken[who_0] += 1
-        if taken[who_0] >= limits[who_0]:
-            taken[who_0] = np.inf
+            behind[at], behind[at + 1], behind[at + 2], behind[at + 3] = value_0, value_1, value_2, value_3
+            # Not max(): that asks after NaN, which never stands here.
+            most_0, most_1 = value_0 if value_0 > most_0 else most_0, value_1 if value_1 > most_1 else most_1
+            most_2, most_3 = value_2 if value_2 > most_2 else most_2, value_3 if value_3 > most_3 else most_3
+        most = max(most_0, most_1, most_2, most_3)
+        who = 0
+        while behind[who] != most:  # the one jump in a step that no processor foresees
+            who += 1
+        chosen[n], samples[n] = who, np.int64(taken[who])
+        taken[who] += 1
+        if taken[who] >= limits[who]:
+            taken[who] = np.inf
 
 
 @compiled
