@@ -124,7 +124,7 @@ def draw(
                 _wait(weights[lane], rounds[lane], lane, bar, n, first, following)
             lane = after
         slot = int(_furthest(slot_weights, slot_rounds, keys, listed, now, behind) & _SLOT)
-        too_low = listed == 0 or slot_weights[slot] * now - slot_rounds[slot] < bar
+        too_low = listed == 0  # who once was at the bar only rises, until it is served and looked at again
         if too_low or (listed > LONG * wanted and n - placed_at > n_lanes):
             if too_low and placed_at >= 0 and n - placed_at < n_lanes:
                 wanted = min(2 * wanted, n_lanes)
