@@ -233,8 +233,8 @@ class MixSettings(Settings, frozen=True, kw_only=True):
 
     weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
     temperature: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
-    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = {}
-    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = {}
+    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(default_factory=dict)
+    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(default_factory=dict)
     samples: Samples | None = None
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
     continues: ContinuationSettings | None = None
