@@ -32,10 +32,15 @@ def blended_mix(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
     with workshop.open(context.log) as opened:
         built = blending.blend_mix(opened, context.partition_key)
         mix = blending.read_mix(built.published.folder)
-        asked = {source.snapshot: source.weight * mix.n_samples for source in mix.sources}
+        asked = {source.snapshot: source.kept + source.weight * (mix.n_samples - mix.after) for source in mix.sources}
         got = {source.snapshot: float(source.used) for source in mix.sources}
         return report(
             built,
             composition=plots.bars("Samples by snapshot", asked, unit="samples", beside=got, names=("asked", "got")),
+            repetition=plots.bars(
+                "Repetition by snapshot",
+                {source.snapshot: 100 * source.used / source.available for source in mix.sources},
+                unit="% of one epoch",
+            ),
             sources=table(blending.table_of(mix)),
         )

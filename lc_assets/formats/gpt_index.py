@@ -15,9 +15,8 @@ are ours (its cache names the files by a hash of its settings).
 from pathlib import Path
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.mixing.gpt_index import GptIndex
-from lc_assets.publishing import publish_bytes
 
 ARRAYS = ("document_index", "sample_index", "shuffle_index")
 
@@ -25,7 +24,7 @@ ARRAYS = ("document_index", "sample_index", "shuffle_index")
 def write_gpt_index(prefix: Path, index: GptIndex) -> None:
     """Write an index as ``{prefix}_….npy``, each file whole."""
     for name in ARRAYS:
-        publish_bytes(index_path(prefix, name), npy_bytes(getattr(index, name)))
+        write_npy(index_path(prefix, name), getattr(index, name))
 
 
 def read_gpt_index(prefix: Path) -> GptIndex:

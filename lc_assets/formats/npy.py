@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
+from lc_assets.publishing import publish
 
 _DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, UserWarning)
 """What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python cannot read."""
@@ -37,3 +38,14 @@ def read_npy(path: Path) -> NDArray[Any]:
         raise CorruptFile(f"{path}: is missing") from error
     except _DAMAGE as error:
         raise CorruptFile(f"{path}: not a whole .npy file: {error}") from error
+
+
+def write_npy(path: Path, array: NDArray[Any]) -> None:
+    """Write an array whole, as `numpy.save` does, without a second copy of it in memory.
+
+    Raises:
+        StorageFull: when the disk is full.
+        NotWritable: when nothing may be written there.
+    """
+    with publish(path) as draft, draft.open("wb") as stream:
+        np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)

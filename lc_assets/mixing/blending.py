@@ -14,16 +14,32 @@ Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``, ``build_exhaust
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64
+from jaxtyping import Float64, Int16, Int64, Integer, UInt8
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
 
 MOST_DATASETS = 32_766
 """Megatron numbers data sets with an int16 and asserts that they are fewer than 32,767."""
+MOST_DATASETS_UINT8 = 254
+"""Megatron-DeepSpeed, BigScience's fork and GPT-NeoX number them in one byte, and assert that they are fewer than 255."""
 SURPLUS = 0.005
 """Share by which Megatron draws up more samples of a data set than its blend should need (``mid_level_dataset_surplus``)."""
+
+FEW = 64
+"""As many data sets are all looked at for every sample: 10 to 40 ns; what many need costs 60."""
+SHARED = 4
+"""Unless so many of them share a weight: then they are drawn lane by lane, 10 ns however many there are."""
+COMPILED_FROM = 1_000_000
+"""Looks (samples × data sets) from which compiled code is worth loading: numba takes half a second to import."""
+_ENDLESS = 2**62
+_COUNTED = 2**20
+
+Blend: TypeAlias = tuple[Int16[np.ndarray, " sample"], Int64[np.ndarray, " sample"]]
+"""``dataset_index`` and ``dataset_sample_index``."""
 
 
 def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]:
@@ -77,7 +93,7 @@ def requests(weights: Sequence[float | int], n_samples: int, *, surplus: float |
     return [math.ceil(target * (1 + surplus)) for target in targets(weights, n_samples)]
 
 
-def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> tuple[Int16[np.ndarray, " sample"], Int64[np.ndarray, " sample"]]:
+def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> Blend:
     """Draw up a blend.
 
     Args:
@@ -97,15 +113,10 @@ def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> tuple[Int16[np
     _check_count(len(weights))
     if not (np.isfinite(weights) & (weights > 0)).all():
         raise BadInput(f"weights are positive numbers, got {weights.min()} to {weights.max()}")
-    taken, behind = np.zeros(len(weights)), np.empty(len(weights))
-    chosen = np.empty(size, np.int16)
-    for n in range(size):
-        chosen[n] = dataset = _furthest_behind(weights, n, taken, out=behind)
-        taken[dataset] += 1
-    return chosen, occurrence(chosen)
+    return _drawn(weights, np.full(len(weights), _ENDLESS, np.int64), size)
 
 
-def blend_all(sizes: Sequence[int]) -> tuple[Int16[np.ndarray, " sample"], Int64[np.ndarray, " sample"]]:
+def blend_all(sizes: Sequence[int]) -> Blend:
     """Draw up the blend that takes every sample of every data set once, in proportion to their sizes.
 
     >>> blend_all([2, 1])
@@ -117,16 +128,70 @@ def blend_all(sizes: Sequence[int]) -> tuple[Int16[np.ndarray, " sample"], Int64
     _check_count(len(sizes))
     if min(sizes) < 1:
         raise BadInput(f"data set {sizes.index(min(sizes))} has {min(sizes):,} samples; wanted at least 1: leave it out")
-    total = sum(sizes)
-    weights = np.array(sizes, np.int64) / float(total)
-    taken, behind = np.zeros(len(sizes)), np.empty(len(sizes))
-    chosen = np.empty(total, np.int16)
-    for n in range(total):
-        chosen[n] = dataset = _furthest_behind(weights, n, taken, out=behind)
+    limits = np.array(sizes, np.int64)
+    return _drawn(limits / float(sum(sizes)), limits, sum(sizes))
+
+
+def plain_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+    """The rule in NumPy, for small blends and where there is no compiler."""
+    taken, behind = np.zeros(len(weights)), np.empty(len(weights))
+    chosen = np.empty(size, np.int16)
+    for n in range(size):
+        # Two calls, each rounding on its own: one fused step would give another order. argmax returns the first largest.
+        np.multiply(weights, float(max(n, 1)), out=behind)
+        np.subtract(behind, taken, out=behind)
+        chosen[n] = dataset = int(behind.argmax())
         taken[dataset] += 1
-        if taken[dataset] == sizes[dataset]:
+        if taken[dataset] >= limits[dataset]:
             taken[dataset] = np.inf  # spent: never behind again
     return chosen, occurrence(chosen)
+
+
+def compiled_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+    """The rule in compiled code: a few data sets one by one, many of them lane by lane."""
+    from lc_assets.mixing.kernels.drawing import draw, draw_few  # noqa: PLC0415 - numba takes half a second to import
+
+    chosen, samples = np.empty(size, np.int16), np.empty(size, np.int64)
+    lane_limits, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
+    if len(weights) <= FEW and SHARED * len(lane_limits) > len(weights):
+        draw_few(weights, limits, chosen, samples)
+        return chosen, samples
+    members = np.argsort(lane_of, kind="stable").astype(np.int64, copy=False)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(lane_of))]).astype(np.int64, copy=False)
+    spokesmen = members[starts[:-1]]
+    draw(weights[spokesmen], limits[spokesmen], starts, members, chosen, samples)
+    return chosen, samples
+
+
+def _drawn(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+    worth_it = COMPILED and size * (20 + len(weights)) >= COMPILED_FROM
+    return (compiled_blend if worth_it else plain_blend)(weights, limits, size)
+
+
+def counts(chosen: Integer[np.ndarray, " sample"], n_datasets: int) -> list[int]:
+    """How often each data set was chosen.
+
+    >>> counts(np.array([0, 2, 0], np.int16), 3)
+    [2, 0, 1]
+    """
+    found = np.zeros(n_datasets, np.int64)
+    for start in range(0, len(chosen), _COUNTED):  # a stretch at a time: bincount makes eight bytes of each entry
+        found += np.bincount(chosen[start : start + _COUNTED], minlength=n_datasets)
+    return [int(count) for count in found]
+
+
+def for_uint8(chosen: Int16[np.ndarray, " sample"], n_datasets: int) -> UInt8[np.ndarray, " sample"]:
+    """The same blend as Megatron's older forks number it, in one byte.
+
+    >>> for_uint8(np.array([0, 2], np.int16), 3)
+    array([0, 2], dtype=uint8)
+
+    Raises:
+        BadInput: when there are more data sets than the forks take.
+    """
+    if n_datasets > MOST_DATASETS_UINT8:
+        raise BadInput(f"{n_datasets:,} data sets; a fork that numbers them in one byte takes at most {MOST_DATASETS_UINT8}: merge some")
+    return chosen.astype(np.uint8)
 
 
 def occurrence(chosen: Int16[np.ndarray, " sample"]) -> Int64[np.ndarray, " sample"]:
@@ -141,15 +206,6 @@ def occurrence(chosen: Int16[np.ndarray, " sample"]) -> Int64[np.ndarray, " samp
     found = np.empty(len(chosen), np.int64)
     found[order] = np.arange(len(chosen)) - np.repeat(first, counts)
     return found
-
-
-def _furthest_behind(
-    weights: Float64[np.ndarray, " dataset"], n: int, taken: Float64[np.ndarray, " dataset"], *, out: Float64[np.ndarray, " dataset"]
-) -> int:
-    # Two calls, each rounding on its own: one fused step would give another order. argmax returns the first largest.
-    np.multiply(weights, float(max(n, 1)), out=out)
-    np.subtract(out, taken, out=out)
-    return int(out.argmax())
 
 
 def _check_count(n_datasets: int) -> None:

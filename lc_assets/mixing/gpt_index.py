@@ -25,7 +25,9 @@ from typing import TypeAlias
 import numpy as np
 from jaxtyping import Int32, Int64, Integer, UInt32
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
+from lc_assets.mixing.shuffling import COMPILED_FROM, shuffle
 
 SEPARATE_BELOW = 0.80
 """Share of its samples below which the last epoch is kept apart."""
@@ -125,11 +127,12 @@ def build_gpt_index(
         raise BadInput(f"the seed lies between 0 and 2**32 - 1, got {seed:,}")
     chosen = chosen_documents(len(lengths), documents)
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
-    epochs = plan_epochs(int(lengths[chosen].sum(dtype=np.int64)), cut, n_samples)
+    epoch_tokens = int((lengths if documents is None else lengths[chosen]).sum(dtype=np.int64))
+    epochs = plan_epochs(epoch_tokens, cut, n_samples)
     # Megatron's stream is the legacy one, and NumPy promises never to change it.
     state = np.random.RandomState(seed)
     order = document_index(chosen, epochs, state)
-    samples = sample_index(lengths, order, cut)
+    samples = sample_index(lengths, order, cut, epochs.n_epochs * epoch_tokens)
     return GptIndex(order, samples, shuffle_index(len(samples) - 1, epochs, state))
 
 
@@ -173,41 +176,67 @@ def plan_epochs(epoch_tokens: int, cut: Cut, n_samples: int | None) -> Epochs:
 
 def document_index(documents: Documents, epochs: Epochs, state: np.random.RandomState) -> Int32[np.ndarray, " place"]:
     """Every document once per epoch, shuffled across epochs; a last epoch kept apart comes last."""
-    if epochs.n_before_last is None:
-        return _shuffled(np.tile(documents, epochs.n_epochs), state)
-    return np.concatenate([_shuffled(np.tile(documents, epochs.n_epochs - 1), state), _shuffled(documents.copy(), state)])
+    order = np.tile(documents, epochs.n_epochs)
+    before_last = len(order) if epochs.n_before_last is None else len(order) - len(documents)
+    shuffle(order[:before_last], state)
+    shuffle(order[before_last:], state)
+    return order
 
 
-def sample_index(lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut) -> SampleIndex:
-    """Cut the documents, laid end to end in ``order``, into samples.
+def sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
+    """Cut the documents, laid end to end in ``order``, into samples; ``n_tokens`` is what they hold together.
 
     Raises:
         BadInput: when a partial last sample would begin before an empty last document, where Megatron stops too.
     """
+    plain = not COMPILED or len(order) < COMPILED_FROM
+    index = (plain_sample_index if plain else compiled_sample_index)(lengths, order, cut, n_tokens)
+    if index[-1, 1] < 0:
+        raise BadInput("the last document is empty and a partial last sample was asked for: drop empty documents, or partial samples")
+    return index
+
+
+def plain_sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
+    """`sample_index` by binary search in the running total of lengths: slower, and 16 bytes a document and epoch."""
     ends = np.cumsum(lengths[order], dtype=np.int64)
-    n_tokens = int(ends[-1])
     begins = np.arange(cut.n_samples(n_tokens) + 1, dtype=np.int64) * cut.sequence_length
     # A sample begins in the first document that reaches past its beginning (or up to it, without the extra token).
-    # searchsorted is the plain way; one walk in compiled code is three times faster (docs/formats/gpt-index.md).
     place = np.searchsorted(ends, np.minimum(begins + cut.extra_token, n_tokens), side="left")
-    beyond = begins + cut.extra_token > n_tokens
-    place[beyond] = len(order) - 1
     offset = begins - (ends - lengths[order])[place]
-    offset[beyond] = int(lengths[order[-1]]) - cut.extra_token
     place[0] = offset[0] = 0
-    if offset.min() < 0:
-        raise BadInput("the last document is empty and a partial last sample was asked for: drop empty documents, or partial samples")
-    return np.stack([place, offset], axis=1).astype(np.int32 if len(order) <= MOST_INT32 else np.int64)
+    beyond = begins + cut.extra_token > n_tokens
+    beyond[0] = False
+    place[beyond] = len(order) - 1
+    offset[beyond] = int(lengths[order[-1]]) - cut.extra_token
+    return np.stack([place, offset], axis=1).astype(_dtype_of(order))
+
+
+def compiled_sample_index(
+    lengths: Integer[np.ndarray, " all_documents"], order: Int32[np.ndarray, " place"], cut: Cut, n_tokens: int
+) -> SampleIndex:
+    """`sample_index` by one walk over the documents, in compiled code; nothing but the result is held."""
+    from lc_assets.mixing.kernels.walking import walk  # noqa: PLC0415 - numba takes half a second to import
+
+    # Those of an .idx lie at an odd address; one copy, four bytes a document, instead of another compilation.
+    whole = np.require(lengths, np.int32, ("ALIGNED", "C_CONTIGUOUS"))
+    index = np.empty((cut.n_samples(n_tokens) + 1, 2), _dtype_of(order))
+    found = walk(whole, order, cut.sequence_length, int(cut.extra_token), index)
+    index[found:] = len(order) - 1, int(lengths[order[-1]]) - cut.extra_token
+    return index
+
+
+def _dtype_of(order: Int32[np.ndarray, " place"]) -> type[np.int32] | type[np.int64]:
+    return np.int32 if len(order) <= MOST_INT32 else np.int64
 
 
 def shuffle_index(n_samples: int, epochs: Epochs, state: np.random.RandomState) -> ShuffleIndex:
     """Order in which the samples are served; those of a last epoch kept apart come last."""
-    dtype = np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32
-    first = n_samples if epochs.n_before_last is None else epochs.n_before_last
-    parts = [np.arange(first, dtype=dtype), np.arange(first, n_samples, dtype=dtype)]
-    return np.concatenate([_shuffled(part, state) for part in parts])
-
-
-def _shuffled(values: np.ndarray, state: np.random.RandomState) -> np.ndarray:
-    state.shuffle(values)
-    return values
+    served = np.arange(n_samples, dtype=np.int64 if n_samples >= INT64_SHUFFLE_FROM else np.uint32)
+    before_last = n_samples if epochs.n_before_last is None else epochs.n_before_last
+    shuffle(served[:before_last], state)
+    shuffle(served[before_last:], state)
+    return served

@@ -206,16 +206,51 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
     samples: Samples | None = None
 
 
+class ContinuationSettings(Settings, frozen=True, kw_only=True):
+    """What a mix goes on from.
+
+    Attributes:
+        mix: another mix of the recipe, which names its sources.
+        after: its samples that were consumed, and stay as they were.
+    """
+
+    mix: str
+    after: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
+
+
 class MixSettings(Settings, frozen=True, kw_only=True):
-    """One blend of snapshots.
+    """One blend of snapshots: by weights, or by the tokens or epochs that are wanted of each.
 
     Attributes:
         weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
+        temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get more than their part.
+        tokens: instead of weights: tokens wanted of each snapshot, to the nearest sample.
+        epochs: instead of weights: how often each snapshot is to be gone through, to the nearest sample.
         samples: size of the blend; none means the most that repeats no sample of any source.
+        seed: of the indices; none means ``megatron.seed``.
+        continues: the mix whose first samples this one keeps.
     """
 
     weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
+    temperature: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
+    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(default_factory=dict)
+    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(default_factory=dict)
     samples: Samples | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
+    continues: ContinuationSettings | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature != 1 and (self.weights != "tokens" or self.tokens or self.epochs):
+            raise BadInput('a temperature belongs to weights = "tokens", and to nothing else')
+        if (self.tokens or self.epochs) and (self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)):
+            raise BadInput("a mix is by weights and samples, or by tokens, or by epochs: only one of them")
+
+    @property
+    def named(self) -> frozenset[str] | None:
+        """The snapshots it names; none means every published one."""
+        if self.tokens or self.epochs:
+            return frozenset(self.tokens or self.epochs)
+        return frozenset(self.weights) if isinstance(self.weights, dict) else None
 
 
 class Recipe(Settings, frozen=True, kw_only=True):

@@ -1,60 +1,106 @@
-"""The same comparisons as with the golden files, on random corpora, where the real megatron-core is installed.
+"""Our arrays are those of the real megatron-core, element by element, over thousands of random configurations.
 
-``golden/megatron/README.md`` says how to install it.
+``LC_MEGATRON_PYTHON`` names a Python that has it; otherwise it is installed once (``golden/megatron/README.md``).
 """
 
 import numpy as np
 import pytest
 
+from lc_assets.mixing import blending, gpt_index, shuffling
 from lc_assets.mixing.blending import blend, blend_all, normalise
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets_tests.golden.megatron import make_golden
+from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 
-pytestmark = pytest.mark.network
+pytestmark = [pytest.mark.network, pytest.mark.timeout(1800)]
+
+N_CORPORA = 1200
+N_BLENDS = 700
+N_EXHAUSTIVE = 400
 
 
 @pytest.fixture(scope="module")
-def helpers():
-    """Megatron's compiled helpers."""
-    return pytest.importorskip("megatron.core.datasets.helpers", reason="megatron-core is not installed")
+def megatron(request):
+    """The real program."""
+    peer = Peer(interpreter(request.config.cache.mkdir("peers")))
+    yield peer
+    peer.close()
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def way(request, monkeypatch):
+    """Both ways that arrays are made."""
+    for module in (blending, gpt_index, shuffling):
+        monkeypatch.setattr(module, "COMPILED_FROM", 0 if request.param == "compiled" else 10**18)
 
 
 def random_case(rng):
-    """Lengths and settings of one corpus; every third has empty documents, every fourth a partial last sample."""
-    lengths = rng.integers(rng.integers(0, 3) == 0, 12, rng.integers(1, 12)).tolist()
+    """Lengths and settings of one corpus: empty documents, one document, one epoch, many, a partial last sample."""
+    lengths = rng.integers(rng.integers(0, 3) == 0, rng.choice([3, 12, 200]), rng.choice([1, 2, 12, 60])).tolist()
     lengths[-1] = max(1, lengths[-1])
     return {
         "lengths": lengths,
-        "sequence_length": int(rng.integers(2, 10)),
-        "n_samples": None if rng.integers(0, 4) == 0 else int(rng.integers(0, 60)),
+        "sequence_length": int(rng.integers(2, rng.choice([4, 10, 300]))),
+        "n_samples": None if rng.integers(0, 4) == 0 else int(rng.integers(0, rng.choice([5, 60, 400]))),
         "seed": int(rng.integers(0, 2**32)),
-        "extra_token": bool(rng.integers(0, 2)),
+        "extra_token": bool(rng.integers(0, 4)),
         "keep_partial": bool(rng.integers(0, 4) == 0) and min(lengths) > 0,
     }
 
 
-def test_gpt_indices_of_random_corpora_are_megatrons(helpers):
-    """Values, shapes and dtypes, 300 corpora."""
+@pytest.fixture(scope="module")
+def corpora(megatron):
+    """Random corpora with what megatron-core makes of them."""
     rng = np.random.default_rng(1)
-    for case in (random_case(rng) for _ in range(300)):
-        golden = make_golden.gpt_index(case)
+    cases = [random_case(rng) for _ in range(N_CORPORA)]
+    return [(case, megatron.ask(ask="gpt", case=case)) for case in cases if sum(case["lengths"]) > 1]
+
+
+def test_gpt_indices_are_megatrons(corpora, way):
+    """Values, shapes and dtypes of all three arrays."""
+    for case, answer in corpora:
         index = build_gpt_index(np.array(case["lengths"]), **{name: value for name, value in case.items() if name != "lengths"})
-        for name, array in golden.items():
-            np.testing.assert_array_equal(getattr(index, name), np.array(array["values"], array["dtype"]), strict=True, err_msg=str(case))
+        assert {name: digest(getattr(index, name)) for name in answer} == answer, case
+    assert len(corpora) > 0.9 * N_CORPORA
 
 
-def test_random_blends_are_megatrons(helpers):
-    """300 weighted and 300 exhaustive blends."""
+def random_weights(rng):
+    """One to a thousand weights: random, equal shards of a few sets, powers of two, far apart."""
+    n = int(rng.choice([1, 2, 3, 10, 40, 64, 65, 150, 1000]))
+    kind = rng.integers(0, 5)
+    if kind == 0:
+        return rng.uniform(0.01, 5, n)
+    if kind == 1:
+        return np.repeat(rng.uniform(0.01, 5, n), rng.integers(1, 30))[:n]
+    if kind == 2:
+        return rng.choice([0.1, 0.3, 1, 7, 0.25], n)
+    return 2.0 ** rng.integers(-20, 20, n) if kind == 3 else 10.0 ** rng.uniform(-12, 12, n)
+
+
+@pytest.fixture(scope="module")
+def blends(megatron):
+    """Random weights and sizes with what megatron-core makes of them."""
     rng = np.random.default_rng(2)
-    for _ in range(300):
-        weights = rng.choice([0.1, 0.3, 1, 7, *rng.uniform(0.01, 5, 4).tolist()], rng.integers(1, 20)).tolist()
-        golden = make_golden.blend({"weights": weights, "size": int(rng.integers(0, 400))})
-        assert_is(blend(normalise(weights), len(golden["dataset_index"]["values"])), golden)
-        sizes = rng.integers(1, 40, rng.integers(1, 12)).tolist()
-        assert_is(blend_all(sizes), make_golden.exhaustive(sizes))
+    cases = [{"weights": random_weights(rng).tolist(), "size": int(rng.choice([0, 1, 30, 2000, 20_000]))} for _ in range(N_BLENDS)]
+    return [(case, megatron.ask(ask="blend", **case)) for case in cases]
 
 
-def assert_is(blended, golden):
-    """Both arrays, value by value."""
-    for name, found in zip(("dataset_index", "dataset_sample_index"), blended, strict=True):
-        np.testing.assert_array_equal(found, np.array(golden[name]["values"], golden[name]["dtype"]), strict=True)
+def test_blends_are_megatrons(blends, way):
+    """Ties and extreme weights, equal shards, 1 to 1,000 sources."""
+    for case, answer in blends:
+        datasets, samples = blend(normalise(normalise(case["weights"]).tolist()), case["size"])
+        assert (digest(datasets), digest(samples)) == (answer["dataset_index"], answer["dataset_sample_index"]), case
+
+
+@pytest.fixture(scope="module")
+def blends_of_everything(megatron):
+    """Random sizes with what megatron-core makes of them."""
+    rng = np.random.default_rng(3)
+    cases = [rng.integers(1, 1 + rng.choice([1, 3, 40, 300]), rng.choice([1, 2, 12, 64, 65, 400])).tolist() for _ in range(N_EXHAUSTIVE)]
+    cases = [sizes for sizes in cases if sum(sizes) <= 20_000]
+    return [(sizes, megatron.ask(ask="exhaustive", sizes=sizes)) for sizes in cases]
+
+
+def test_blends_of_everything_are_megatrons(blends_of_everything, way):
+    for sizes, answer in blends_of_everything:
+        datasets, samples = blend_all(sizes)
+        assert (digest(datasets), digest(samples)) == (answer["dataset_index"], answer["dataset_sample_index"]), sizes

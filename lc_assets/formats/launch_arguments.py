@@ -1,0 +1,148 @@
+"""Launch arguments of Megatron: the words of a command line in a file, and what they say of the data.
+
+The file holds the words as a shell would read them, over as many lines as one likes, with ``#`` comments; arguments
+that do not concern the data are passed over. Those that would give other indices than are known here are refused.
+
+Here: files of words to a `Launch`. Not here: what follows from it (`lc_assets.mixing.cache_names`).
+Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py`` (``get_blend_and_blend_per_split``).
+"""
+
+import argparse
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lc_assets.errors import BadInput
+from lc_assets.mixing.blending import SURPLUS
+from lc_assets.mixing.launch import SPLITS, Launch, Sources, samples_per_split, sources_of
+
+SPLIT_BY_DEFAULT = "969, 30, 1"
+"""What Megatron takes for ``--data-path`` without ``--split``."""
+
+REFUSED = ("--mock-data", "--fim-data", "--sft", "--rampup-batch-size", "--phase-transition-iterations", "--step-batch-size-schedule")
+"""Arguments under which Megatron builds other data sets, or counts samples otherwise."""
+
+
+class _Words(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"launch arguments: {message}")
+
+
+def read_launch(path: Path) -> tuple[Launch, str | None]:
+    """Read a file of launch arguments.
+
+    Returns:
+        What they ask of the data, and ``--data-cache-path`` where it is given.
+
+    Raises:
+        BadInput: when the file cannot be read, a number is missing, or an argument is not known here.
+    """
+    try:
+        words = shlex.split(path.read_text("utf-8"), comments=True)
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read as launch arguments: {error}") from error
+    return parse_launch(words, folder=path.parent)
+
+
+def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | None]:
+    """As `read_launch`; files that the words name lie where Megatron would look, or in ``folder``."""
+    if strange := [word for word in words if word.partition("=")[0] in REFUSED]:
+        raise BadInput(f"launch arguments: with {strange[0]} Megatron builds other indices than are known here; leave the cache to it")
+    known, _ = _parser().parse_known_args(list(words))
+    blend, per_split = _named_data(known, folder)
+    launch = Launch(
+        sequence_length=_required(known.seq_length, "--seq-length"),
+        seed=known.seed,
+        n_samples=samples_per_split(
+            train_samples=known.train_samples,
+            train_iters=known.train_iters,
+            global_batch_size=known.global_batch_size,
+            eval_interval=known.eval_interval,
+            eval_iters=known.eval_iters,
+            full_validation=known.full_validation,
+        ),
+        blend=blend,
+        split=None if blend is None else known.split or SPLIT_BY_DEFAULT,
+        per_split=per_split,
+        surplus=known.mid_level_dataset_surplus,
+        several_validation_sets=known.multiple_validation_sets,
+    )
+    return launch, known.data_cache_path
+
+
+def read_identities(path: Path) -> dict[str, dict[str, Any]]:
+    """Read what identifies a tokenizer: one JSON object as Megatron prints it, or several by the names of their versions.
+
+    Raises:
+        BadInput: when it is no such thing.
+    """
+    try:
+        stated = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read as a tokenizer's identity: {error}") from error
+    if isinstance(stated, dict) and stated and all(isinstance(value, dict) for value in stated.values()):
+        return stated
+    if not isinstance(stated, dict) or "class" not in stated:
+        raise BadInput(f"{path}: wanted what json.dumps(tokenizer.unique_identifiers) prints: an object with a class, or several by name")
+    return {"this": stated}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Words(add_help=False, allow_abbrev=False)
+    for name in ("--seq-length", "--train-samples", "--train-iters", "--global-batch-size"):
+        parser.add_argument(name, type=int)
+    for name, default in (("--seed", 1234), ("--eval-interval", 1000), ("--eval-iters", 100)):
+        parser.add_argument(name, type=int, default=default)
+    for name in ("--data-path", "--train-data-path", "--valid-data-path", "--test-data-path"):
+        parser.add_argument(name, nargs="*")
+    for name in ("--split", "--data-args-path", "--per-split-data-args-path", "--data-cache-path"):
+        parser.add_argument(name)
+    for name in ("--full-validation", "--multiple-validation-sets"):
+        parser.add_argument(name, action="store_true")
+    parser.add_argument("--mid-level-dataset-surplus", type=float, default=SURPLUS)
+    return parser
+
+
+def _named_data(known: Any, folder: Path) -> tuple[Sources | None, tuple[Sources | None, Sources | None, Sources | None] | None]:
+    each = [known.train_data_path, known.valid_data_path, known.test_data_path]
+    named = [known.data_path is not None, known.data_args_path is not None, known.per_split_data_args_path is not None, any(each)]
+    if sum(named) != 1:
+        wanted = (
+            "--data-path, --data-args-path, --per-split-data-args-path, or --train-data-path with --valid-data-path and --test-data-path"
+        )
+        raise BadInput(
+            f"launch arguments: {'the data is named in several ways' if any(named) else 'no data is named'}; wanted one of {wanted}"
+        )
+    if known.data_path is not None:
+        return sources_of(known.data_path), None
+    if known.data_args_path is not None:
+        return sources_of(_text(folder, known.data_args_path).split()), None
+    if known.per_split_data_args_path is not None:
+        each = _each_split(folder, known.per_split_data_args_path)
+    train, valid, test = (None if words is None else sources_of(words) for words in each)
+    return None, (train, valid, test)
+
+
+def _each_split(folder: Path, name: str) -> list[list[str] | None]:
+    try:
+        stated = json.loads(_text(folder, name))
+        each = [stated[split] for split in SPLITS]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{name}: wanted JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: {error}") from error
+    return [words.split() if isinstance(words, str) else words for words in each]
+
+
+def _text(folder: Path, name: str) -> str:
+    path = Path(name) if Path(name).is_file() else folder / name
+    try:
+        return path.read_text("utf-8")
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{name}: cannot be read: {error}") from error
+
+
+def _required(value: int | None, name: str) -> int:
+    if value is None:
+        raise BadInput(f"launch arguments: {name} is missing")
+    return value

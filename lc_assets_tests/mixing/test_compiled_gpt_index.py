@@ -1,0 +1,91 @@
+"""The compiled walk and shuffle are the plain ones: NumPy's order and state, and the binary search's rows."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from lc_assets.compiling import COMPILED
+from lc_assets.errors import BadInput
+from lc_assets.mixing import gpt_index, shuffling
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index, compiled_sample_index, plain_sample_index
+from lc_assets.mixing.shuffling import compiled_shuffle
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 5000) | st.sampled_from([1023, 1024, 1025, 1026, 2049]),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 1400),
+    st.sampled_from(["i4", "u4", "i8"]),
+)
+def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
+    """The same order from any state, and the same state afterwards."""
+    ours, theirs = np.random.RandomState(seed), np.random.RandomState(seed)
+    for state in (ours, theirs):
+        state.bytes(4 * drawn_before)
+    shuffled, wanted = np.arange(n_values).astype(dtype), np.arange(n_values).astype(dtype)
+    compiled_shuffle(shuffled, ours)
+    theirs.shuffle(wanted)
+    np.testing.assert_array_equal(shuffled, wanted, strict=True)
+    assert ours.randint(2**31) == theirs.randint(2**31)
+    assert ours.random_sample() == theirs.random_sample()
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(0, 9) | st.integers(0, 60), min_size=1, max_size=40),
+    st.integers(1, 12) | st.integers(1, 200),
+    st.booleans(),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 40),
+)
+def test_a_compiled_walk_is_the_binary_search(lengths, sequence_length, extra_token, keep_partial, seed, epochs):
+    """Empty documents, documents of many samples, samples of many documents, more than one fetch of lengths."""
+    lengths = np.array(lengths)
+    assume(lengths.sum())
+    order = np.random.RandomState(seed).permutation(np.tile(np.arange(len(lengths), dtype=np.int32), epochs))
+    cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
+    made = [make(lengths, order, cut, epochs * int(lengths.sum())) for make in (plain_sample_index, compiled_sample_index)]
+    np.testing.assert_array_equal(*made, strict=True)
+
+
+def test_lengths_at_an_odd_address_are_walked():
+    """As those of a mapped .idx, which begin at byte 34."""
+    content = b"\0\0" + np.arange(1, 50, dtype="<i4").tobytes()
+    lengths = np.frombuffer(content, "<i4", offset=2)
+    order, cut = np.arange(49, dtype=np.int32), Cut(sequence_length=7)
+    np.testing.assert_array_equal(
+        compiled_sample_index(lengths, order, cut, int(lengths.sum())), plain_sample_index(lengths, order, cut, int(lengths.sum()))
+    )
+
+
+def test_single_precision_may_promise_samples_beyond_the_end():
+    """Megatron then repeats the last row; both ways do."""
+    lengths = np.array([2**24, 1], np.int32)
+    cut = Cut(sequence_length=2, keep_partial=True)
+    made = [make(lengths, np.arange(2, dtype=np.int32), cut, 2**24 + 1) for make in (plain_sample_index, compiled_sample_index)]
+    np.testing.assert_array_equal(*made, strict=True)
+
+
+@pytest.mark.parametrize("n_samples", [None, 300, 500])
+def test_an_index_is_the_same_by_either_way(monkeypatch, n_samples):
+    """All three arrays, one epoch, several, the last apart."""
+    lengths = np.random.default_rng(1).integers(0, 50, 100)
+    made = []
+    for threshold in (0, 10**9):
+        monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
+        monkeypatch.setattr(shuffling, "COMPILED_FROM", threshold)
+        made.append(build_gpt_index(lengths, sequence_length=16, seed=5, n_samples=n_samples))
+    for name in ("document_index", "sample_index", "shuffle_index"):
+        np.testing.assert_array_equal(*(getattr(index, name) for index in made), strict=True)
+
+
+def test_an_empty_last_document_with_a_partial_sample_is_refused_by_either_way(monkeypatch):
+    for threshold in (0, 10**9):
+        monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
+        with pytest.raises(BadInput, match="last document is empty"):
+            gpt_index.sample_index(np.array([5, 0]), np.arange(2, dtype=np.int32), Cut(sequence_length=3, keep_partial=True), 5)

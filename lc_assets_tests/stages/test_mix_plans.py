@@ -1,0 +1,134 @@
+"""From a recipe's mixes to their arrays: weights, tokens, epochs, temperature, and going on from another mix."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.npy import read_npy
+from lc_assets.mixing.blending import blend, normalise
+from lc_assets.stages.blending import blend_mix, read_mix, table_of
+from lc_assets.stages.mix_plans import named_by, params_of, plan_mix
+from lc_assets.stages.recipe import MixSettings, Recipe, parse_recipe
+
+AVAILABLE = {"a": 900, "b": 100, "c": 50}
+
+
+def planned(content, mix="m", available=AVAILABLE):
+    """The plan of a mix of a recipe."""
+    return plan_mix(parse_recipe(content, where="here"), mix, available)
+
+
+def test_weights_and_samples():
+    plan = planned("[mixes.m]\nweights = {a = 3, c = 1}\nsamples = 40")
+    assert (plan.names, plan.used, plan.kept, plan.after) == (("a", "c"), (30, 10), (0, 0), 0)
+    assert plan.asked == ((30,), (10,))
+
+
+def test_tokens_give_that_many_samples():
+    """To the nearest sample, whatever a float would make of the shares."""
+    plan = planned("[megatron]\nsequence_length = 1000\n[mixes.m]\ntokens = {a = 300_400, b = 99_600, c = 7}")
+    assert plan.used == (300, 100, 1)
+
+
+def test_epochs_give_that_many_epochs():
+    plan = planned("[mixes.m]\nepochs = {a = 0.5, b = 2, c = 3}")
+    assert plan.used == (450, 200, 150)
+
+
+def test_a_temperature_favours_small_sources():
+    """Square roots of the sizes, for two."""
+    plan = planned("[mixes.m]\ntemperature = 2\nsamples = 470")
+    assert plan.used == (300, 100, 70) or np.allclose(
+        np.array(plan.used) / 470, np.sqrt([900, 100, 50]) / np.sqrt([900, 100, 50]).sum(), atol=3e-3
+    )
+    assert planned("[mixes.m]").used == (900, 100, 50)
+
+
+CONTINUED = """
+[mixes.old]
+weights = {a = 1, b = 1}
+samples = 100
+[mixes.m]
+weights = {b = 1, c = 3}
+samples = 200
+continues = {mix = "old", after = 61}
+"""
+
+
+def test_a_mix_that_continues_another_keeps_what_was_consumed():
+    old, new = planned(CONTINUED, "old"), planned(CONTINUED)
+    assert new.names == ("a", "b", "c")
+    assert (new.after, new.kept, new.used) == (61, (31, 30, 0), (31, 30 + 35, 104))
+    for before, now in zip(old.drawn, new.drawn, strict=True):
+        np.testing.assert_array_equal(now[:61], before[:61])
+    rest, _ = blend(normalise([1, 3]), 139)
+    np.testing.assert_array_equal(new.drawn[0][61:], rest + 1)
+    assert new.drawn[1][61:][new.drawn[0][61:] == 1].tolist() == list(range(30, 65))
+    assert new.asked == ((50, 31), (50, 65), (104,))
+    assert new.weights == (0.0, 0.25, 0.75)
+
+
+def test_a_mix_depends_on_the_mixes_it_continues():
+    """On their settings, and on their sources."""
+    recipe = parse_recipe(CONTINUED, where="here")
+    assert named_by(recipe, "m") == {"a", "b", "c"}
+    changed = parse_recipe(CONTINUED.replace("samples = 100", "samples = 99"), where="here")
+    assert params_of(recipe, "m") != params_of(changed, "m")
+    assert named_by(Recipe(), "equal") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ('[mixes.m]\ncontinues = {mix = "none", after = 3}', "no mix 'none'"),
+        ('[mixes.m]\nweights = {a = 1}\ncontinues = {mix = "m", after = 3}', "continues itself"),
+        ('[mixes.all]\n[mixes.m]\ncontinues = {mix = "all", after = 3}', "takes whatever is published: name its sources"),
+        (CONTINUED.replace("after = 61", "after = 101"), "keeps 101 samples of a mix that has 100"),
+        (CONTINUED.replace("after = 61", "after = 201"), "samples counts both parts"),
+        (CONTINUED.replace("samples = 200", "samples = 200\nseed = 7"), "another seed"),
+        ("[mixes.m]\nweights = {a = 1}\ntemperature = 2", "a temperature belongs to"),
+        ("[mixes.m]\ntokens = {a = 1}\nepochs = {a = 1}", "only one of them"),
+        ("[mixes.m]\ntokens = {a = 1}\nsamples = 3", "only one of them"),
+        ("[mixes.m]\nepochs = {a = 0}", "Expected `float` > 0.0"),
+        ("[mixes.m]\nepochs = {d = 1}", "the mix names d, of which no `megatron` is published"),
+        ("[mixes.m]\ntokens = {c = 9_000_000_000}", "more than 1,000 epochs"),
+        ("[mixes.m]\ntemperature = 0", "Expected `float` > 0.0"),
+    ],
+)
+def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
+    with pytest.raises(BadInput, match=complaint):
+        planned(content)
+
+
+def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
+    """Its indices serve the old mix's samples first, and its audit passes."""
+    recipe = standing_lake.workshop.recipe
+    snapshots = sorted(standing_lake.workshop.lake.published("megatron"))
+    old = MixSettings(weights=dict.fromkeys(snapshots, 1.0), samples=6)
+    both = {"old": old, "new": MixSettings(weights={snapshots[0]: 1.0}, samples=200, continues={"mix": "old", "after": 4}, seed=None)}
+    mixes = {name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()}
+    workshop = copied(standing_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
+    built = {name: blend_mix(workshop, name) for name in ("old", "new")}
+    assert all(finding.passed for one in built.values() for finding in one.findings)
+    old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))
+    mix = read_mix(new_folder)
+    assert (mix.after, mix.n_samples, [source.kept for source in mix.sources]) == (4, 200, [2, 2])
+    assert [line["snapshot"] for line in table_of(mix)] == snapshots
+    for name in ("dataset_index", "dataset_sample_index"):
+        np.testing.assert_array_equal(read_npy(new_folder / f"{name}.npy")[:4], read_npy(old_folder / f"{name}.npy")[:4])
+    before, now = (read_gpt_index(folder / snapshots[0]) for folder in (old_folder, new_folder))
+    assert now.n_samples >= 198 > before.n_samples
+    np.testing.assert_array_equal(now.shuffle_index[: before.n_samples], before.shuffle_index)
+    np.testing.assert_array_equal(now.sample_index[: before.n_samples + 1], before.sample_index)
+
+
+def copied(tiny, folder, recipe):
+    """The lake, copied so that it may be written to, with another recipe."""
+    import dataclasses
+    import shutil
+
+    root = folder / "lake"
+    shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
+    return dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
