@@ -18,13 +18,18 @@ def compiled(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
     """Compile a function at its first call, for the types it is called with; the machine code is cached on disk.
 
     Without the interpreter's lock, so that threads may call it side by side. Where numba is missing the function
-    stays as it is: right, and far too slow to be used on purpose.
+    stays as it is: right, and far too slow to be used on purpose. Where neither the package's folder nor the user's cache
+    may be written to, every process compiles for itself; ``NUMBA_CACHE_DIR`` names another folder.
     """
     if not COMPILED:
         return function
     import numba  # noqa: PLC0415 - takes half a second, which nobody should pay who compiles nothing
 
-    made: Any = numba.njit(cache=True, nogil=True)(function)
+    try:
+        made: Any = numba.njit(cache=True, nogil=True)(function)
+    except RuntimeError:  # "cannot cache function: no locator available"
+        uncached: Callable[Takes, Gives] = numba.njit(nogil=True)(function)
+        return uncached
     # Numba would take a stale result for sound when only a function that this one calls was edited, in another file.
     made._cache._cache_file._source_stamp = sources_digest(function.__module__.rpartition(".")[0])
     compiled_function: Callable[Takes, Gives] = made

@@ -14,8 +14,8 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
-from lc_assets.text.kernels.compiling import COMPILED
 
 Numbers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

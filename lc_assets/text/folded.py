@@ -17,7 +17,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import COMPILED
+from lc_assets.compiling import COMPILED
 from lc_assets.text.words import normalize
 
 Bytes = NDArray[np.uint8]

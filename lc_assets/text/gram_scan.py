@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import COMPILED
 from lc_assets.text.grams import GramIndex, basis_of, hash_of_word, key_of, power_of, salt_of
 from lc_assets.text.indexing import known_codes
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.loose_words import placed_words
 
 PIECE_CHARS = 1 << 22

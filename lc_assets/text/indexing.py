@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import Mismatch
 from lc_assets.text.grams import (
     FILTER_SALT,
@@ -23,7 +24,6 @@ from lc_assets.text.grams import (
     stirred_all,
     window_totals,
 )
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.loose_words import code_points, folding_table, loose_words
 
 BATCH_ITEMS = 1000

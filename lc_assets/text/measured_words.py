@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final, Protocol
 
+from lc_assets.compiling import COMPILED
 from lc_assets.text.gram_counts import GramCounts, count_grams, seen_before_chars
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.line_counts import LineCounts, count_lines
 from lc_assets.text.word_counts import WordCounts, count_words, words_of
 

@@ -31,9 +31,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
 from lc_assets.text.folded import folded_into_room
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.shingles import SHINGLE_WORDS, grams_of, mixed, plain_grams
 from lc_assets.text.words import normalize
 

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
 from lc_assets.text.folded import folded_into_room
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.words import normalize
 
 Hashes = NDArray[np.uint64]

@@ -35,8 +35,8 @@ from functools import reduce
 from math import log
 from operator import add
 
+from lc_assets.compiling import COMPILED
 from lc_assets.text.fast_signals import measure_fast
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.line_signals import line_signals
 from lc_assets.text.measured_signals import MeasuredSignals, bullet_fraction, first_score, measured_of_columns, measured_of_spans
 from lc_assets.text.repetition import repetition_scores

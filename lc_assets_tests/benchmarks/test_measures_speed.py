@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from lc_assets.compiling import COMPILED
 from lc_assets.text import measured_words
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.measures import MeasuredText, columns, measure
 from lc_assets.text.word_counts import words_of
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets.compiling import COMPILED
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.redpajama.signal_lines import signals_line
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of_document
 from lc_assets.text.words import read_document

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.text import gram_scan, indexing
 from lc_assets.text.contamination import ContaminationRule, Weigher, contaminated, in_many_items, spans_of, without_spans
 from lc_assets.text.gram_scan import find_grams, plain_scan
 from lc_assets.text.grams import GramSettings, Item, hash_of_word, key_of
 from lc_assets.text.indexing import build_index, word_letters
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.loose_words import fold_character, loose_words, placed_words
 
 HOSTILE = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lc_assets.compiling import COMPILED
 from lc_assets.text.gram_counts import DUPLICATE_LENGTHS, TOP_LENGTHS
-from lc_assets.text.kernels.compiling import COMPILED
 from lc_assets.text.line_counts import count_lines
 from lc_assets.text.measured_words import PlainWords
 from lc_assets.text.word_counts import WORD_KINDS, words_of

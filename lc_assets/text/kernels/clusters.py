@@ -6,7 +6,7 @@ Plain twins stand in `lc_assets.text.duplicates`; here is nothing that is not a 
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 Numbers = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

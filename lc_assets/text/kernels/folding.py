@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 DROPPED = 255
 """In the ASCII table: this character is removed. No ASCII character maps to it otherwise."""

@@ -7,7 +7,7 @@ pieces. A place costs a look into a bit filter; only what passes is looked up, a
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.loose_words import ALONE, MANY, PRIME, REST, stir
 
 BASE = np.uint64(0x9E3779B97F4A7C15)

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 STIR: Final = np.uint64(29)

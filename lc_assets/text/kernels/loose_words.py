@@ -7,7 +7,7 @@ its folded code points, begun from ``basis`` and stirred by SplitMix64's finaliz
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 PRIME = np.uint64(0x100000001B3)
 STIR_1, STIR_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.measure_characters import N_CODE_POINTS
 from lc_assets.text.kernels.measure_words import code_point, whole
 

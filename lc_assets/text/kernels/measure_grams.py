@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.measure_words import eight_bytes, whole
 
 PATIENCE: Final = 1000

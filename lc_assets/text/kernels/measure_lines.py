@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.measure_characters import BEYOND, BREAK, DENSE, N_CODE_POINTS, ORDINARY, TERMINAL
 from lc_assets.text.kernels.measure_words import code_point, whole
 from lc_assets.text.line_counts import SHORT_LINE

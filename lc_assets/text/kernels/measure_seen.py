@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.measure_grams import MIX, MIX_2, PATIENCE, hash_bytes, mixed, same_bytes, slots_for
 from lc_assets.text.kernels.measure_words import eight_bytes, whole
 

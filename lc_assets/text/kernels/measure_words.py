@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.measure_characters import BEYOND, DENSE, LETTER, N_CODE_POINTS, NOT_PUNCTUATION, SYMBOL, WORD
 from lc_assets.text.word_counts import STOP_WORDS
 

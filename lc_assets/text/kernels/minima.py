@@ -6,7 +6,7 @@ Here: the compiled loops. Their plain twins, and where the permutations come fro
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 CHUNK = 2048
 """Hashes that are taken through all permutations before the next: 8 kB stay in the fastest cache."""

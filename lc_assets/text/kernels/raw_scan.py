@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.characters import LETTER, LIMIT, NOT_UPPER, PLAIN, SPACE, UPPER, WORD
-from lc_assets.text.kernels.compiling import compiled
 from lc_assets.text.kernels.hashing import bits_of, slot_of, stirred
 
 N_RAW: Final = 8

@@ -8,7 +8,7 @@ comes out is divided by 1e8, which IEEE 754 rounds to the float that `round` wou
 from math import floor
 from typing import Final
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 SCALE: Final = 1e8
 SPLIT: Final = 134217729.0

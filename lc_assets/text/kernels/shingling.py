@@ -6,7 +6,7 @@ Here: the compiled loops. Their plain twins, and what the hash is, are in `lc_as
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 
 _SPACE = np.uint8(32)
 _OFFSET = np.uint64(0xCBF29CE484222325)

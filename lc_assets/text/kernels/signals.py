@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.text.kernels.compiling import compiled
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.raw_scan import (
     ALL_CAPS,
     ALPHABETIC,

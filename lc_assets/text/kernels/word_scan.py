@@ -9,8 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.compiling import compiled
 from lc_assets.text.kernels.characters import LIMIT, NUMERIC, NUMERIC_BIT, PLAIN, REMOVED, SPACE
-from lc_assets.text.kernels.compiling import compiled
 from lc_assets.text.kernels.hashing import bits_of, slot_of, stirred
 from lc_assets.text.kernels.raw_scan import NEWLINE, is_known
 
