@@ -32,6 +32,9 @@ def dedup(
     paragraphs: Annotated[
         int | None, typer.Option("--paragraphs", min=1, help="Then remove lines of so many characters that another document has.")
     ] = None,
+    signatures: Annotated[
+        Path | None, typer.Option("--signatures", help="Folder of lc minhash, or of RedPajama-V2: taken instead of computed.")
+    ] = None,
     memory: Annotated[str, typer.Option("--memory", help="For all of it, such as 2GB.")] = "2GB",
     text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
     workers: options.Workers = None,
@@ -50,11 +53,13 @@ def dedup(
     means = Means(memory=bytes_of(memory))
     begun = time.perf_counter()
     if from_evidence is not None:
-        if given or against or paragraphs:
-            raise BadInput("--from-evidence reads no documents: give OUT alone, without --against and --paragraphs")
+        if given or against or paragraphs or signatures:
+            raise BadInput("--from-evidence reads no documents: give OUT alone, without --against, --paragraphs and --signatures")
         summary = decide_again(from_evidence, into, decision, means)
     else:
-        summary = _search(given, into, decision, means, floor=floor, against=against, text_field=text_field, workers=workers)
+        summary = _search(
+            given, into, decision, means, floor=floor, against=against, signatures=signatures, text_field=text_field, workers=workers
+        )
     _show(summary, into, time.perf_counter() - begun)
     if paragraphs is not None:
         _remove_paragraphs(into, paragraphs, means, text_field=text_field, workers=workers)
@@ -108,6 +113,7 @@ def _search(
     *,
     floor: float,
     against: Path | None,
+    signatures: Path | None,
     text_field: str | None,
     workers: int | None,
 ) -> "Summary":
@@ -116,17 +122,19 @@ def _search(
     from lc_assets.cli.sample import engine_of
     from lc_assets.stages.deduplication.asking import Search
     from lc_assets.stages.deduplication.running import deduplicate
-    from lc_assets.stages.deduplication.settings import Scheme
-    from lc_assets.stages.deduplication.signing import OWN
+    from lc_assets.stages.deduplication.settings import NEAR, Scheme
+    from lc_assets.stages.deduplication.signing import OWN, stored_signing
 
     if not given:
         raise BadInput("say what to read as well as where to write: lc dedup IN... OUT")
+    if signatures is not None and NEAR not in decision.by:
+        raise BadInput("--signatures are for near duplicates: leave them out, or add near to --by")
     n_workers = workers or os.cpu_count() or 1
     return deduplicate(
         Search(
             sources=given,
             out=into,
-            signing=OWN,
+            signing=OWN if signatures is None else stored_signing(signatures),
             engine=engine_of(n_workers),
             decision=decision,
             scheme=Scheme(floor=floor),

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lc_assets.cli.judge import BadWords, Domains, StopWords, Thresholds, rules_from
+from lc_assets.cli import options
+from lc_assets.cli.judge import Thresholds, rules_from, show_digests
 from lc_assets.cli.printing import facts, heading, say, shortened, table, visible
 from lc_assets.errors import BadInput
 
@@ -27,9 +28,13 @@ def explain(
     threshold: Thresholds = None,
     lang: Annotated[str, typer.Option("--lang", help="Language of a document that does not say its own.")] = "en",
     text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
-    stop_words: StopWords = "",
-    bad_words: BadWords = "",
-    domains: Domains = "",
+    stop_words: options.StopWords = None,
+    bad_words: options.BadWords = None,
+    domains: options.Domains = None,
+    language_model: options.LanguageModel = None,
+    blocklist: options.Blocklist = None,
+    perplexity_model: options.PerplexityModel = None,
+    quality_model: options.QualityModels = None,
     upstream: Annotated[str | None, typer.Option("--upstream", help="With a lake: where its published signals are.")] = None,
 ) -> None:
     """Print every signal and measure of one document, every rule with its bounds, and the verdict.
@@ -37,10 +42,10 @@ def explain(
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
     from lc_assets.stages import explaining
-    from lc_assets.stages.measuring import lists_of
-    from lc_assets.stages.recipe import ListSettings
+    from lc_assets.stages.measuring import lists_of, models_of
     from lc_assets.storage.lake import LakeFolder
     from lc_assets.storage.upstream import Upstream
+    from lc_assets.text.models import MODELLED
 
     if explaining.is_lake(source):
         if threshold and rules is None:
@@ -49,8 +54,9 @@ def explain(
         found = explaining.explain_in_lake(LakeFolder(source), identity, asked, upstream=None if upstream is None else Upstream(upstream))
     else:
         asked = rules_from(rules or "redpajama-lucie", threshold)
-        lists = lists_of(ListSettings(stop_words=stop_words, bad_words=bad_words, domains=domains))
-        found = explaining.explain_in_files([source], identity, asked, text_field=text_field, language=lang, lists=lists)
+        lists = lists_of(options.list_settings(stop_words, bad_words, domains))
+        models = models_of(options.model_settings(language_model, blocklist, perplexity_model, quality_model), MODELLED)
+        found = explaining.explain_in_files([source], identity, asked, text_field=text_field, language=lang, lists=lists, models=models)
     show_explained(found)
 
 
@@ -59,6 +65,7 @@ def show_explained(found: "Explained") -> None:
     facts([("document", found.id), ("url", shortened(found.url, 200)), ("found in", found.where), ("rules", found.rules)])
     heading("What is known of it")
     table(("column", "value"), [(name, _digits(value)) for name, value in found.values.items()])
+    show_digests(found.digests)
     heading("Rules, in the order in which they are asked")
     table(("rule", "judges", "value", "wanted", "verdict", "source"), [_line(verdict) for verdict in found.verdicts])
     if found.removed:

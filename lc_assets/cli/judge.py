@@ -9,6 +9,8 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from lc_assets.stages.judging_runs import Summary
     from lc_assets.text.rules import RuleSet
 
@@ -16,9 +18,6 @@ Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file 
 Thresholds = Annotated[
     list[str] | None, typer.Option("--threshold", help="Another bound, such as symbols.at_most=0.2; may be given several times.")
 ]
-StopWords = Annotated[str, typer.Option("--stop-words", help="Lists of stop words, for a rule that needs them.")]
-BadWords = Annotated[str, typer.Option("--bad-words", help="Lists of bad words, for a rule that needs them.")]
-Domains = Annotated[str, typer.Option("--domains", help="UT1's categories of domains, for a rule that needs them.")]
 
 
 def judge(
@@ -30,9 +29,13 @@ def judge(
     text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
     all_signals: Annotated[bool, typer.Option("--all-signals", help="Ask every rule of every document.")] = False,
     sweep: Annotated[bool, typer.Option("--sweep", help="Count what each threshold would keep; includes --all-signals.")] = False,
-    stop_words: StopWords = "",
-    bad_words: BadWords = "",
-    domains: Domains = "",
+    stop_words: options.StopWords = None,
+    bad_words: options.BadWords = None,
+    domains: options.Domains = None,
+    language_model: options.LanguageModel = None,
+    blocklist: options.Blocklist = None,
+    perplexity_model: options.PerplexityModel = None,
+    quality_model: options.QualityModels = None,
     workers: options.Workers = None,
 ) -> None:
     """Keep the documents that a set of rules speaks for; say why each other was dropped.
@@ -44,7 +47,6 @@ def judge(
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.stages.judging_runs import judge_corpus
-    from lc_assets.stages.recipe import ListSettings
 
     summary = judge_corpus(
         [source],
@@ -55,7 +57,8 @@ def judge(
         language=lang,
         all_signals=all_signals,
         sweep=sweep,
-        lists=ListSettings(stop_words=stop_words, bad_words=bad_words, domains=domains),
+        lists=options.list_settings(stop_words, bad_words, domains),
+        models=options.model_settings(language_model, blocklist, perplexity_model, quality_model),
     )
     show_summary(summary)
     show_sweep(summary)
@@ -81,8 +84,15 @@ def show_summary(summary: "Summary") -> None:
     say(f"{summary.seen:,} documents = {summary.kept:,} kept + {summary.dropped:,} dropped, by {summary.rules}")
     lines = [(line.rule, line.column, line.wanted, line.asked, line.first, line.any) for line in summary.by_rule]
     table(("rule", "judges", "wanted", "asked of", "first", "any"), lines)
+    show_digests({**summary.lists, **summary.models})
     if not summary.all_signals:
         say("a document that one rule spoke against was asked nothing costlier; --all-signals asks everything")
+
+
+def show_digests(digests: "Mapping[str, str]") -> None:
+    """Print what lists and models values were computed by, when there are any."""
+    if digests:
+        table(("computed by", "SHA-256"), list(digests.items()))
 
 
 def show_sweep(summary: "Summary") -> None:

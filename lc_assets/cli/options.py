@@ -1,9 +1,15 @@
 """Options that several commands share, declared once: their names, their variables, their help."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from lc_assets.errors import BadInput
+
+if TYPE_CHECKING:
+    from lc_assets.stages.recipe import ListSettings
+    from lc_assets.stages.settings import ModelSettings
 
 Lake = Annotated[Path, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder everything is published under.")]
 Upstream = Annotated[str, typer.Option("--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL.")]
@@ -14,6 +20,54 @@ Source = Annotated[
     Path | None, typer.Option("--from", help="Folder of .txt, .md or .rst files; by default the documentation of installed packages.")
 ]
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
+StopWords = Annotated[Path | None, typer.Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ...")]
+BadWords = Annotated[Path | None, typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language.")]
+Domains = Annotated[Path | None, typer.Option("--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder.")]
+LanguageModel = Annotated[
+    Path | None, typer.Option("--language-model", help="fastText model of languages; by default the packaged lid.176.ftz.")
+]
+Blocklist = Annotated[Path | None, typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder.")]
+PerplexityModel = Annotated[Path | None, typer.Option("--perplexity-model", help="KenLM model; by default the published perplexity.")]
+QualityModels = Annotated[
+    list[str] | None, typer.Option("--quality-model", metavar="NAME=PATH", help="fastText model: palm, wikiref or wikipedia, and its path.")
+]
 
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 """Where RedPajama-V2 is published."""
+
+
+def model_settings(
+    language_model: Path | None, blocklist: Path | None, perplexity_model: Path | None, quality_models: list[str] | None
+) -> "ModelSettings":
+    """The settings that the options above mean.
+
+    Raises:
+        BadInput: when ``NAME=PATH`` is none, names no such model, or a name is given twice.
+    """
+    from lc_assets.formats.quality_model import require_known
+    from lc_assets.stages.settings import ModelSettings, QualityModelSettings
+
+    paths: dict[str, str] = {}
+    for given in quality_models or ():
+        name, _, path = given.partition("=")
+        if not path or name in paths:
+            raise BadInput(f"--quality-model {given}: {'is given twice' if path else 'wanted NAME=PATH, such as palm=palm.bin'}")
+        paths[name] = path
+    require_known(paths)
+    return ModelSettings(
+        language=_said(language_model),
+        blocklist=_said(blocklist),
+        perplexity=_said(perplexity_model),
+        quality=QualityModelSettings(**paths),
+    )
+
+
+def list_settings(stop_words: Path | None, bad_words: Path | None, domains: Path | None) -> "ListSettings":
+    """The settings that the options above mean."""
+    from lc_assets.stages.recipe import ListSettings
+
+    return ListSettings(stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains))
+
+
+def _said(path: Path | None) -> str:
+    return "" if path is None else str(path)

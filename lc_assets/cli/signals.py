@@ -23,9 +23,9 @@ def signals(
     text_field: Annotated[
         str | None, typer.Option("--text-field", help="Where the text is; by default raw_content, text or content.")
     ] = None,
-    stop_words: Annotated[Path | None, typer.Option("--stop-words", help="JSON by language, or a folder of en.txt, ...")] = None,
-    bad_words: Annotated[Path | None, typer.Option("--bad-words", help="LDNOOBW's folder.")] = None,
-    domains: Annotated[Path | None, typer.Option("--domains", help="ut1_domain_categories.json, or UT1's folder.")] = None,
+    stop_words: options.StopWords = None,
+    bad_words: options.BadWords = None,
+    domains: options.Domains = None,
     workers: options.Workers = None,
 ) -> None:
     """Compute RedPajama-V2's 29 rule signals from text and write its own signals lines.

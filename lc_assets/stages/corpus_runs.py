@@ -35,8 +35,13 @@ def over_corpus(
 
 
 def _stems(source: Path) -> list[tuple[Path, str]]:
+    return [(file, stem_of(source, file)) for file in corpus_files([source])]
+
+
+def stem_of(source: Path, file: Path) -> str:
+    """Path of a file below its source, without the ends of names that say a format."""
     base = source.parent if source.is_file() else source
-    return [(file, without_suffix(file.relative_to(base).as_posix())) for file in corpus_files([source])]
+    return without_suffix(file.relative_to(base).as_posix())
 
 
 def _require_one_place_each(stems: dict[Path, Path]) -> None:

@@ -34,8 +34,9 @@ from lc_assets.stages.tracing import lines_where
 from lc_assets.stages.whereabouts import why_dropped
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.storage.upstream import Upstream
-from lc_assets.text.columns import computable, values_of
+from lc_assets.text.columns import computable, require_computable, values_of
 from lc_assets.text.editing import edited
+from lc_assets.text.models import NO_MODELS, Models
 from lc_assets.text.rules import Rule, RuleSet
 from lc_assets.text.signal_lists import NO_LISTS, WordLists
 from lc_assets.text.signal_names import SCALARS
@@ -76,6 +77,7 @@ class Explained:
         reasons: why it is dropped, the first first; empty when it is kept. Reasons that are no rules come with what was judged.
         text: what was judged; None when no text is at hand.
         removed: lines and pieces that were left out before: ``(text, reason)``.
+        digests: of the lists and models that values were computed by; of stored values nobody knows them here.
     """
 
     id: str
@@ -87,6 +89,7 @@ class Explained:
     reasons: tuple[str, ...]
     text: str | None = None
     removed: tuple[tuple[str, str], ...] = field(default=())
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def kept(self) -> bool:
@@ -117,6 +120,7 @@ def explain_in_files(
     text_field: str | None = None,
     language: str = "",
     lists: WordLists = NO_LISTS,
+    models: Models = NO_MODELS,
 ) -> Explained:
     """Explain a document of a plain corpus, or one of stored values: the first of that id.
 
@@ -124,12 +128,14 @@ def explain_in_files(
         BadInput: when no file holds it, it cannot be read, or it cannot be judged by the rules.
     """
     files = corpus_files(sources)
+    if not all(map(is_stored, files)):
+        require_computable(rules.columns, lists, models)
     found = None
     for file in files:
         if is_stored(file):
             found = _in_stored(file, identity, rules)
         elif (document := _find(file, identity, text_field)) is not None:
-            found = explain_document(document, rules, where=str(file), language=language, lists=lists)
+            found = explain_document(document, rules, where=str(file), language=language, lists=lists, models=models)
         if found is not None:
             return found
     raise BadInput(f"{identity}: no document of that id in {len(files):,} files, such as {files[0]}")
@@ -170,12 +176,18 @@ def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = Non
         verdicts=verdicts,
         reasons=tuple(reasons),
         text=None if kept is None else kept["raw_content"],
+        digests=_digests_of_version(filtered),
     )
 
 
 def rules_of_version(filtered: Published) -> RuleSet:
     """The rules that a version of `filtered` was made by, as its receipt states them."""
     return msgspec.convert(filtered.receipt.fingerprint.params["rules"], RuleSet)
+
+
+def _digests_of_version(filtered: Published) -> dict[str, str]:
+    params = filtered.receipt.fingerprint.params
+    return {name: str(digest) for key in ("lists", "models") for name, digest in params.get(key, {}).items()}
 
 
 def _find(file: Path, identity: str, text_field: str | None) -> CorpusDocument | None:
@@ -185,12 +197,20 @@ def _find(file: Path, identity: str, text_field: str | None) -> CorpusDocument |
     return document
 
 
-def explain_document(document: CorpusDocument, rules: RuleSet, *, where: str, language: str = "", lists: WordLists = NO_LISTS) -> Explained:
-    """Explain a document by its text: every column that a text can give, and the rules."""
-    judge = Judge(rules, all_signals=True, language=language, lists=lists)
+def explain_document(
+    document: CorpusDocument,
+    rules: RuleSet,
+    *,
+    where: str,
+    language: str = "",
+    lists: WordLists = NO_LISTS,
+    models: Models = NO_MODELS,
+) -> Explained:
+    """Explain a document by its text: every column that its text and the models can give, and the rules."""
+    judge = Judge(rules, all_signals=True, language=language, lists=lists, models=models)
     ordered = judge.rules
     offered, judged = judge.document(document)
-    values = values_of(offered, list(dict.fromkeys([*computable(), *sorted(ordered.columns)])), lists)
+    values = values_of(offered, list(dict.fromkeys([*computable(models), *sorted(ordered.columns)])), lists, models)
     return Explained(
         id=document.id,
         url=document.url,
@@ -201,6 +221,7 @@ def explain_document(document: CorpusDocument, rules: RuleSet, *, where: str, la
         reasons=tuple(complaint.words for complaint in judged.complaints),
         text=offered.text,
         removed=_removed(document.text, ordered),
+        digests={**lists.digests, **models.digests},
     )
 
 

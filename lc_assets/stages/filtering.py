@@ -29,7 +29,7 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     tables_fit,
 )
-from lc_assets.stages.measuring import Survivors, lists_of
+from lc_assets.stages.measuring import Survivors, lists_of, models_of
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
 from lc_assets.stages.shard_inputs import (
@@ -51,6 +51,7 @@ from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable
 from lc_assets.text.rules import RuleSet, long_enough
+from lc_assets.text.signal_names import SCALARS
 from lc_assets.vocabulary import Shard, SnapshotId
 
 WORDS = pa.schema([("rps_doc_word_count", pa.float64())])
@@ -90,9 +91,14 @@ def rules_of(settings: FilteringSettings) -> RuleSet:
             f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of the whole text; "
             "take the [lines] table out of a copy of the file, or judge plain files by them: lc judge"
         )
-    if settings.missing_signals == "compute":
-        require_computable(rules.columns, lists_of(settings.lists))
+    computed = computed_columns(rules, settings)
+    require_computable(computed, lists_of(settings.lists), models_of(settings.models, computed))
     return rules
+
+
+def computed_columns(rules: RuleSet, settings: FilteringSettings) -> frozenset[str]:
+    """What may have to be computed: what is not published, and all that the rules judge where missing signals are computed."""
+    return rules.columns if settings.missing_signals == "compute" else rules.but_on(SCALARS).columns
 
 
 def _said(bounds: Bounds) -> dict[str, float | None]:
@@ -119,7 +125,7 @@ def filter_shard(task: FilterTask) -> Tally:
 def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
     n_kept = n_kept_chars = 0
     read, lines, fates = LineCount(), array("q"), array("q")
-    survivors = Survivors(task.measured, verdicts)
+    survivors = Survivors(task.measured, verdicts, models_of(task.settings.models, task.measured.columns))
     for line, raw in undecided_documents(task, verdicts, read):
         judged = _judge(task, verdicts, line, raw)
         if isinstance(judged, DocumentRecord) and (late := survivors.fate(line, judged)) is not None:
@@ -214,9 +220,10 @@ def word_counts(filtered: Published) -> NDArray[np.float64]:
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings = recipe.filtering
-    rules: dict[str, Any] = msgspec.to_builtins(rules_of(settings))
+    rules = rules_of(settings)
     lists = dict(lists_of(settings.lists).digests)  # what was read, wherever it lay
-    return plain(settings) | {"rules": rules, "lists": lists}
+    models = dict(models_of(settings.models, computed_columns(rules, settings)).digests)
+    return plain(settings) | {"rules": msgspec.to_builtins(rules), "lists": lists, "models": models}
 
 
 STAGE = Stage(

@@ -16,6 +16,7 @@ from lc_assets.stages.stored_values import StoredValues
 from lc_assets.text.columns import Offered, by_cost, values_of
 from lc_assets.text.editing import line_rules_of
 from lc_assets.text.line_rules import edit
+from lc_assets.text.models import NO_MODELS, PERPLEXITY, Models
 from lc_assets.text.rules import Complaint, RuleSet, judge
 from lc_assets.text.signal_lists import NO_LISTS, WordLists
 from lc_assets.text.signal_names import CCNET_SIGNALS
@@ -67,7 +68,15 @@ class Judge:
         rules: in the order in which they are asked.
     """
 
-    def __init__(self, rules: RuleSet, *, all_signals: bool = False, language: str = "", lists: WordLists = NO_LISTS) -> None:
+    def __init__(
+        self,
+        rules: RuleSet,
+        *,
+        all_signals: bool = False,
+        language: str = "",
+        lists: WordLists = NO_LISTS,
+        models: Models = NO_MODELS,
+    ) -> None:
         """Plan in which order to ask.
 
         Args:
@@ -75,12 +84,13 @@ class Judge:
             all_signals: whether to go on when a rule has spoken.
             language: of documents that do not say theirs.
             lists: for signals that need one.
+            models: for columns that need one.
         """
         self.rules = in_order_of_cost(rules)
         self._groups = [_Group.of(self.rules, columns) for columns in by_cost(rules.columns)]
         self._edit = None if rules.edit is None else line_rules_of(rules.edit)
-        self._copies = not rules.columns.isdisjoint(CCNET_SIGNALS)
-        self._all, self._language, self._lists = all_signals, language, lists
+        self._copies = all_signals or not rules.columns.isdisjoint((*CCNET_SIGNALS, PERPLEXITY))
+        self._all, self._language, self._lists, self._models = all_signals, language, lists, models
 
     def offered(self, document: CorpusDocument) -> Offered:
         """What a document offers to be judged: its text, with its lines edited where the rules say so."""
@@ -96,7 +106,7 @@ class Judge:
     def document(self, document: CorpusDocument) -> tuple[Offered, Judged]:
         """Judge a document by its text; what it offered comes with it, for its text may have been edited."""
         offered = self.offered(document)
-        return offered, self._judged(lambda columns: values_of(offered, columns, self._lists))
+        return offered, self._judged(lambda columns: values_of(offered, columns, self._lists, self._models))
 
     def stored(self, stored: StoredValues) -> Judged:
         """Judge a document by what is stored of it.

@@ -33,13 +33,15 @@ from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import GZIP_LEVEL, json_line
 from lc_assets.publishing import publish
 from lc_assets.stages.judges import Judge, Judged, Values
-from lc_assets.stages.measuring import lists_of
+from lc_assets.stages.measuring import lists_of, models_of
 from lc_assets.stages.recipe import NO_LIST_SETTINGS, ListSettings
+from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.stages.stored_values import is_stored, read_values, require_stored, values_schema
 from lc_assets.stages.sweeping import table_of
 from lc_assets.stages.tables import COMPRESSION, write_table
 from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable
+from lc_assets.text.models import NO_MODELS, Models
 from lc_assets.text.rules import Complaint, RuleSet
 from lc_assets.text.signal_lists import NO_LISTS, WordLists
 from lc_assets.text.sweeps import Sweep, sweep
@@ -63,6 +65,7 @@ class JudgeTask:
         all_signals: whether a document that one rule speaks against is asked all others too.
         sweep: whether to count what each threshold would keep; wants ``all_signals``.
         lists: where the lists are that some signals need.
+        models: where the models are that some columns need.
     """
 
     file: Path
@@ -74,6 +77,7 @@ class JudgeTask:
     all_signals: bool = False
     sweep: bool = False
     lists: ListSettings = NO_LIST_SETTINGS
+    models: ModelSettings = NO_MODEL_SETTINGS
 
     def place(self, what: str, suffix: str) -> Path:
         """Where a result goes."""
@@ -83,7 +87,7 @@ class JudgeTask:
         return str(self.file)
 
 
-def require_judgeable(path: Path, rules: RuleSet, lists: WordLists = NO_LISTS) -> None:
+def require_judgeable(path: Path, rules: RuleSet, lists: WordLists = NO_LISTS, models: Models = NO_MODELS) -> None:
     """Refuse rules that a file cannot be judged by, before any work is done.
 
     Raises:
@@ -92,7 +96,7 @@ def require_judgeable(path: Path, rules: RuleSet, lists: WordLists = NO_LISTS) -
     if is_stored(path):
         require_stored(path, rules)
     else:
-        require_computable(rules.columns, lists)
+        require_computable(rules.columns, lists, models)
 
 
 def judge_file(task: JudgeTask) -> Tally:
@@ -102,8 +106,9 @@ def judge_file(task: JudgeTask) -> Tally:
         BadInput: when its values were stored without what the rules judge.
         CorruptFile: when it is damaged; nothing of it is published.
     """
-    require_judgeable(task.file, task.rules, lists_of(task.lists))
-    judge = Judge(task.rules, all_signals=task.all_signals, language=task.language, lists=lists_of(task.lists))
+    lists, models = lists_of(task.lists), NO_MODELS if is_stored(task.file) else models_of(task.models, task.rules.columns)
+    require_judgeable(task.file, task.rules, lists, models)
+    judge = Judge(task.rules, all_signals=task.all_signals, language=task.language, lists=lists, models=models)
     with contextlib.ExitStack() as stack:
         results = _Results(task, stack)
         if is_stored(task.file):

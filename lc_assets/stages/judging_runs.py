@@ -15,14 +15,16 @@ from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.judges import in_order_of_cost
-from lc_assets.stages.judging import ASKED, JudgeTask, judge_file, require_judgeable
-from lc_assets.stages.measuring import lists_of
+from lc_assets.stages.judging import ASKED, JudgeTask, judge_file
+from lc_assets.stages.measuring import lists_of, models_of
 from lc_assets.stages.recipe import NO_LIST_SETTINGS, ListSettings
-from lc_assets.stages.stored_values import is_stored
+from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
+from lc_assets.stages.stored_values import is_stored, require_stored
 from lc_assets.stages.sweeping import total_sweep
 from lc_assets.tally import Tally
+from lc_assets.text.columns import require_computable
+from lc_assets.text.models import NO_MODELS
 from lc_assets.text.rules import RuleSet
-from lc_assets.text.signal_lists import WordLists
 
 SUMMARY_FILE: Final = "summary.json"
 
@@ -59,6 +61,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         kept: documents that nothing speaks against.
         by_rule: the rules in the order in which they were asked, then other reasons.
         lists: digests of the lists that signals were computed by.
+        models: digests of the models that columns were computed by.
         sweep: lines of the summed-up sweep, when one was asked for.
     """
 
@@ -70,6 +73,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     kept: int
     by_rule: tuple[RuleCount, ...]
     lists: Mapping[str, str] = {}
+    models: Mapping[str, str] = {}
     sweep: tuple[Mapping[str, Any], ...] = ()
 
     @property
@@ -89,6 +93,7 @@ def judge_corpus(
     all_signals: bool = False,
     sweep: bool = False,
     lists: ListSettings = NO_LIST_SETTINGS,
+    models: ModelSettings = NO_MODEL_SETTINGS,
 ) -> Summary:
     """Judge every file of a corpus, or of stored values, and write the results below ``out``; see `judging`.
 
@@ -102,12 +107,16 @@ def judge_corpus(
         all_signals: ask every rule of every document; a sweep wants that, so ``sweep`` includes it.
         sweep: count what each threshold would keep.
         lists: where the lists are that some signals need.
+        models: where the models are that some columns need; only what the rules need is opened.
 
     Raises:
         BadInput: when the sources cannot be judged by these rules, or texts and stored values are mixed.
     """
     ordered = in_order_of_cost(rules)
-    stored = _require_one_kind(sources, ordered, lists_of(lists))
+    stored = _require_one_kind(sources, ordered)
+    opened = NO_MODELS if stored else models_of(models, ordered.columns)
+    if not stored:
+        require_computable(ordered.columns, lists_of(lists), opened)
     tasks: list[JudgeTask] = []
 
     def task_of(file: Path, stem: Path) -> JudgeTask:
@@ -121,6 +130,7 @@ def judge_corpus(
             all_signals=all_signals or sweep,
             sweep=sweep,
             lists=lists,
+            models=models,
         )
         tasks.append(task)
         return task
@@ -128,20 +138,20 @@ def judge_corpus(
     tally = over_corpus(sources, out, task_of, judge_file, engine=engine, what=f"judge by {rules.name}")
     swept = total_sweep(task.place("sweeps", ".parquet") for task in tasks).to_pylist() if sweep else ()
     summary = _summary(ordered, tally, stored=stored, all_signals=all_signals or sweep, swept=swept)
-    summary = msgspec.structs.replace(summary, lists=lists_of(lists).digests)
+    summary = msgspec.structs.replace(summary, lists=lists_of(lists).digests, models=opened.digests)
     publish_bytes(out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
     return summary
 
 
-def _require_one_kind(sources: Sequence[Path], rules: RuleSet, lists: WordLists) -> bool:
-    """Whether all files hold stored values; none may where others do not."""
+def _require_one_kind(sources: Sequence[Path], rules: RuleSet) -> bool:
+    """Whether all files hold stored values, which must be those that the rules judge; none may where others do not."""
     files = corpus_files(sources)
     stored = [file for file in files if is_stored(file)]
     if stored and len(stored) != len(files):
         other = next(file for file in files if file not in stored)
         raise BadInput(f"{stored[0]} holds stored values and {other} texts; judge them apart")
-    for file in files:
-        require_judgeable(file, rules, lists)
+    for file in stored:
+        require_stored(file, rules)
     return bool(stored)
 
 

@@ -1,10 +1,11 @@
 """Measuring the text of the few documents that published signals speak for, by the rules that no published signal serves.
 
-Here: their values, the complaints about them, and what a document offers to be computed from. Not here: computing
+Here: their values, the complaints about them, what a document offers to be computed from, and the lists and models. Not here: computing
 (`lc_assets.text.columns`), the fates of documents (`verdicts`).
 """
 
 from array import array
+from collections.abc import Collection
 from functools import lru_cache
 from math import nan
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.formats.models import open_models
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import ccnet_signals
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.stages.recipe import ListSettings
+from lc_assets.stages.settings import ModelSettings
 from lc_assets.stages.verdicts import Verdicts
 from lc_assets.text.columns import Offered, values_of
 from lc_assets.text.measured_signals import first_score
+from lc_assets.text.models import NO_MODELS, Models, needs_of
 from lc_assets.text.rules import Complaint, RuleSet, judge
 from lc_assets.text.signal_lists import WordLists
 
@@ -35,10 +39,41 @@ def lists_of(settings: ListSettings) -> WordLists:
     return _read_lists(settings, _written(settings.stop_words), _written(settings.bad_words), _written(settings.domains))
 
 
+def models_of(settings: ModelSettings, columns: Collection[str]) -> Models:
+    """The models that some columns need, of those that the settings name; opened once in a process, as the lists are.
+
+    Raises:
+        BadInput: as `lc_assets.formats.models.open_models`; a model that is needed and not named is merely absent.
+        CorruptFile: as well.
+    """
+    needs = needs_of(columns)
+    places = (settings.language, settings.blocklist, settings.perplexity, *_quality(settings).values()) if needs else ()
+    return _open_models(settings, needs, *map(_written, places)) if needs else NO_MODELS
+
+
+@lru_cache(maxsize=4)
+def _open_models(settings: ModelSettings, needs: frozenset[str], *_: object) -> Models:
+    return open_models(
+        needs,
+        language=_path(settings.language),
+        blocklist=_path(settings.blocklist),
+        perplexity=_path(settings.perplexity),
+        quality={name: Path(place) for name, place in _quality(settings).items() if place},
+    )
+
+
+def _quality(settings: ModelSettings) -> dict[str, str]:
+    return {"palm": settings.quality.palm, "wikiref": settings.quality.wikiref, "wikipedia": settings.quality.wikipedia}
+
+
+def _path(place: str) -> Path | None:
+    return Path(place) if place else None
+
+
 @lru_cache(maxsize=4)
 def _read_lists(settings: ListSettings, *_: object) -> WordLists:
     named = {"stop_words": settings.stop_words, "bad_words": settings.bad_words, "domains": settings.domains}
-    return read_word_lists(**{name: Path(place) if place else None for name, place in named.items()})
+    return read_word_lists(**{name: _path(place) for name, place in named.items()})
 
 
 def _written(place: str) -> tuple[tuple[str, int, int], ...]:
@@ -68,12 +103,12 @@ class Survivors:
         latest: the values of the latest document by column, NaN where missing.
     """
 
-    def __init__(self, rules: RuleSet, verdicts: Verdicts) -> None:
+    def __init__(self, rules: RuleSet, verdicts: Verdicts, models: Models = NO_MODELS) -> None:
         self.rules = rules
         self.rows = array("q")
         self.complaints: list[tuple[Complaint, ...]] = []
         self.latest = NOTHING
-        self._verdicts = verdicts
+        self._verdicts, self._models = verdicts, models
         self._columns = sorted(rules.columns)
         self._values = array("d")
         self._fails: list[bool] = []
@@ -83,7 +118,7 @@ class Survivors:
         self.rows.append(self._verdicts.fate_of[line])
         if not self._columns:
             return None
-        found = values_of(record_offers(record), self._columns)
+        found = values_of(record_offers(record), self._columns, models=self._models)
         self.latest = {name: nan if value is None else value for name, value in found.items()}
         self._values.extend(self.latest.values())
         complaints = judge(found, self.rules)

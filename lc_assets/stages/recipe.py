@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Seed, Settings
+from lc_assets.stages.settings import NO_MODEL_SETTINGS, DecontaminationSettings, ModelSettings, PrivacySettings, Seed, Settings
 from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
 
@@ -93,6 +93,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
             Broken means the file: a single line that cannot be read is one dropped document.
         max_line_bytes: a longer line is not read but counted as ``line too long``.
         lists: for signals that are computed and need one; the receipt holds what they are, not where.
+        models: for rules on languages, addresses, perplexity and quality; as well, of those that the rules need.
     """
 
     rules: str = "redpajama-lucie"
@@ -103,6 +104,7 @@ class FilteringSettings(Settings, frozen=True, kw_only=True):
     corrupt_documents: Missing = "skip_shard"
     max_line_bytes: LineBytes = 256 << 20
     lists: ListSettings = NO_LIST_SETTINGS
+    models: ModelSettings = NO_MODEL_SETTINGS
 
 
 class DeduplicationSettings(Settings, frozen=True, kw_only=True):

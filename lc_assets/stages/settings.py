@@ -1,6 +1,6 @@
 """What every stage's settings are, and those of the stages that take something out of documents.
 
-Here: the base, evaluation items, personal data. Not here: the other stages' settings and the recipe that holds them all
+Here: the base, evaluation items, personal data, models. Not here: the other stages' settings and the recipe that holds them all
 (`lc_assets.stages.recipe`).
 """
 
@@ -70,3 +70,30 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
     style: Literal["tag", "surrogate"] = "tag"
     seed: Seed = 0
     phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
+
+
+class QualityModelSettings(Settings, frozen=True, kw_only=True):
+    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.quality_model`; nothing: there is none."""
+
+    palm: str = ""
+    wikiref: str = ""
+    wikipedia: str = ""
+
+
+class ModelSettings(Settings, frozen=True, kw_only=True):
+    """What rules on languages, addresses, perplexity and quality need, by path; opened only where a rule needs it.
+
+    Attributes:
+        language: a fastText model of languages; nothing means the packaged ``lid.176.ftz``.
+        blocklist: a file of domains and addresses, or a folder in UT1's layout; nothing: there is none.
+        perplexity: a KenLM model; nothing means the published perplexity.
+        quality: models of quality.
+    """
+
+    language: str = ""
+    blocklist: str = ""
+    perplexity: str = ""
+    quality: QualityModelSettings = QualityModelSettings()
+
+
+NO_MODEL_SETTINGS = ModelSettings()

@@ -20,7 +20,7 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
-from lc_assets.stages.measuring import lists_of, record_offers
+from lc_assets.stages.measuring import lists_of, models_of, record_offers
 from lc_assets.stages.raw import ShardFiles
 from lc_assets.stages.recipe import FilteringSettings
 from lc_assets.stages.verdicts import Verdicts
@@ -116,13 +116,14 @@ def _published_signals(task: FilterTask) -> SignalsTable:
 def _computed_signals(task: FilterTask) -> SignalsTable:
     """The same table from the documents' text; what cannot be decoded has no signals, as upstream."""
     names, lists = sorted(task.published.columns), lists_of(task.settings.lists)
+    models = models_of(task.settings.models, names)
     lines, urls, values = array("q"), list[str](), array("d")
     for line, raw in documents_of(task):
         record = None if raw is None else _decoded(raw, f"{task.files.shard.tag} line {line}")
         if record is not None:
             lines.append(line)
             urls.append(record.url)
-            found = values_of(record_offers(record), names, lists)
+            found = values_of(record_offers(record), names, lists, models)
             values.extend(nan if (value := found[name]) is None else value for name in names)
     table = np.array(values).reshape(len(lines), len(names))
     columns = {name: np.ascontiguousarray(table[:, place]) for place, name in enumerate(names)}

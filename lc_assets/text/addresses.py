@@ -114,7 +114,7 @@ def registered_domain(host: str) -> str:
 
 def _parsed(url: str) -> "can_ada.URL | None":
     address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
-    for tried in (address, f"http://{address}"):
+    for tried in (address, *([] if "://" in address else [f"http://{address}"])):  # else http is the host of http://http://
         try:
             found = can_ada.parse(tried)
         except ValueError:

@@ -85,7 +85,7 @@ MODEL_SIGNALS: Final = (
     "rps_doc_wikipedia_importance",
     "rps_doc_wikipedia_importance_length_correction",
 )
-"""Need a model of the data set's makers; read from the published files only."""
+"""Need a model of the data set's makers: the first three are computed where it is handed in (`lc_assets.text.models`)."""
 
 BULLET_LINES: Final = "frac_lines_start_with_bulletpoint"
 """Derived here, see `lc_assets.text.signals.bullet_fraction`: the Gopher rule on bullets needs it and no signal holds it."""

@@ -15,9 +15,9 @@ from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.deciding import REMOVED_FILE
 from lc_assets.stages.deduplication.running import deduplicate
 from lc_assets.stages.deduplication.settings import Decision
-from lc_assets.stages.deduplication.signing import BANDS, sign
+from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.tables import read_lines
-from lc_assets.text.shingles import shingle_hashes
+from lc_assets.text.shingles import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
 
@@ -69,26 +69,27 @@ def plainly(path, threshold):
     return {documents[number]["id"] for number, root in enumerate(cluster) if root != number}
 
 
+def looked_up(path, folder):
+    """CPU-seconds and summary of a search whose signatures are known."""
+    search = Search(
+        sources=[path],
+        out=folder,
+        signing=Signing(name="looked up", bands=BANDS, sign=known),
+        engine=LocalEngine(),
+        decision=Decision(by=("near",), prefer=("oldest",)),
+    )
+    begun = time.process_time()
+    summary = deduplicate(search)
+    return time.process_time() - begun, summary
+
+
 def test_from_signatures_to_verified_removals(tmp_path):
     path = tmp_path / "in.jsonl"
     texts = corpus(path)
     SIGNED.update((text, sign(text)) for text in texts)
     n_megabytes = path.stat().st_size / 1e6
-
-    def ours(folder):
-        search = Search(
-            sources=[path],
-            out=folder,
-            signing=Signing(name="looked up", bands=BANDS, sign=known),
-            engine=LocalEngine(),
-            decision=Decision(by=("near",), prefer=("oldest",)),
-        )
-        begun = time.process_time()
-        summary = deduplicate(search)
-        return time.process_time() - begun, summary
-
-    ours(tmp_path / "compiled")
-    seconds, summary = ours(tmp_path / "out")
+    looked_up(path, tmp_path / "compiled")
+    seconds, summary = looked_up(path, tmp_path / "out")
     begun = time.process_time()
     plain = plainly(path, 0.8)
     plain_seconds = time.process_time() - begun
@@ -97,6 +98,70 @@ def test_from_signatures_to_verified_removals(tmp_path):
     print(f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, {len(plain):,} removed of {len(texts):,}")
     assert plain_seconds > 0.8 * seconds
     assert n_megabytes / seconds > 20
+
+
+def by_datatrove(path, folder):
+    """CPU-seconds of stages 2 to 4 of datatrove's MinHash with bands as ours, and the ids that it keeps; stage 1 is not timed.
+
+    Its words are what spaces separate: spaCy's models are not here, and stages 2 to 4 see no words.
+    """
+    from datatrove.data import Document
+    from datatrove.pipeline.dedup.minhash import (
+        MinhashConfig,
+        MinhashDedupBuckets,
+        MinhashDedupCluster,
+        MinhashDedupFilter,
+        MinhashDedupSignature,
+    )
+    from datatrove.utils.hashing import HashConfig
+    from datatrove.utils.word_tokenizers import WordTokenizer
+
+    class Words(WordTokenizer):
+        def word_tokenize(self, text):
+            return text.split()
+
+        def sent_tokenize(self, text):
+            return [text]
+
+        def span_tokenize(self, text):
+            return [(0, len(text))]
+
+    config = MinhashConfig(n_grams=SHINGLE_WORDS, num_buckets=BANDS, hashes_per_bucket=ROWS, hash_config=HashConfig(hash_fc="sha1"))
+    signatures, buckets, removed = (str(folder / name) for name in ("signatures", "buckets", "removed"))
+
+    def documents():
+        for line in path.read_bytes().splitlines():
+            yield Document(**json.loads(line))
+
+    MinhashDedupSignature(signatures, config=config, language=Words()).run(documents(), 0, 1)
+    begun = time.process_time()
+    for bucket in range(BANDS):
+        MinhashDedupBuckets(signatures, buckets, config=config).run(None, bucket, BANDS)
+    MinhashDedupCluster(buckets, removed, config=config).run(None, 0, 1)
+    kept = {document.id for document in MinhashDedupFilter(removed).run(documents(), 0, 1)}
+    return time.process_time() - begun, kept
+
+
+@pytest.mark.network
+@pytest.mark.filterwarnings("ignore")
+def test_against_datatrove(tmp_path):
+    """It never compares candidates, and sees a text only to hand it on: what comparing costs, and what it changes.
+
+    Both run within this process, so neither its start, nor readers and writers of compressed files, are in the figure.
+    """
+    pytest.importorskip("datatrove")
+    path = tmp_path / "in.jsonl"
+    texts = corpus(path)
+    SIGNED.update((text, sign(text)) for text in texts)
+    n_megabytes = path.stat().st_size / 1e6
+    looked_up(path, tmp_path / "compiled")
+    seconds, summary = looked_up(path, tmp_path / "out")
+    theirs, kept = by_datatrove(path, tmp_path / "datatrove")
+    say("signatures → removals", n_megabytes, "MB of text", seconds, datatrove_stages_2_to_4=theirs)
+    n_removed = summary.tally.dropped["near duplicate"]
+    print(f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by datatrove, not compared")
+    assert abs(len(texts) - len(kept) - n_removed) < 0.3 * n_removed
+    assert theirs > seconds / 40
 
 
 MILLIONS = 20

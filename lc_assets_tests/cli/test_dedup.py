@@ -33,6 +33,15 @@ def test_the_summary_adds_up_and_nothing_reaches_the_terminal(lc, searched):
         assert (searched / f"out/{name}.parquet").read_bytes() == (searched / f"again/{name}.parquet").read_bytes()
 
 
+def test_stored_signatures_are_taken_instead_of_computed(lc, searched):
+    lc("minhash", searched / "in.jsonl", searched / "signatures", "--fast", "--workers", "1")
+    said = lc("dedup", searched / "in.jsonl", searched / "stored", "--signatures", searched / "signatures", "--workers", "1")
+    lc("dedup", searched / "in.jsonl", searched / "computed", "--workers", "1")
+    assert said.code == 0
+    for name in ("pairs", "clusters", "removed", "kept"):
+        assert (searched / f"stored/{name}.parquet").read_bytes() == (searched / f"computed/{name}.parquet").read_bytes()
+
+
 def test_paragraphs_are_removed_after_documents(lc, searched):
     said = lc("dedup", searched / "in.jsonl", searched / "edited", "--by", "text", "--paragraphs", "20", "--workers", "1")
     assert said.code == 0
@@ -53,6 +62,9 @@ def test_paragraphs_are_removed_after_documents(lc, searched):
         (["in", "out", "--from-evidence", "x"], "--from-evidence reads no documents"),
         (["out", "--from-evidence", "nowhere"], "no search for duplicates was finished there"),
         (["nowhere", "out"], "nowhere: is not there"),
+        (["in", "out", "--signatures", "nowhere"], "nowhere: holds no *.minhash.parquet"),
+        (["in", "out", "--signatures", "nowhere", "--by", "text"], "--signatures are for near duplicates"),
+        (["out", "--from-evidence", "x", "--signatures", "y"], "--paragraphs and --signatures"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence_and_2(lc, arguments, words, tmp_path, monkeypatch):

@@ -103,3 +103,34 @@ def test_published_signals_are_judged_without_a_text(lc, tmp_path):
     assert said.code == 0
     assert not (tmp_path / "out/signals").exists()
     assert "12 documents = " in said.out
+
+
+def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path):
+    """Judged and explained by the same; what is no NAME=PATH, or is missing, ends with 2."""
+    path, rules, listed = tmp_path / "pages.jsonl", tmp_path / "rules.toml", tmp_path / "list.txt"
+    text = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness."
+    pages = [{"id": name, "url": f"http://{name}.example", "text": text} for name in ("good", "bad")]
+    path.write_text("\n".join(map(json.dumps, pages)))
+    listed.write_text("bad.example\n")
+    said = {"domain_blocked": "at_most = 0", "language_is": "at_least = 1"}
+    rules.write_text('name = "mine"\n' + "".join(f'[[rule]]\nname = "{name}"\nsignal = "{name}"\n{to}\n' for name, to in said.items()))
+    found = lc("judge", path, tmp_path / "out", "--rules", rules, "--blocklist", listed, "--workers", 1)
+    assert "2 documents = 1 kept + 1 dropped, by mine" in found.out
+    assert re.search(r"language model +8f3472cf", found.out)
+    assert re.search(r"blocklist +[0-9a-f]{64}", found.out)
+    bad = lc("explain", path, "bad", "--rules", rules, "--blocklist", listed)
+    assert re.search(r"language_probability +0\.9", bad.out)
+    assert re.search(r"language model +8f3472cf", bad.out)
+    assert bad.out.strip().splitlines()[-1].startswith("bad is dropped by mine: domain_blocked = 1, wanted at most 0")
+    assert "bad is dropped" in lc("explain", path, "bad", "--rules", rules, "--blocklist", listed, "--lang", "de").out
+    for options, complaint in {
+        (): "domain_blocked: cannot be computed without a list of addresses; give --blocklist PATH",
+        ("--blocklist", tmp_path / "nowhere"): "nowhere: is not there",
+        ("--quality-model", "palm"): "--quality-model palm: wanted NAME=PATH",
+        ("--quality-model", "plam=x"): "no such model of quality: plam; there are palm, wikiref, wikipedia",
+        ("--quality-model", "palm=x", "--quality-model", "palm=y"): "--quality-model palm=y: is given twice",
+    }.items():
+        refused = lc("judge", path, tmp_path / "no", "--rules", rules, *options)
+        assert refused.code == 2
+        assert complaint in refused.err
+        assert not (tmp_path / "no").exists()

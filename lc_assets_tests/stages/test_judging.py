@@ -11,13 +11,16 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, with_thresholds
 from lc_assets.stages.explaining import explain_in_files
 from lc_assets.stages.judging_runs import judge_corpus
 from lc_assets.stages.stored_values import is_stored
+from lc_assets.text.models import LANGUAGE
 from lc_assets.text.rules import RuleSet
 from lc_assets_tests.builders import WORDS, tiny_upstream
 
+MODELS = open_models([LANGUAGE])
 HOSTILE = {
     "empty": "",
     "blank": " \n\t\n",
@@ -59,7 +62,11 @@ def lines_of(folder: Path) -> list[dict]:
 
 
 def judged(source: Path, out: Path, rules: RuleSet, **how):
-    return judge_corpus([source], out, rules, engine=LocalEngine(workers=how.pop("workers", 1)), **how)
+    return judge_corpus([source], out, rules, engine=LocalEngine(workers=how.pop("workers", 1)), **{"language": "en"} | how)
+
+
+def explained(source: Path, name: str, rules: RuleSet):
+    return explain_in_files([source], name, rules, language="en", models=MODELS)
 
 
 @pytest.mark.parametrize("preset", preset_names())
@@ -106,7 +113,7 @@ def test_edited_lines_are_gone_from_what_is_kept(pages, tmp_path):
     judged(source, out, rules)
     (line,) = lines_of(out / "kept")
     assert line["text"] == texts()["prose 4"]
-    found = explain_in_files([source], "x", rules)
+    found = explained(source, "x", rules)
     assert [piece for piece, _ in found.removed] == ["MENU OF ALL", "Sign in", "12 likes"]
     assert found.text == texts()["prose 4"]
 
@@ -168,7 +175,7 @@ def test_values_that_do_not_serve_the_rules_are_refused(pages, tmp_path):
 
 def test_what_no_text_can_give_is_refused_before_any_work(pages, tmp_path):
     rules = parse_rules('name = "x"\n[[rule]]\nname = "p"\nsignal = "rps_doc_ml_palm_score"\nat_least = 0.1', where="x")
-    with pytest.raises(BadInput, match="rps_doc_ml_palm_score: cannot be computed from text without a model"):
+    with pytest.raises(BadInput, match="rps_doc_ml_palm_score: cannot be computed without a model"):
         judged(pages, tmp_path / "out", rules)
     listed = parse_rules('name = "x"\n[[rule]]\nname = "b"\nsignal = "rps_doc_ldnoobw_words"\nat_most = 0', where="x")
     with pytest.raises(BadInput, match="without a list"):
@@ -210,7 +217,7 @@ def test_explaining_gives_the_verdict_of_judging(pages, tmp_path, preset):
     judged(pages, tmp_path / "out", rules, all_signals=True)
     dropped = {line["id"]: line["reasons"] for line in lines_of(tmp_path / "out" / "dropped")}
     for name in texts():
-        from_text = explain_in_files([pages], name, rules)
+        from_text = explained(pages, name, rules)
         from_values = explain_in_files([tmp_path / "out" / "signals"], name, rules)
         assert from_text.kept is from_values.kept is (name not in dropped)
         assert [verdict.rule.name for verdict in from_text.verdicts if verdict.complaint] == [
@@ -224,9 +231,9 @@ def test_explaining_gives_the_verdict_of_judging(pages, tmp_path, preset):
 
 def test_a_document_that_is_not_there_cannot_be_explained(pages):
     with pytest.raises(BadInput, match="nobody: no document of that id in 2 files"):
-        explain_in_files([pages], "nobody", read_rules("c4"))
+        explained(pages, "nobody", read_rules("c4"))
     with pytest.raises(BadInput, match="not JSON, so nothing can be said"):
-        explain_in_files([pages], "a.jsonl.gz/10", read_rules("c4"))
+        explained(pages, "a.jsonl.gz/10", read_rules("c4"))
 
 
 def test_a_damaged_file_publishes_nothing(tmp_path):

@@ -13,6 +13,7 @@ from lc_assets.formats.language_model import open_language_model, open_line_mode
 from lc_assets.formats.perplexity_model import open_perplexity_model
 from lc_assets.formats.quality_model import open_quality_models
 from lc_assets.text.languages import language_of
+from lc_assets.text.models import quality_score
 from lc_assets_tests.tokens.hostile_text import PIECES
 
 SENTENCES = {
@@ -96,10 +97,11 @@ def test_models_that_are_none_are_told(tmp_path, monkeypatch):
 
 def test_quality_models_score_only_what_they_were_given_for(tmp_path):
     """Any model will do: a label that is not the crawl's counts as the better text's."""
-    scores = open_quality_models({"palm": packaged()})("Guten Tag, wie geht\nes Ihnen?")
-    assert list(scores) == ["rps_doc_ml_palm_score"]
-    assert scores["rps_doc_ml_palm_score"] == round(open_language_model().predict("Guten Tag, wie geht es Ihnen?")[1], 8)
-    assert open_quality_models({})("text") == {}
+    models = open_quality_models({"palm": packaged()})
+    assert list(models) == ["rps_doc_ml_palm_score"]
+    score = quality_score("Guten Tag, wie geht\nes Ihnen?", models["rps_doc_ml_palm_score"].predict)
+    assert score == round(open_language_model().predict("Guten Tag, wie geht es Ihnen?")[1], 8)
+    assert open_quality_models({}) == {}
     with pytest.raises(BadInput, match="no such model of quality: plam"):
         open_quality_models({"plam": packaged()})
 

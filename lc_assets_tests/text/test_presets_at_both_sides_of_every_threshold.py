@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import preset_names, read_rules
 from lc_assets.stages.judges import Judge
 from lc_assets.text.columns import by_cost, computable
+from lc_assets.text.models import LANGUAGE, MODEL_MEASURES
 from lc_assets.text.rules import judge
+from lc_assets.text.signal_names import SCALARS
 from lc_assets_tests.builders import WORDS
 
 RULES = {name: read_rules(name) for name in preset_names()}
@@ -21,6 +24,7 @@ BOUNDS = [
     for bound in ("at_least", "at_most")
     if getattr(rule, bound) is not None
 ]
+MODELS = open_models([LANGUAGE])
 SHORT = tuple(name for name in RULES if name != "longcrawl64")
 
 
@@ -40,7 +44,7 @@ def test_the_bound_itself_passes_and_the_next_number_does_not(preset, rule_name,
 def test_no_two_rules_of_a_preset_judge_one_column(preset):
     columns = [rule.column for rule in RULES[preset].rules]
     assert len(columns) == len(set(columns))
-    assert set(columns) <= set(computable())
+    assert set(columns) <= set(computable(MODELS))
 
 
 STOP_WORDS = {"the", "be", "to", "of", "and", "that", "have", "with"}
@@ -63,7 +67,7 @@ PROSE = page(0, 4, 9, 13, 17, 22)
 
 def verdict(preset: str, text: str) -> str:
     """``kept``, or the first reason."""
-    _, judged = Judge(RULES[preset]).document(CorpusDocument(id="x", text=text))
+    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(CorpusDocument(id="x", text=text))
     return judged.complaints[0].rule if judged.complaints else "kept"
 
 
@@ -122,7 +126,7 @@ SHOUTED = f"{PROSE}\n" + "\n".join(sentence(number).upper() for number in range(
 )  # fmt: skip
 def test_a_page_is_dropped_for_what_is_wrong_with_it(preset, text, reason):
     """By the rule that is there for it, where nothing cheaper speaks first."""
-    _, judged = Judge(RULES[preset]).document(CorpusDocument(id="x", text=text))
+    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(CorpusDocument(id="x", text=text))
     reasons = [complaint.rule for complaint in judged.complaints] or ["kept"]
     assert reason in reasons, judged.complaints
     if reason == "kept":
@@ -130,8 +134,9 @@ def test_a_page_is_dropped_for_what_is_wrong_with_it(preset, text, reason):
 
 
 def test_cost_orders_every_column_once():
-    groups = by_cost(computable())
-    assert sorted(column for group in groups for column in group) == sorted(computable())
+    columns = {*computable(), *MODEL_MEASURES, *SCALARS}
+    groups = by_cost(columns)
+    assert sorted(column for group in groups for column in group) == sorted(columns)
 
 
 def test_on_books_the_variants_of_gopher_disagree_as_their_definitions_say(shared_data):

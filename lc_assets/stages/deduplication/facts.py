@@ -21,6 +21,7 @@ from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path, publish_bands
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, NEAR, TEXT, URL
+from lc_assets.stages.deduplication.stored_signatures import StoredSignatures
 from lc_assets.stages.tables import TableWriter
 from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import Key, band_keys, digest_key, text_key, url_key
@@ -53,6 +54,8 @@ class FactsTask:
         kinds: what is asked for, of `settings.KINDS`; other keys are null.
         n_bands: bands of a signature.
         sign: signs a text.
+        stored: folder of signatures that are looked up by id instead; None: none is.
+        stem: path of the file below its source, without the ends of its name; by it stored signatures are found.
         text_field: see `read_corpus`.
     """
 
@@ -63,17 +66,26 @@ class FactsTask:
     kinds: tuple[str, ...]
     n_bands: int
     sign: Signer
+    stored: Path | None = None
+    stem: str = ""
     text_field: str | None = None
 
     def __str__(self) -> str:
         return str(self.path)
+
+    def signer(self) -> Callable[[CorpusDocument], NDArray[np.uint32] | None]:
+        """Signs a document, or looks its signature up."""
+        if self.stored is None:
+            return lambda document: self.sign(document.text)
+        found = StoredSignatures(self.stored, self.stem, self.n_bands)
+        return lambda document: found.of(document.id)
 
 
 def gather_facts(task: FactsTask) -> Tally:
     """Publish facts and bands of one file; a record that cannot be read is counted by its reason."""
     unread: Counter[str] = Counter()
     bands = _Bands(task.n_bands)
-    n_chars = 0
+    n_chars, signature_of = 0, task.signer()
     with publish(facts_path(task.folder, task.number)) as draft, contextlib.closing(TableWriter(draft, FACTS)) as table:
         for place, document in enumerate(read_corpus(task.path, text_field=task.text_field)):
             if isinstance(document, Unread):
@@ -82,7 +94,7 @@ def gather_facts(task: FactsTask) -> Tally:
                 continue
             table.add(_facts(task, place, document), n_bytes=LINE_BYTES)
             n_chars += len(document.text)
-            bands.add(task.sign(document.text) if NEAR in task.kinds else None)
+            bands.add(signature_of(document) if NEAR in task.kinds else None)
     keys, signed = bands.all()
     n_seen, n_signed = len(signed) - unread.total(), int(signed.sum())
     if NEAR in task.kinds:

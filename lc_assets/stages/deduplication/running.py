@@ -20,6 +20,7 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import disk_said_plainly, publish_bytes
+from lc_assets.stages.corpus_runs import stem_of
 from lc_assets.stages.deduplication.asking import WORK, Search
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, decide
 from lc_assets.stages.deduplication.evidence import publish_evidence
@@ -141,11 +142,13 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
         FactsTask(
             path=path,
             number=number,
-            source=source,
+            source=source.name,
             folder=folder,
             kinds=search.decision.by,
             n_bands=search.signing.bands,
             sign=search.signing.sign,
+            stored=search.signing.stored,
+            stem=stem_of(source, path),
             text_field=search.text_field,
         )
         for number, (source, path) in enumerate(_files(search.sources), start=first)
@@ -166,11 +169,11 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
     return Index((*older.parts, (folder, manifest)) if older else ((folder, manifest),)), Tally.total(counted.values())
 
 
-def _files(sources: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     seen: set[Path] = set()
     for source in sources:
         for path in corpus_files([source]):
             if path.resolve() in seen:
                 raise BadInput(f"{path}: is given twice, so every document in it would be its own duplicate")
             seen.add(path.resolve())
-            yield source.name, path
+            yield source, path

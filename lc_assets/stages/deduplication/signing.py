@@ -12,12 +12,15 @@ similarity  0.5     0.7     0.8     0.85    0.9
 ==========  ======  ======  ======  ======  ======
 """
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.stages.deduplication.asking import Signing
+from lc_assets.stages.deduplication.stored_signatures import label_of_signatures
 from lc_assets.text.minhash import FAST, signature
 
 BANDS, ROWS = 18, 7
@@ -31,3 +34,13 @@ def sign(text: str) -> NDArray[np.uint32] | None:
 
 OWN: Final = Signing(name=f"{FAST.label}, {BANDS} bands of {ROWS}", bands=BANDS, sign=sign)
 """How `lc dedup` signs."""
+
+
+def stored_signing(folder: Path) -> Signing:
+    """Take signatures that lie in ``folder`` instead of making them, cut into the same bands.
+
+    Raises:
+        BadInput: when there are none, or they were made by several schemes.
+        CorruptFile: when a file of them is none.
+    """
+    return replace(OWN, name=f"{label_of_signatures(folder)}, {BANDS} bands of {ROWS}", stored=folder)
