@@ -21,7 +21,7 @@ from lc_assets.text.shingles import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import say
 
-N_DOCUMENTS = 900
+N_DOCUMENTS = 2000
 N_CHARACTERS = 20_000
 SIGNED = {}
 
