@@ -37,9 +37,9 @@ def _zipf(n_kinds: int) -> NDArray[np.int64]:
     return np.searchsorted(cumulated / cumulated[-1], (np.arange(65_536) + 0.5) / 65_536)
 
 
-def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, shard_rows: int = 2048) -> Path:
-    """Write a whole grid, band by band."""
-    layout = GridLayout(*rows.shape, vocab_size, shard_rows=shard_rows)
+def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, **chunks: int) -> Path:
+    """Write a whole grid, band by band; ``chunks`` are those of a `GridLayout`."""
+    layout = GridLayout(*rows.shape, vocab_size, **chunks)
     create_grid(path, layout)
     for block in plan_bands(layout):
         write_band(path, block, rows[block.start : block.stop])

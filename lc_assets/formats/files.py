@@ -5,8 +5,9 @@ and buckets (`lc_assets.loaders.remote`).
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -74,7 +75,7 @@ class LocalFiles:
             FileNotFoundError: when one of the files is not there.
         """
         with _as_missing():
-            return [_read(f"{self.folder}/{path}", start, stop) for path, start, stop in pieces]
+            return [part for path, ours in groupby(pieces, lambda piece: piece.path) for part in _read(f"{self.folder}/{path}", ours)]
 
 
 def read_metadata(files: Files, path: str, kind: str) -> bytes:
@@ -113,9 +114,9 @@ class _as_missing:  # noqa: N801 - reads as a statement
             raise FileNotFoundError(*error.args) from error
 
 
-def _read(path: str, start: int, stop: int) -> bytes:
+def _read(path: str, pieces: Iterable[Piece]) -> list[bytes]:
     opened = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
-        return os.pread(opened, stop - start, start)
+        return [os.pread(opened, stop - start, start) for _, start, stop in pieces]
     finally:
         os.close(opened)

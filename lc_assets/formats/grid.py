@@ -11,7 +11,7 @@ decoding itself (2 virtual cores, zarr-python 3.1.6) and answers a missing chunk
 path                what
 ==================  =========================================================================================
 ``zarr.json``       metadata, below
-``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 2,048 j and up (see `formats.shard`)
+``c/{i}/{j}``       shard: rows 2,048 i and up, tokens 65,536 j and up (see `formats.shard`)
 ==================  =========================================================================================
 
 ==================  =========================================================================================
@@ -19,16 +19,18 @@ metadata            value
 ==================  =========================================================================================
 shape               (rows, row_tokens); zero rows are allowed
 data type           uint16 for vocabularies of up to 65,535 ids, else uint32
-shard               2,048 × 2,048; smaller where the array is smaller (`GridLayout`)
-inner chunk         64 × 2,048: 256 KiB of uint16
-codecs              little-endian bytes, zstd level 3 with its checksum; no shuffle: ids are symbols
+shard               2,048 × 65,536, and smaller where the array is smaller (`GridLayout`); a reader takes it from here
+inner chunk         64 × 1,024 unless its writer chose otherwise: 128 KiB of uint16; a reader takes it from here
+codecs              little-endian bytes, zstd level 4 with its checksum; no shuffle: ids are symbols
 fill value          the data type's largest number, which is no token: a hole, read by any program, is an id
                     outside the vocabulary and never token 0
-attributes          format ``lc-token-grid``, format_version 1, row_tokens, vocab_size, tokenizer, and what
-                    the writer adds
+attributes          format ``lc-token-grid``, format_version 2, row_tokens, vocab_size, tokenizer, and what
+                    the writer adds; version 1, with inner chunks of 64 × 2,048
+                    in shards of 2,048 × 2,048, zstd level 3, is read as well
 ==================  =========================================================================================
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,16 +47,24 @@ from lc_assets.formats.files import Files, LocalFiles, read_metadata
 from lc_assets.formats.shard import ShardShape, encode_shard, missing_inner
 from lc_assets.formats.shard_reader import ShardReader
 from lc_assets.formats.zarr_json import METADATA, ZarrJson
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish, publish_bytes
 
 SHARD_ROWS: Final = 2048
-SHARD_TOKENS: Final = 2048
+SHARD_TOKENS: Final = 65_536
 INNER_ROWS: Final = 64
-"""Rows of an inner chunk. 64 × 2,048 uint16 are 256 KiB: zstd packs them better than whole shards (1.83 against
-1.78, same text), and a batch waits for, and a cache holds, 32 times less."""
+"""Rows of an inner chunk: what a walk with long contexts must keep, in 84 riffled arrays 84 times (docs/chunking.md)."""
+INNER_TOKENS: Final = 1024
+"""Tokens of an inner chunk: contexts of as many are decoded once, of half as many twice."""
+ZSTD_LEVEL: Final = 4
+"""zstd goes by the size of what it packs: up to 128 KiB it looks for matches of two ids from level 4 on, as above at level 3."""
+MOST_INNER_BYTES: Final = 2**26
+"""Largest inner chunk that is read or written; a reader holds one at least."""
+MOST_INNER: Final = 2**16
+"""Most inner chunks of a shard: an index of a megabyte."""
 
 FORMAT: Final = "lc-token-grid"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+READABLE_VERSIONS: Final = (1, 2)
 
 
 def grid_dtype(vocab_size: int) -> np.dtype[Any]:
@@ -74,27 +84,45 @@ class GridLayout:
         n_rows: rows of the array; may be zero.
         row_tokens: tokens of a row.
         vocab_size: ids are 0 to ``vocab_size`` - 1.
-        shard_rows: rows of one file; smaller than the default in tests only. Grids of fewer rows have smaller
+        shard_rows: rows of one file, at most ``inner_rows`` or a multiple of it. Grids of fewer rows have smaller
             shards: whole inner chunks, no more than needed.
+        shard_tokens: tokens of one file's rows, a multiple of ``inner_tokens``; likewise.
+        inner_rows: rows of an inner chunk, and no more than the array has.
+        inner_tokens: tokens of its rows; likewise.
+        zstd_level: at which chunks are packed.
 
     >>> GridLayout(5000, 65_536, 50_257).shards
-    ShardShape(shard=(2048, 2048), inner=(64, 2048), dtype=dtype('uint16'))
+    ShardShape(shard=(2048, 65536), inner=(64, 1024), dtype=dtype('uint16'), level=4)
     >>> GridLayout(100, 64, 50_257).shards
-    ShardShape(shard=(128, 64), inner=(64, 64), dtype=dtype('uint16'))
+    ShardShape(shard=(128, 64), inner=(64, 64), dtype=dtype('uint16'), level=4)
     """
 
     n_rows: int
     row_tokens: int
     vocab_size: int
     shard_rows: int = SHARD_ROWS
+    shard_tokens: int = SHARD_TOKENS
+    inner_rows: int = INNER_ROWS
+    inner_tokens: int = INNER_TOKENS
+    zstd_level: int = ZSTD_LEVEL
 
     def __post_init__(self) -> None:
         if self.n_rows < 0 or self.row_tokens < 1:
             raise BadInput(f"a grid has no negative rows and at least one token per row, got {self.n_rows:,} × {self.row_tokens:,}")
         if not 1 <= self.vocab_size < 2**32:
             raise BadInput(f"vocab_size must be 1 to {2**32 - 1:,}, so that the fill value is no token; got {self.vocab_size:,}")
-        if self.shard_rows < 1 or (self.shard_rows > INNER_ROWS and self.shard_rows % INNER_ROWS):
-            raise BadInput(f"shard_rows must be at most {INNER_ROWS} or a multiple of it, got {self.shard_rows:,}")
+        for axis in ("rows", "tokens"):
+            shard, inner = getattr(self, f"shard_{axis}"), getattr(self, f"inner_{axis}")
+            if inner < 1 or shard < 1 or (shard > inner and shard % inner):
+                raise BadInput(f"shard_{axis} must be at most inner_{axis}, {inner:,}, or a multiple of it, got {shard:,}")
+        if not 1 <= self.zstd_level <= 22:
+            raise BadInput(f"zstd_level must be 1 to 22, got {self.zstd_level}")
+        shards = self.shards
+        if shards.inner_bytes > MOST_INNER_BYTES or math.prod(shards.grid) > MOST_INNER:
+            raise BadInput(
+                f"inner chunks have at most {MOST_INNER_BYTES:,} bytes, shards {MOST_INNER:,} of them;"
+                f" got {shards.inner_bytes:,} bytes and {math.prod(shards.grid):,}"
+            )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -114,10 +142,15 @@ class GridLayout:
     @property
     def shards(self) -> ShardShape:
         """Shape of every shard file, also of the last ones, which reach beyond the array."""
-        inner_rows = min(INNER_ROWS, self.shard_rows, max(self.n_rows, 1))
-        shard_rows = min(self.shard_rows, -(-max(self.n_rows, 1) // inner_rows) * inner_rows)
-        tokens = min(SHARD_TOKENS, self.row_tokens)
-        return ShardShape((shard_rows, tokens), (inner_rows, tokens), self.dtype)
+        down = _shrunk(self.n_rows, self.shard_rows, self.inner_rows)
+        across = _shrunk(self.row_tokens, self.shard_tokens, self.inner_tokens)
+        return ShardShape((down[0], across[0]), (down[1], across[1]), self.dtype, self.zstd_level)
+
+
+def _shrunk(n: int, shard: int, inner: int) -> tuple[int, int]:
+    """Lengths of a shard and of an inner chunk along an axis of ``n``."""
+    inner = min(inner, shard, max(n, 1))
+    return min(shard, -(-max(n, 1) // inner) * inner), inner
 
 
 def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attributes: Mapping[str, Any] | None = None) -> None:
@@ -177,7 +210,8 @@ def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
     for row, column in np.ndindex(n_chunks((len(block), layout.row_tokens), shards.shard)):
         top, left = row * shards.shard[0], column * shards.shard[1]
         part = ids[top : top + shards.shard[0], left : left + shards.shard[1]]
-        publish_bytes(_shard_path(path, block.start // shards.shard[0] + row, column), encode_shard(part, shards, fill=layout.fill))
+        with publish(_shard_path(path, block.start // shards.shard[0] + row, column)) as draft, draft.open("wb") as out:
+            out.writelines(encode_shard(part, shards, fill=layout.fill))
 
 
 class GridReader:
@@ -278,9 +312,9 @@ class GridReader:
 
     def _hole(self, row: int, column: int) -> str:
         path = _shard_path(self.path, row, column)
-        rows = min(self.shards.shard[0], self.n_rows - row * self.shards.shard[0])
+        left = self.n_rows - row * self.shards.shard[0], self.row_tokens - column * self.shards.shard[1]
         try:
-            lost = missing_inner(path, self.shards, (-(-rows // self.shards.inner[0]), self.shards.grid[1]))
+            lost = missing_inner(path, self.shards, n_chunks(self.shards.cut(left), self.shards.inner))
         except CorruptFile as error:
             return str(error)
         return f"{path}: inner chunks {lost} are missing" if lost else ""
@@ -290,19 +324,24 @@ def _shard_path(path: Path, row: int, column: int) -> Path:
     return path / "c" / str(row) / str(column)
 
 
-def _own_attributes(layout: GridLayout) -> dict[str, Any]:
-    return {"format": FORMAT, "format_version": FORMAT_VERSION, "row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
+def _own_attributes(layout: GridLayout, version: int = FORMAT_VERSION) -> dict[str, Any]:
+    return {"format": FORMAT, "format_version": version, "row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
 
 
 def _layout_of(document: ZarrJson, path: str) -> GridLayout:
     """Rebuild the metadata from the few numbers that may differ between grids, and hold the file against it."""
+    version = document.attributes.get("format_version")
     try:
         vocab_size = msgspec.convert(document.attributes.get("vocab_size"), int)
-        shard_rows, _ = msgspec.convert(document.shard_shape, tuple[int, int])
-        layout = GridLayout(*document.shape, vocab_size, shard_rows=shard_rows)
+        shard_rows, shard_tokens = msgspec.convert(document.shard_shape, tuple[int, int])
+        inner_rows, inner_tokens = msgspec.convert(document.inner_shape or (INNER_ROWS, INNER_TOKENS), tuple[int, int])
+        sizes = {"shard_rows": shard_rows, "shard_tokens": shard_tokens, "inner_rows": inner_rows, "inner_tokens": inner_tokens}
+        level = document.zstd_level
+        layout = GridLayout(*document.shape, vocab_size, **sizes, zstd_level=ZSTD_LEVEL if level is None else level)
     except (msgspec.ValidationError, BadInput) as error:
         raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
-    document.require_equal(_document(layout, {**document.attributes, **_own_attributes(layout)}), path)
+    ours = _own_attributes(layout, version if version in READABLE_VERSIONS else FORMAT_VERSION)
+    document.require_equal(_document(layout, {**document.attributes, **ours}), path)
     return layout
 
 

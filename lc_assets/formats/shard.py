@@ -20,10 +20,11 @@ An inner chunk that lies in the array is always stored, whatever it holds: a hol
 The ids of an inner chunk that lie outside the array are the array's fill value.
 """
 
+import functools
 import os
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -36,13 +37,10 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.chunks import TokenArray, padded
 
-ZSTD_LEVEL: Final = 3
-
 _ABSENT: Final = 2**64 - 1
 _CRC: Final = struct.Struct("<I")
 _FRAME_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _FRAME_OVERHEAD: Final = 1024
-_CODEC: Final = Zstd(level=ZSTD_LEVEL, checksum=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +51,22 @@ class ShardShape:
         shard: rows × tokens of the shard.
         inner: rows × tokens of an inner chunk; divides ``shard``.
         dtype: of the ids.
+        level: at which zstd packs them; a reader need not know.
     """
 
     shard: tuple[int, int]
     inner: tuple[int, int]
     dtype: np.dtype[Any]
+    level: int
 
     @property
     def grid(self) -> tuple[int, int]:
         """Inner chunks of a shard, along each axis."""
         return self.shard[0] // self.inner[0], self.shard[1] // self.inner[1]
+
+    def cut(self, left: tuple[int, int]) -> tuple[int, int]:
+        """Rows × tokens of a shard that lie in an array of which so many are left."""
+        return min(self.shard[0], left[0]), min(self.shard[1], left[1])
 
     @property
     def inner_bytes(self) -> int:
@@ -75,8 +79,8 @@ class ShardShape:
         return 16 * self.grid[0] * self.grid[1] + _CRC.size
 
 
-def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> bytes:
-    """Return the file of one shard.
+def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterator[bytes]:
+    """Yield the file of one shard, inner chunk by inner chunk and then the index: no more than one is held.
 
     Args:
         values: (row, token) ids of ``shape.dtype``, the part of the shard that lies in the array.
@@ -84,14 +88,14 @@ def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> bytes:
         fill: stands for ids outside the array.
     """
     index = np.full((*shape.grid, 2), _ABSENT, "<u8")
-    frames: list[bytes] = []
     offset = 0
     for row, column in np.ndindex(-(-values.shape[0] // shape.inner[0]), -(-values.shape[1] // shape.inner[1])):
         frame = _encode_inner(values, (row, column), shape, fill)
         index[row, column] = offset, len(frame)
-        frames.append(frame)
         offset += len(frame)
-    return b"".join([*frames, index.tobytes(), _CRC.pack(google_crc32c.value(index.tobytes()))])
+        yield frame
+    yield index.tobytes()
+    yield _CRC.pack(google_crc32c.value(index.tobytes()))
 
 
 def decode_inner(frame: bytes, shape: ShardShape, where: Callable[[], str], out: TokenArray) -> None:
@@ -103,7 +107,7 @@ def decode_inner(frame: bytes, shape: ShardShape, where: Callable[[], str], out:
     if frame_content_bytes(frame) != shape.inner_bytes:
         raise CorruptFile(f"{where()}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and carries a checksum")
     try:
-        _CODEC.decode(frame, out)
+        _codec().decode(frame, out)
     except (RuntimeError, ValueError) as error:
         raise CorruptFile(f"{where()}: {len(frame):,} bytes do not decompress: {error}") from error
     if sys.byteorder == "big":
@@ -164,7 +168,12 @@ def frame_content_bytes(frame: bytes) -> int | None:
 def _encode_inner(values: TokenArray, at: tuple[int, int], shape: ShardShape, fill: int) -> bytes:
     row, token = at[0] * shape.inner[0], at[1] * shape.inner[1]
     inner = padded(values[row : row + shape.inner[0], token : token + shape.inner[1]], shape.inner, fill)
-    return bytes(_CODEC.encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+    return bytes(_codec(shape.level).encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+
+
+@functools.cache
+def _codec(level: int = 1) -> Zstd:
+    return Zstd(level=level, checksum=True)
 
 
 def _fits(offset: int, n_bytes: int, room: int) -> bool:

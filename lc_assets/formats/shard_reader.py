@@ -11,14 +11,17 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.chunks import TokenArray
 from lc_assets.formats.files import Files, Piece, require_published
 from lc_assets.formats.shard import ShardShape, decode_inner, parse_index, require_place
 from lc_assets.formats.zarr_json import METADATA
 
-KEPT_INDEXES: Final = 256
-"""Indexes kept per array, some 5 KB each: shards of 8 rows of 32 columns."""
+KEPT_INDEX_BYTES: Final = 2**18
+"""Indexes kept per array: a walk down needs the one it is in; eight of 32 KB, or 256 of a kilobyte."""
 
 Inner = tuple[int, int]
 """Row and column of an inner chunk within the whole array."""
@@ -33,7 +36,7 @@ class ShardReader:
     def __init__(self, files: Files, shape: ShardShape, array_shape: tuple[int, int], vocab_size: int) -> None:
         """Read from ``files``, whose shards ``c/{i}/{j}`` are of ``shape``, an array with ids below ``vocab_size``."""
         self._files, self._shape, self._array_shape, self._vocab_size = files, shape, array_shape, vocab_size
-        self._indexes: OrderedDict[str, tuple[list[list[tuple[int, int]]], int]] = OrderedDict()
+        self._indexes: OrderedDict[str, tuple[NDArray[np.uint64], int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type["ShardReader"], tuple[Files, ShardShape, tuple[int, int], int]]:
@@ -80,21 +83,21 @@ class ShardReader:
     def _piece(self, inner: Inner) -> Piece:
         path, (row, column) = self._place(inner)
         index, n_bytes = self._indexes.get(path) or self._index(path)
-        offset, size = index[row][column]
+        offset, size = index[row, column].tolist()
         require_place(offset, size, n_bytes, self._shape, lambda: self._where(inner))
         return Piece(path, offset, offset + size)
 
-    def _index(self, path: str) -> tuple[list[list[tuple[int, int]]], int]:
+    def _index(self, path: str) -> tuple[NDArray[np.uint64], int]:
         where = self._files.where(path)
         try:
             n_bytes = self._files.n_bytes(path)
         except FileNotFoundError as error:
             raise _lost(where) from error
         (content,) = self._files_read([Piece(path, max(n_bytes - self._shape.index_bytes, 0), n_bytes)])
-        found = parse_index(content, self._shape, where).tolist(), n_bytes
+        found = parse_index(content, self._shape, where), n_bytes
         with self._lock:
             self._indexes[path] = found
-            if len(self._indexes) > KEPT_INDEXES:
+            if len(self._indexes) > max(KEPT_INDEX_BYTES // self._shape.index_bytes, 4):
                 self._indexes.popitem(last=False)
         return found
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.shard import ZSTD_LEVEL, ShardShape
+from lc_assets.formats.shard import ShardShape
 
 METADATA: Final = "zarr.json"
 
@@ -42,7 +42,7 @@ class ZarrJson(msgspec.Struct):
         little_endian = Named("bytes", {"endian": "little"})
         sharding = {
             "chunk_shape": list(shards.inner),
-            "codecs": [little_endian, Named("zstd", {"level": ZSTD_LEVEL, "checksum": True})],
+            "codecs": [little_endian, Named("zstd", {"level": shards.level, "checksum": True})],
             "index_codecs": [little_endian, Named("crc32c")],
             "index_location": "end",
         }
@@ -74,6 +74,20 @@ class ZarrJson(msgspec.Struct):
     def shard_shape(self) -> Any:
         """The shards' shape, as found: unchecked."""
         return self.chunk_grid.configuration.get("chunk_shape")
+
+    @property
+    def inner_shape(self) -> Any:
+        """The inner chunks' shape, as found: unchecked; None where there are none."""
+        return self.codecs[0].configuration.get("chunk_shape") if self.codecs else None
+
+    @property
+    def zstd_level(self) -> int | None:
+        """At which inner chunks are packed; None where nothing says so."""
+        try:
+            codecs = msgspec.convert(self.codecs[0].configuration.get("codecs"), list[Named]) if self.codecs else []
+            return next((msgspec.convert(codec.configuration.get("level"), int) for codec in codecs if codec.name == "zstd"), None)
+        except msgspec.ValidationError:
+            return None
 
     def encode(self) -> bytes:
         """Return the file's bytes: indented and sorted."""

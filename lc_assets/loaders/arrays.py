@@ -170,6 +170,9 @@ class ZarrRows:
             self._read_by_chunks(out, top, left, range(first, last))
             return
         row, begin = divmod(top, self._down)
+        if n_tokens == self._across and not (inside or begin or n_rows % self._down) and out.flags.c_contiguous:
+            self._read_whole(out, row, first)
+            return
         if begin + n_rows <= self._down:
             _copy(self.band(row, first, last), begin, inside, out)
             return
@@ -179,6 +182,15 @@ class ZarrRows:
             n = min(self._down - begin, n_rows - done)
             _copy(self.band(row, first, last), begin, inside, out[done : done + n])
             done += n
+
+    def _read_whole(self, out: TokenArray, row: int, column: int) -> None:
+        """Whole chunks that lie below each other are decoded where they are wanted: no later batch of the walk needs them."""
+        for number, chunk in enumerate(out.reshape(-1, 1, self._down, self._across), row):
+            band = self._cache.kept((self._name, column, column + 1, number))
+            if band is None:
+                self._reader.read_chunks(number, range(column, column + 1), chunk)
+            else:
+                chunk[...] = band
 
     def band_bytes(self, context_tokens: int) -> int:
         """Size of the band that ``context_tokens`` tokens of a row need, at the most."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridLayout, GridReader, create_grid, grid_dtype, plan_bands, write_band
+from lc_assets.formats.grid import GridReader, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
@@ -140,7 +140,7 @@ def _repeated(path: Path) -> pa.Array:
 
 def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
     made_by = tokens.receipt.fingerprint.params
-    layout = GridLayout(n_rows=_n_rows(rows, split), row_tokens=settings.row_tokens, vocab_size=int(made_by["n_ids"]))
+    layout = settings.layout(_n_rows(rows, split), int(made_by["n_ids"]))
     create_grid(folder / f"{split}.zarr", layout, tokenizer=made_by["tokenizer"], attributes={"eot": made_by["eot"]})
     return [
         BandTask(tokens=tokens.folder, folder=folder, split=split, block=block, row_tokens=settings.row_tokens, n_ids=layout.vocab_size)
@@ -281,7 +281,7 @@ def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:
 
 STAGE = Stage(
     name="grid",
-    code_version="2",
+    code_version="3",
     upstream=("tokens",),
     params=lambda recipe, _: plain(recipe.gridding),
     claims=(

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.formats.grid import INNER_ROWS, INNER_TOKENS, SHARD_ROWS, SHARD_TOKENS, ZSTD_LEVEL, GridLayout
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, DecontaminationSettings, ModelSettings, PrivacySettings, Seed, Settings
 from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot
@@ -175,12 +176,31 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
             the last is counted. LongCrawl64 took one.
         heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard of 128.
         seed: of order, shifts and split.
+        chunk_rows: rows of what a reader decodes at once; divides 2,048. docs/chunking.md measures what it changes.
+        chunk_tokens: tokens of its rows; divides 65,536.
+        zstd_level: at which it is packed.
     """
 
     row_tokens: Tokens = ROW_TOKENS
     rows_per_document: Annotated[int, msgspec.Meta(ge=1, le=2**20)] = 1
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
+    chunk_rows: Annotated[int, msgspec.Meta(ge=1, le=SHARD_ROWS)] = INNER_ROWS
+    chunk_tokens: Annotated[int, msgspec.Meta(ge=1, le=SHARD_TOKENS)] = INNER_TOKENS
+    zstd_level: Annotated[int, msgspec.Meta(ge=1, le=22)] = ZSTD_LEVEL
+
+    def __post_init__(self) -> None:
+        self.layout(SHARD_ROWS, vocab_size=2)
+
+    def layout(self, n_rows: int, vocab_size: int) -> GridLayout:
+        """Of a grid of so many rows, with ids below ``vocab_size``.
+
+        Raises:
+            BadInput: when the chunks cannot be meant.
+        """
+        return GridLayout(
+            n_rows, self.row_tokens, vocab_size, inner_rows=self.chunk_rows, inner_tokens=self.chunk_tokens, zstd_level=self.zstd_level
+        )
 
 
 class FlatteningSettings(Settings, frozen=True, kw_only=True):

@@ -60,8 +60,8 @@ def plain(band, path):
     ids = np.fromfile(band.tokens / "0000-en_head.bin", IDS).reshape(N_ROWS, -1)
     plan = read_table(band.folder / ROWS_FILE).to_pylist()
     rows = np.stack([np.roll(ids[line["document"], :ROW_TOKENS], line["shift"]) for line in plan])
-    codec = zarr.codecs.ZstdCodec(level=3, checksum=True)
-    layout = {"shape": rows.shape, "chunks": (64, 2048), "shards": (N_ROWS, 2048), "compressors": codec, "filters": None}
+    codec = zarr.codecs.ZstdCodec(level=4, checksum=True)
+    layout = {"shape": rows.shape, "chunks": (64, 1024), "shards": (N_ROWS, ROW_TOKENS), "compressors": codec, "filters": None}
     array = zarr.create_array(path, dtype=IDS, fill_value=65_535, **layout)
     array[:] = rows
     return rows
@@ -69,9 +69,9 @@ def plain(band, path):
 
 def zstd_alone(rows):
     """Compress the same inner chunks and nothing else."""
-    codec = Zstd(level=3, checksum=True)
-    corners = [(top, left) for left in range(0, ROW_TOKENS, 2048) for top in range(0, N_ROWS, 64)]
-    return sum(len(codec.encode(np.ascontiguousarray(rows[top : top + 64, left : left + 2048]))) for top, left in corners)
+    codec = Zstd(level=4, checksum=True)
+    corners = [(top, left) for left in range(0, ROW_TOKENS, 1024) for top in range(0, N_ROWS, 64)]
+    return sum(len(codec.encode(np.ascontiguousarray(rows[top : top + 64, left : left + 1024]))) for top, left in corners)
 
 
 def test_a_band_is_zarrs_and_cheaper(band, tmp_path):

@@ -61,6 +61,37 @@ def test_what_is_written_is_what_everybody_reads(tmp_path_factory, shape, shard_
     assert reader.holes() == []
 
 
+@given(
+    shape=shapes,
+    inner=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    times=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    level=st.sampled_from([1, 3, 9]),
+)
+@settings(max_examples=15, deadline=None)
+def test_chunks_of_any_shape_are_read(tmp_path_factory, shape, inner, times, level):
+    """The reader takes shapes and level from the array, ragged at every edge; so do the others."""
+    rows, folder = ids(*shape), tmp_path_factory.mktemp("grid")
+    sizes = {"inner_rows": inner[0], "inner_tokens": inner[1], "shard_rows": inner[0] * times[0], "shard_tokens": inner[1] * times[1]}
+    reader = GridReader(path := write_grid(folder / "a.zarr", rows, **sizes, zstd_level=level))
+    assert reader.chunk_shape == (min(inner[0], shape[0]), min(inner[1], shape[1]))
+    np.testing.assert_array_equal(reader.read(), rows)
+    np.testing.assert_array_equal(zarr.open_array(path, mode="r")[:], rows)
+    np.testing.assert_array_equal(tensorstore_of(path).read().result(), rows)
+    assert reader.holes() == []
+
+
+def test_arrays_of_the_first_version_are_read(tmp_path):
+    """Inner chunks of 64 × 2,048 at zstd level 3, shards of 2,048 × 2,048, format_version 1."""
+    rows = ids(70, 2100)
+    sizes = {"inner_tokens": 2048, "shard_tokens": 2048, "zstd_level": 3}
+    path = write_grid(tmp_path / "a.zarr", rows, **sizes)
+    with_metadata(path, lambda document: document["attributes"].update(format_version=1))
+    np.testing.assert_array_equal(GridReader(path).read(), rows)
+    assert sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()) == ["c/0/0", "c/0/1", "zarr.json"]
+    write_band(path, RowBlock(0, 70), rows)
+    np.testing.assert_array_equal(GridReader(path).read(), rows)
+
+
 @pytest.fixture(scope="module")
 def seamed(tmp_path_factory):
     """70 × 2,100 ids in shards of 16 rows, with the grid they were written to."""
@@ -86,16 +117,16 @@ def test_the_metadata_is_zarr_pythons_own(tmp_path):
         store=tmp_path / "theirs.zarr",
         shape=(5000, 4096),
         dtype="uint16",
-        chunks=(64, 2048),
-        shards=(2048, 2048),
-        compressors=ZstdCodec(level=3, checksum=True),
+        chunks=(64, 1024),
+        shards=(2048, 4096),
+        compressors=ZstdCodec(level=4, checksum=True),
         fill_value=65_535,
         attributes=ours["attributes"],
     )
     theirs = json.loads((tmp_path / "theirs.zarr" / "zarr.json").read_text())
     theirs.pop("storage_transformers", None)
     assert ours == theirs
-    own = {"format": "lc-token-grid", "format_version": 1, "row_tokens": 4096, "vocab_size": 50_257, "tokenizer": "gpt2"}
+    own = {"format": "lc-token-grid", "format_version": 2, "row_tokens": 4096, "vocab_size": 50_257, "tokenizer": "gpt2"}
     assert ours["attributes"] == {**own, "split": "train"}
 
 
@@ -109,7 +140,7 @@ def test_full_shards_are_zarr_pythons_bytes(tmp_path):
         dtype="uint16",
         chunks=(64, 40),
         shards=(128, 40),
-        compressors=ZstdCodec(level=3, checksum=True),
+        compressors=ZstdCodec(level=4, checksum=True),
         fill_value=65_535,
         config={"write_empty_chunks": True},
     )
@@ -130,16 +161,17 @@ def test_a_grid_that_zarr_python_wrote_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("n_rows", "row_tokens", "shard", "inner"),
     [
-        (6_609_334, 65_536, (2048, 2048), (64, 2048)),
-        (931, 65_536, (960, 2048), (64, 2048)),
+        (6_609_334, 65_536, (2048, 65_536), (64, 1024)),
+        (931, 65_536, (960, 65_536), (64, 1024)),
         (64, 64, (64, 64), (64, 64)),
         (10, 64, (10, 64), (10, 64)),
-        (1, 3000, (1, 2048), (1, 2048)),
+        (1, 3000, (1, 3072), (1, 1024)),
+        (1, 1500, (1, 2048), (1, 1024)),
         (0, 64, (1, 64), (1, 64)),
     ],
 )
 def test_chunks_shrink_with_the_array(n_rows, row_tokens, shard, inner):
-    """Shards of 2,048 × 2,048 and inner chunks of 64 × 2,048, and no more than a small array needs."""
+    """Shards of 2,048 × 65,536 and inner chunks of 64 × 1,024, and no more than a small array needs."""
     shards = GridLayout(n_rows, row_tokens, 50_257).shards
     assert (shards.shard, shards.inner) == (shard, inner)
 
@@ -277,7 +309,7 @@ def test_a_flipped_byte_never_changes_a_token(tmp_path_factory, at, value):
     """Whichever byte of a shard is damaged, the rows read back are the same or refused."""
     rows = ids(16, 20)
     layout = GridLayout(16, 20, 50_257)
-    content = bytearray(encode_shard(rows.astype(np.uint16), layout.shards, fill=layout.fill))
+    content = bytearray(b"".join(encode_shard(rows.astype(np.uint16), layout.shards, fill=layout.fill)))
     content[at % len(content)] ^= value
     path = tmp_path_factory.getbasetemp() / "flipped.zarr"
     create_grid(path, layout)
@@ -344,7 +376,7 @@ def test_an_id_outside_the_vocabulary_is_damage(tmp_path):
     layout = GridLayout(4, 8, 100)
     create_grid(tmp_path / "a.zarr", layout)
     (tmp_path / "a.zarr/c/0").mkdir(parents=True)
-    (tmp_path / "a.zarr/c/0/0").write_bytes(encode_shard(np.full((4, 8), 100, np.uint16), layout.shards, fill=layout.fill))
+    (tmp_path / "a.zarr/c/0/0").write_bytes(b"".join(encode_shard(np.full((4, 8), 100, np.uint16), layout.shards, fill=layout.fill)))
     with pytest.raises(CorruptFile, match=r"c/0/0: inner chunk \(0, 0\) holds id 100: the vocabulary has 100 ids"):
         GridReader(tmp_path / "a.zarr").read(slice(0, 1), slice(0, 1))
 
@@ -358,9 +390,12 @@ def test_an_id_outside_the_vocabulary_is_damage(tmp_path):
         (lambda d: d.update(shape=[-1, 40]), "not the metadata"),
         (lambda d: d["attributes"].update(row_tokens=41), "attributes is"),
         (lambda d: d["attributes"].pop("vocab_size"), "not the metadata"),
-        (lambda d: d["attributes"].update(format_version=2), "attributes is"),
+        (lambda d: d["attributes"].update(format_version=3), "attributes is"),
         (lambda d: d.update(fill_value=0), "fill_value is 0, a token grid's is 65535"),
         (lambda d: d.update(codecs=[{"name": "bytes"}]), "codecs is"),
+        (lambda d: d["codecs"][0]["configuration"].update(codecs=7), "codecs is"),
+        (lambda d: d["codecs"][0]["configuration"].update(chunk_shape=[2**20, 2**20]), "codecs is"),
+        (lambda d: d["codecs"][0]["configuration"].update(chunk_shape=[1, 7]), "multiple of it"),
         (lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[0, 40]), "not the metadata"),
         (lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[2**40, 40]), "chunk_grid is"),
         (lambda d: d.update(zarr_format=2), "zarr_format is 2"),
@@ -396,6 +431,22 @@ def test_impossible_layouts_do_not_exist(layout):
         GridLayout(*layout)
 
 
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"inner_rows": 2**15, "inner_tokens": 2**15, "shard_rows": 2**15},
+        {"inner_rows": 1, "inner_tokens": 1},
+        {"inner_tokens": 0},
+        {"zstd_level": 0},
+    ],
+    ids=["chunks of 2 GB", "an index of 2 GB", "no tokens", "no level"],
+)
+def test_chunks_beyond_reason_are_refused(sizes):
+    """What a hostile array says of itself must not ask for memory."""
+    with pytest.raises(BadInput):
+        GridLayout(2**20, 65_536, 50_257, **sizes)
+
+
 def test_shard_rows_must_hold_whole_inner_chunks():
-    with pytest.raises(BadInput, match="shard_rows must be at most 64 or a multiple of it, got 100"):
+    with pytest.raises(BadInput, match="shard_rows must be at most inner_rows, 64, or a multiple of it, got 100"):
         GridLayout(1, 64, 100, shard_rows=100)

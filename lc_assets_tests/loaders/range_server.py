@@ -28,20 +28,24 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def part_of(self, path, first, last):
+        """Bytes of a file, the last one included."""
+        return path.read_bytes()[first : last + 1]
+
     def do_GET(self):
         asked = RANGE.match(self.headers.get("Range", ""))
         path = Path(self.translate_path(self.path))
         if not path.is_file():
             self.send_error(404)
             return
-        content = path.read_bytes()
-        first, last = (0, len(content) - 1) if not asked or self.whole_only else (int(asked[1]), min(int(asked[2]), len(content) - 1))
-        part = content[first : last + 1]
+        n_bytes = path.stat().st_size
+        first, last = (0, n_bytes - 1) if not asked or self.whole_only else (int(asked[1]), min(int(asked[2]), n_bytes - 1))
+        part = self.part_of(path, first, last)
         self.served.append((self.path, first, last))
         self.send_response(206 if asked and not self.whole_only else 200)
         self.send_header("Content-Length", str(len(part)))
         self.send_header("Accept-Ranges", "bytes")
-        self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+        self.send_header("Content-Range", f"bytes {first}-{last}/{n_bytes}")
         self.end_headers()
         if type(self).breaks_off > 0:
             type(self).breaks_off -= 1
@@ -51,11 +55,17 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(part)
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Takes all connections that are made at once: 32 at a context of 65,536, where Python's own server lets five wait."""
+
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
-def served(folder: Path) -> Iterator[tuple[str, type[RangeHandler], http.server.ThreadingHTTPServer]]:
+def served(folder: Path, kind: type[RangeHandler] = RangeHandler) -> Iterator[tuple[str, type[RangeHandler], http.server.ThreadingHTTPServer]]:
     """Serve a folder on this machine: its URL, the handler to misbehave through, and the server."""
-    handler = type("RangeHandlerOnce", (RangeHandler,), {"served": []})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+    handler = type("RangeHandlerOnce", (kind,), {"served": []})
+    server = Server(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
