@@ -4,7 +4,9 @@ The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the
 A longer document may give several rows; tokens behind its last one are counted.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +31,12 @@ from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.tokens.rolling import roll_into, unroll_rows
+from lc_assets.tokens.rolling import roll_into, rolled_parts, unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
+GATHERING_THREADS = 4
+"""Reading releases the interpreter's lock: so many rows are asked of the disk at once."""
 CHECKED_ROWS = 256
 """Rows of each split that the audit unrolls and compares with the token store: all of them when there are fewer."""
 
@@ -105,19 +109,29 @@ def write_rows(task: BandTask) -> Tally:
 def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
     """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its shift, if any.
 
-    Token shards are opened one after another: a band's documents lie in up to 2,048 of them, which is more files
-    than a process may hold open, and what is mapped counts as its memory.
+    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are opened for as long as
+    they are read, a few at a time: a band's documents lie in up to 2,048 of them, more files than a process may hold open.
 
     Returns:
         row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
     """
     rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
     documents, stretches = plan["document"].to_pylist(), plan["stretch"].to_pylist()
-    for shard, places in _by_shard(plan).items():
+
+    def read(shard: str, places: list[int]) -> None:
         reader = MegatronReader(tokens / shard)
-        for place in places:
-            start = stretches[place] * row_tokens
-            roll_into(rows[place], reader.read(documents[place], start, start + row_tokens), shifts[place] if shifts else 0)
+        places.sort(key=documents.__getitem__)
+        if reader.dtype.itemsize == rows.itemsize and sys.byteorder == "little":
+            reader.read_into((documents[at], stretches[at] * row_tokens, rolled_parts(rows[at], shifts[at] if shifts else 0)) for at in places)
+            return
+        for at in places:
+            start = stretches[at] * row_tokens
+            roll_into(rows[at], reader.read(documents[at], start, start + row_tokens), shifts[at] if shifts else 0)
+
+    with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
+        by_shard = _by_shard(plan)
+        for _ in pool.map(read, by_shard, by_shard.values()):
+            pass
     return rows
 
 

@@ -44,9 +44,19 @@ def roll_into(target: Row, row: Row, shift: int) -> None:
     """
     if target.shape != row.shape:
         raise BadInput(f"wanted a target of the row's shape, got {target.shape} for {row.shape}")
-    right = shift % (len(row) or 1)
-    target[right:] = row[: len(row) - right]
-    target[:right] = row[len(row) - right :]
+    first, last = rolled_parts(target, shift)
+    first[:] = row[: len(first)]
+    last[:] = row[len(first) :]
+
+
+def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
+    """Where the tokens of a row that is rolled right by ``shift`` go: the first of them into one part, the others into the other.
+
+    >>> rolled_parts(np.array([7, 4, 21, 12, 5], np.uint16), 3)
+    (array([12,  5], dtype=uint16), array([ 7,  4, 21], dtype=uint16))
+    """
+    right = shift % (len(target) or 1)
+    return target[right:], target[:right]
 
 
 def unroll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
