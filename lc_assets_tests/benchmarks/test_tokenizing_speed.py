@@ -9,13 +9,15 @@ from lc_assets.stages import tokenizing
 from lc_assets.stages.recipe import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
 from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
+from lc_assets.tokens.prefixes import first_ids
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
-from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
+from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.crawl import prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 SETTINGS = TokenizingSettings()
 N_DOCUMENTS, DOCUMENT_CHARS = 20, 400_000
+LONG_CHARS = 12_000_000
 
 
 @pytest.fixture(scope="module")
@@ -23,28 +25,48 @@ def documents(tmp_path_factory):
     """A filtered shard of 8 MB: long documents, from all over the source."""
     source = prose()[1]
     starts = np.linspace(0, len(source) - DOCUMENT_CHARS, N_DOCUMENTS).astype(int).tolist()
-    path = tmp_path_factory.mktemp("filtered") / "0000-en_head.documents.parquet"
+    return written(tmp_path_factory.mktemp("filtered"), [source[start : start + DOCUMENT_CHARS] for start in starts])
+
+
+def long_texts():
+    """What a crawl has of long documents: from 100,000 characters on, half of the text in those of a million and more."""
+    rng, source, texts, n_chars = np.random.default_rng(7), prose()[1], list[str](), 0
+    while n_chars < LONG_CHARS:
+        length = int(min(100_000 * (1 + rng.pareto(1.3)), 3_000_000, len(source)))
+        start = int(rng.integers(len(source) - length + 1))
+        texts.append(source[start : start + length])
+        n_chars += length
+    return texts
+
+
+def written(folder, texts):
+    """A filtered shard of texts."""
+    path = folder / "0000-en_head.documents.parquet"
     writer = TableWriter(path, FILTERED)
-    for line, start in enumerate(starts):
-        text = source[start : start + DOCUMENT_CHARS]
+    for line, text in enumerate(texts):
         writer.add(dict.fromkeys(FILTERED.names, "") | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text})
     writer.close()
     return path
 
 
-def plain(documents, path):
+def fresh_tokenizer():
+    """One that has seen no word yet."""
+    return GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+
+
+def plain(documents, path, first=None):
     """Every document through tiktoken, as a list of Python integers."""
     encoding = gpt2_tokenizer(fast=False)._encoding
     with path.open("wb") as out:
         for text in pq.read_table(documents)["raw_content"].to_pylist():
             ids = encoding.encode_ordinary(text)
             if len(ids) >= SETTINGS.min_tokens:
-                np.array(ids, np.uint16).tofile(out)
+                np.array(ids[:first], np.uint16).tofile(out)
 
 
 def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
     """MB of UTF-8 per CPU-second, Parquet in, token files out, the twin's spot check included; words never seen before, and seen ones."""
-    fresh = GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    fresh = fresh_tokenizer()
     monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: fresh if fast else gpt2_tokenizer(fast=False))
     tasks = [TokenizeTask(documents=documents, folder=tmp_path / str(number), settings=SETTINGS) for number in range(4)]
     first, tally = cpu_seconds(lambda _: tokenize_shard(tasks[0]), rounds=1)
@@ -57,3 +79,39 @@ def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
     megabytes = sum(len(text.encode()) for text in pq.read_table(documents)["raw_content"].to_pylist()) / 1e6
     say(f"tokenize_shard ({prose()[0]})", megabytes, "MB", first, words_seen_before=again, Parquet_and_tiktoken=slow)
     assert first < slow
+
+
+def test_the_first_ids_are_tiktokens_and_far_faster():
+    """Long documents, the first 65,536 ids of each that has them: MB of UTF-8 per CPU-second; words never seen before."""
+    texts, twin = long_texts(), gpt2_tokenizer(fast=False)._encoding
+    whole, early = [fresh_tokenizer() for _ in range(3)], [fresh_tokenizer() for _ in range(3)]
+    all_of_it, everything = cpu_seconds(lambda number: [whole[number].encode(text)[:ROW_TOKENS] for text in texts])
+    fast, found = cpu_seconds(lambda number: [first_ids(early[number], text, ROW_TOKENS) for text in texts])
+    slow, wanted = cpu_seconds(lambda _: [twin.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1)
+    for ours, also, theirs in zip(found, everything, wanted, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(also, theirs)
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    say(f"first ids of {len(texts)} documents ({prose()[0]})", megabytes, "MB", fast, gigatoken_whole=all_of_it, tiktoken_whole=slow)
+    print(f"  all ids: {slow / all_of_it:.1f} × tiktoken")
+    assert slow > 10 * fast
+    assert slow > 4 * all_of_it
+
+
+def test_a_stage_that_needs_the_first_ids_makes_no_others(tmp_path, monkeypatch):
+    """The same documents from Parquet to token files, the spot check included, against Parquet, tiktoken and ``tofile``."""
+    texts = long_texts()
+    path, fresh = written(tmp_path, texts), [fresh_tokenizer() for _ in range(3)]
+    settings = TokenizingSettings(first_tokens=ROW_TOKENS)
+
+    def stage(number):
+        monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: fresh[number] if fast else gpt2_tokenizer(fast=False))
+        return tokenize_shard(TokenizeTask(documents=path, folder=tmp_path / str(number), settings=settings))
+
+    fast, tally = cpu_seconds(stage)
+    slow, _ = cpu_seconds(lambda _: plain(path, tmp_path / "plain.bin", first=ROW_TOKENS), rounds=1)
+    reading, _ = cpu_seconds(lambda _: pq.read_table(path)["raw_content"].to_pylist())
+    assert (tmp_path / "0/0000-en_head.bin").read_bytes() == (tmp_path / "plain.bin").read_bytes()
+    megabytes = sum(len(text.encode()) for text in texts) / 1e6
+    say(f"tokenize_shard, {tally.kept} rows", megabytes, "MB", fast, Parquet_and_tiktoken=slow, reading_Parquet_alone=reading)
+    assert slow > 5 * fast
