@@ -168,8 +168,8 @@ def _replace(line: dict[str, Any], privacy: PrivacySettings) -> dict[str, int]:
 
 def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
     """Ids of a text that is long enough; otherwise the reason and the number that fell short."""
-    n_bytes, min_tokens = most_tokens(text), settings.min_tokens
-    if n_bytes < min_tokens:
+    min_tokens = settings.min_tokens
+    if len(text) < min_tokens and (n_bytes := most_tokens(text)) < min_tokens:  # a character is a byte at least
         return None, TOO_FEW_BYTES, n_bytes
     try:
         ids = tokenizer.encode(text) if settings.first_tokens is None else first_ids(tokenizer, text, settings.first_tokens)

@@ -12,12 +12,11 @@ from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
 from lc_assets.tokens.prefixes import first_ids
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
-from lc_assets_tests.benchmarks.crawl import prose
+from lc_assets_tests.benchmarks.crawl import english_books, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 
 SETTINGS = TokenizingSettings()
 N_DOCUMENTS, DOCUMENT_CHARS = 20, 400_000
-LONG_CHARS = 12_000_000
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +28,9 @@ def documents(tmp_path_factory):
 
 
 def long_texts():
-    """What a crawl has of long documents: from 100,000 characters on, half of the text in those of a million and more."""
-    rng, source, texts, n_chars = np.random.default_rng(7), prose()[1], list[str](), 0
-    while n_chars < LONG_CHARS:
-        length = int(min(100_000 * (1 + rng.pareto(1.3)), 3_000_000, len(source)))
-        start = int(rng.integers(len(source) - length + 1))
-        texts.append(source[start : start + length])
-        n_chars += length
-    return texts
+    """Long documents: whole books, of 700,000 characters on average, so that a third of one fills a row."""
+    books = english_books() or [prose()[1][start : start + 700_000] for start in range(0, 3_500_000, 700_000)]
+    return books[:20]
 
 
 def written(folder, texts):

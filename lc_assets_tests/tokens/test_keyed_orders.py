@@ -25,6 +25,9 @@ def sources(draw):
     cuts = sorted(draw(st.lists(st.integers(0, len(ids)), max_size=4)))
     return [ids[start:stop] for start, stop in itertools.pairwise([0, *cuts, len(ids)])]
 
+CHI_SQUARE_119 = 207.5
+"""The same for 120 permutations."""
+
 
 def own_order(ids, seed):
     """A source's ids in its own order, and their priorities."""
@@ -93,6 +96,14 @@ def test_every_order_of_four_documents_is_equally_likely():
     counts = Counter(tuple(shuffled(priorities(ids, seed=seed), ids).tolist()) for seed in range(4_800))
     assert len(counts) == 24
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < CHI_SQUARE_23
+
+
+def test_every_order_of_riffled_documents_is_equally_likely():
+    """Chi-square over 120 permutations: five documents of three sources, each source in its own order, riffled by 6,000 seeds."""
+    groups = [["a", "b"], ["c", "d"], ["e"]]
+    counts = Counter(tuple(global_order(groups, seed)) for seed in range(6_000))
+    assert len(counts) == 120
+    assert sum((count - 50) ** 2 / 50 for count in counts.values()) < CHI_SQUARE_119
 
 
 def test_every_shift_is_equally_likely_and_says_nothing_of_the_order():
