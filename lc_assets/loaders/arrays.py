@@ -5,7 +5,7 @@ Here: what is decoded at once, and copying batches out of it. Not here: opening 
 
 What is decoded at once is a *band*: the chunks that lie beside each other and together hold the wanted tokens of
 some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch is one copy per band, however
-many chunks its context spans: chunk by chunk, a row of 65,536 tokens would be 32 look-ups and 32 copies.
+many chunks its context spans: chunk by chunk, a row of 65,536 tokens would be 64 look-ups and 64 copies.
 """
 
 import hashlib

@@ -17,7 +17,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
 
 DEFAULT_CACHE_BYTES: Final = 256 * 2**20
-"""1,024 inner chunks of 256 KiB: the bound until a walk says what it needs."""
+"""2,048 inner chunks of 128 KiB: the bound until a walk says what it needs."""
 
 _SETTLES_ALLOCATOR: Final = 2**25 - 2**16
 """Bytes that are asked for once and given back untouched. From then on glibc takes blocks up to that size from memory it

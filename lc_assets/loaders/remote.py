@@ -3,7 +3,8 @@
 Here: `formats.files.Files` over fsspec, asking again after a failure, and fetching the small files of a lake. Not
 here: transport and its errors (`lc_assets.storage.upstream`), what is kept in memory (`loaders.cache`).
 
-A band of 65,536 tokens lies in 32 shards; their ranges are asked for at once. What stops coming is asked for again
+A band of 65,536 tokens lies in one shard, its chunks beside each other: one request. Where it lies in several (grids of the
+first version: 32), all ranges are asked for at once. What stops coming is asked for again
 after pauses of 1, 10 and 60 seconds, and then is `Unreachable`: a batch is whole or an error, never shorter.
 """
 

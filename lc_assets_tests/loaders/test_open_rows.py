@@ -105,6 +105,22 @@ def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
     assert (cache.misses, cache.hits) == (2, 14)
 
 
+@pytest.mark.parametrize("batch_rows", [64, 128])
+def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
+    """Batches that are whole chunks leave nothing in the cache; those that reach into ragged ones, or have them in it, are right too."""
+    rows = ids(200, 40)
+    array = open_array(write_grid(tmp_path / "a.zarr", rows, inner_tokens=16, shard_tokens=32), ChunkCache())
+    for top, left, width in ((0, 16, 16), (64, 0, 16), (0, 32, 8), (64, 32, 8), (200 - batch_rows, 0, 16), (1, 0, 16)):
+        piece = slice(top, top + batch_rows), slice(left, left + width)
+        np.testing.assert_array_equal(array.read(*piece), rows[piece])
+    cached = ChunkCache()
+    array = open_array(tmp_path / "a.zarr", cached)
+    first = array.read(slice(0, batch_rows), slice(0, 16))
+    assert (cached.misses, cached.n_bytes) == (0, 0)
+    array.read(slice(3, 4), slice(0, 16))
+    np.testing.assert_array_equal(array.read(slice(0, batch_rows), slice(0, 16)), first)
+    assert (cached.misses, cached.hits) == (1, 1)
+
 def test_what_a_reader_got_is_its_own(tmp_path):
     """Changing a batch changes neither the cache nor the next batch."""
     loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=8, context_tokens=32)
