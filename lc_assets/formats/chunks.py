@@ -102,6 +102,20 @@ def gather(
     return rectangle
 
 
+def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
+    """Copy as many rows and tokens as ``out`` has out of a band (chunk, row, token), from a row and a column on."""
+    n_rows, n_tokens = out.shape
+    across = band.shape[2]
+    if len(band) == 1:
+        out[...] = band[0, top : top + n_rows, left : left + n_tokens]
+    elif left == 0 and n_tokens == len(band) * across and out.flags.c_contiguous:
+        out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
+    else:
+        for number, chunk in enumerate(band[:, top : top + n_rows]):
+            begin, end = max(number * across, left), min((number + 1) * across, left + n_tokens)
+            out[:, begin - left : end - left] = chunk[:, begin - number * across : end - number * across]
+
+
 def span(piece: slice, n: int, what: str) -> range:
     """Return a slice as a range within 0 to ``n``; unlike Python's slices it never clips.
 

@@ -277,7 +277,7 @@ class MegatronReader:
                 first = self._first_of(document, start, start + sum(map(len, parts)))
                 stream.seek(first * self.dtype.itemsize)
                 for part in parts:
-                    if len(part) and stream.readinto(part.view(np.uint8)) != part.nbytes:
+                    if len(part) and stream.readinto(part.view(np.uint8).data) != part.nbytes:
                         raise CorruptFile(f"{bin_path(self.prefix)}: ends within document {document:,}: it was cut off after it was opened")
 
     def _first_of(self, document: int, start: int, stop: int) -> int:

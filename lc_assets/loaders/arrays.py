@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from lc_assets.formats.chunks import ALL, TokenArray, n_chunks, span
+from lc_assets.formats.chunks import ALL, TokenArray, copy_out, n_chunks, span
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader, Rows
@@ -174,13 +174,13 @@ class ZarrRows:
             self._read_whole(out, row, first)
             return
         if begin + n_rows <= self._down:
-            _copy(self.band(row, first, last), begin, inside, out)
+            copy_out(self.band(row, first, last), begin, inside, out)
             return
         done = 0
         while done < n_rows:
             row, begin = divmod(top + done, self._down)
             n = min(self._down - begin, n_rows - done)
-            _copy(self.band(row, first, last), begin, inside, out[done : done + n])
+            copy_out(self.band(row, first, last), begin, inside, out[done : done + n])
             done += n
 
     def _read_whole(self, out: TokenArray, row: int, column: int) -> None:
@@ -303,17 +303,3 @@ class RiffledRows(RiffledReader):
         spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(bands, default=0)
         for cache in self._caches.values():
             cache.fit(n_places * sum(bands) + spare)
-
-
-def _copy(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
-    """Copy as many rows and tokens as ``out`` has out of a band, from a row and a column on."""
-    n_rows, n_tokens = out.shape
-    across = band.shape[2]
-    if len(band) == 1:
-        out[...] = band[0, top : top + n_rows, left : left + n_tokens]
-    elif left == 0 and n_tokens == len(band) * across and out.flags.c_contiguous:
-        out.reshape(n_rows, len(band), across)[...] = band[:, top : top + n_rows].swapaxes(0, 1)
-    else:
-        for number, chunk in enumerate(band[:, top : top + n_rows]):
-            begin, end = max(number * across, left), min((number + 1) * across, left + n_tokens)
-            out[:, begin - left : end - left] = chunk[:, begin - number * across : end - number * across]

@@ -4,9 +4,7 @@ The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the
 A longer document may give several rows; tokens behind its last one are counted.
 """
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.grid import GridReader, create_grid, grid_dtype, plan_bands, write_band
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
+from lc_assets.stages.gathering import gather
 from lc_assets.stages.recipe import GriddingSettings, plain
 from lc_assets.stages.row_plans import drawn_by, plan_rows, row_keys, rows_of_documents
 from lc_assets.stages.schemas import complaints_about
@@ -31,12 +28,10 @@ from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.tokens.rolling import roll_into, rolled_parts, unroll_rows
+from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
-GATHERING_THREADS = 4
-"""Reading releases the interpreter's lock: so many rows are asked of the disk at once."""
 CHECKED_ROWS = 256
 """Rows of each split that the audit unrolls and compares with the token store: all of them when there are fewer."""
 
@@ -104,42 +99,6 @@ def write_rows(task: BandTask) -> Tally:
     rows = gather(plan, task.tokens, row_tokens=task.row_tokens, n_ids=task.n_ids, shifts=plan["shift"].to_pylist())
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows))
-
-
-def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
-    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its shift, if any.
-
-    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are opened for as long as
-    they are read, a few at a time: a band's documents lie in up to 2,048 of them, more files than a process may hold open.
-
-    Returns:
-        row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
-    """
-    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
-    documents, stretches = plan["document"].to_pylist(), plan["stretch"].to_pylist()
-
-    def read(shard: str, places: list[int]) -> None:
-        reader = MegatronReader(tokens / shard)
-        places.sort(key=documents.__getitem__)
-        if reader.dtype.itemsize == rows.itemsize and sys.byteorder == "little":
-            reader.read_into((documents[at], stretches[at] * row_tokens, rolled_parts(rows[at], shifts[at] if shifts else 0)) for at in places)
-            return
-        for at in places:
-            start = stretches[at] * row_tokens
-            roll_into(rows[at], reader.read(documents[at], start, start + row_tokens), shifts[at] if shifts else 0)
-
-    with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
-        by_shard = _by_shard(plan)
-        for _ in pool.map(read, by_shard, by_shard.values()):
-            pass
-    return rows
-
-
-def _by_shard(plan: pa.Table) -> Mapping[str, list[int]]:
-    places: dict[str, list[int]] = {}
-    for place, shard in enumerate(plan["token_shard"].to_pylist()):
-        places.setdefault(shard, []).append(place)
-    return places
 
 
 def _documents(tokens: Path) -> pa.Table:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.grid import INNER_ROWS, INNER_TOKENS, SHARD_ROWS, SHARD_TOKENS, ZSTD_LEVEL, GridLayout
+from lc_assets.formats.grid_layout import INNER_ROWS, INNER_TOKENS, SHARD_ROWS, SHARD_TOKENS, ZSTD_LEVEL, GridLayout
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, DecontaminationSettings, ModelSettings, PrivacySettings, Seed, Settings
 from lc_assets.text.duplicates import Preference
 from lc_assets.vocabulary import LANGUAGES, ROW_TOKENS, parse_snapshot

@@ -25,7 +25,12 @@ INNER = [(64, 2048, 3), (128, 2048, 3), (128, 1024, 3), (64, 1024, 3), (64, 1024
 """Rows, tokens and zstd's level: 3 up to 256 KiB, and 4 up to 128 KiB, are the first that look for matches of two ids."""
 BATCHES = [(8, 1024), (64, 1024), (512, 1024), (8, 2048), (8, 16_384), (8, 65_536)]
 SHARDS = [
-    ((64, 2048, 3), 2048), ((128, 1024, 3), 2048), ((64, 1024, 4), 2048), ((32, 2048, 4), 2048), ((64, 1024, 4), 16_384), ((64, 1024, 4), 65_536)
+    ((64, 2048, 3), 2048),
+    ((128, 1024, 3), 2048),
+    ((64, 1024, 4), 2048),
+    ((32, 2048, 4), 2048),
+    ((64, 1024, 4), 16_384),
+    ((64, 1024, 4), 65_536),
 ]
 """Inner chunk, and tokens of a shard's rows: what is measured by range requests."""
 REMOTE = [2048, 16_384, 65_536]
@@ -72,7 +77,7 @@ def loading(path, batch):
 
 
 def test_what_each_shape_of_inner_chunks_costs(rows, published_bytes, tmp_path):
-    """Size against the ids and against the published codec; MB of ids, million tokens per CPU-second; worst batch and caches at 8 × 65,536."""
+    """Size against ids and published codec; MB of ids, million tokens per CPU-second; worst batch and caches at 8 × 65,536."""
     names = ["smaller than ids", "than published", "encode", "decode", *(f"{down}×{across:,}" for down, across in BATCHES)]
     print("| inner chunk | zstd | " + " | ".join([*names, "worst ms", "cache MB", f"of {N_SOURCES} MB"]) + " |")
     for inner in INNER:

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lc_assets.stages.gridding import gather, rows_of
+from lc_assets.stages.gathering import gather
+from lc_assets.stages.gridding import rows_of
 from lc_assets.stages.recipe import GriddingSettings
 from lc_assets.stages.row_plans import plan_rows
 from lc_assets.stages.tables import TOKENIZED, read_table, write_table

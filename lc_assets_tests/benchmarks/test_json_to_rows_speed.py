@@ -1,7 +1,8 @@
 """A crawl's JSON lines, gzipped, to rows of 65,536 ids: ours, and what one would write. Run with ``-s`` to see the figures.
 
-LongCrawl64's documents: of 16,000 words or more, and of 65,536 ids; one in a thousand. All sides give the same rows. Ours are the parts that the stages are made of,
-without what stands between them (signals, duplicates, tables): long lines out of gzip, the first ids of each.
+LongCrawl64's documents: of 16,000 words or more, and of 65,536 ids; one in a thousand. All sides give the
+same rows. Ours are the parts that the stages are made of, without what stands between them (signals, duplicates, tables):
+long lines out of gzip, the first ids of each.
 """
 
 import gzip

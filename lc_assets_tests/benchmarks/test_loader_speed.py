@@ -69,12 +69,16 @@ def test_the_loader_is_far_faster_than_the_articles(article, grid, shape):
     assert fast > FLOORS[shape] * slow
 
 
-@pytest.mark.parametrize(("batch_rows", "context_tokens", "decodings"), [(8, 512, 2), (8, 1024, 1), (64, 1024, 1), (512, 1024, 1), (32, 4096, 1), (8, 65_536, 1)])
+@pytest.mark.parametrize(
+    ("batch_rows", "context_tokens", "decodings"), [(8, 512, 2), (8, 1024, 1), (64, 1024, 1), (512, 1024, 1), (32, 4096, 1), (8, 65_536, 1)]
+)
 def test_most_of_the_time_is_decompression(rows, grid, batch_rows, context_tokens, decodings):
     """Against zstd alone on the same chunks, each as often as a small cache must decode it."""
     codec, room = Zstd(level=4, checksum=True), np.empty((64, 1024), np.uint16)
     frames = [
-        codec.encode(np.ascontiguousarray(rows[top : top + 64, left : left + 1024])) for left in range(0, 4096, 1024) for top in range(0, 2048, 64)
+        codec.encode(np.ascontiguousarray(rows[top : top + 64, left : left + 1024]))
+        for left in range(0, 4096, 1024)
+        for top in range(0, 2048, 64)
     ]
     seconds = median_seconds(lambda: [codec.decode(frame, room) for frame in frames])
     bound = len(frames) * room.size / 1e6 / seconds / decodings

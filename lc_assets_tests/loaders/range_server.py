@@ -62,7 +62,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def served(folder: Path, kind: type[RangeHandler] = RangeHandler) -> Iterator[tuple[str, type[RangeHandler], http.server.ThreadingHTTPServer]]:
+def served(
+    folder: Path, kind: type[RangeHandler] = RangeHandler
+) -> Iterator[tuple[str, type[RangeHandler], http.server.ThreadingHTTPServer]]:
     """Serve a folder on this machine: its URL, the handler to misbehave through, and the server."""
     handler = type("RangeHandlerOnce", (kind,), {"served": []})
     server = Server(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))

@@ -121,6 +121,7 @@ def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
     np.testing.assert_array_equal(array.read(slice(0, batch_rows), slice(0, 16)), first)
     assert (cached.misses, cached.hits) == (1, 1)
 
+
 def test_what_a_reader_got_is_its_own(tmp_path):
     """Changing a batch changes neither the cache nor the next batch."""
     loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=8, context_tokens=32)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.stages.gridding import _wrong_rows, gather
+from lc_assets.stages.gathering import gather
+from lc_assets.stages.gridding import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 from lc_assets_tests.grid_builders import write_grid
 

@@ -25,6 +25,7 @@ def sources(draw):
     cuts = sorted(draw(st.lists(st.integers(0, len(ids)), max_size=4)))
     return [ids[start:stop] for start, stop in itertools.pairwise([0, *cuts, len(ids)])]
 
+
 CHI_SQUARE_119 = 207.5
 """The same for 120 permutations."""
 

@@ -1,0 +1,59 @@
+"""Gathering: the tokens of planned rows, out of the token files to where they stand in a band of rows.
+
+Here: reading and rolling. Not here: the plan (`stages.row_plans`), writing the band (`stages.gridding`).
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.formats.grid import grid_dtype
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.tokens.rolling import roll_into, rolled_parts
+
+GATHERING_THREADS = 4
+"""Reading releases the interpreter's lock: so many rows are asked of the disk at once."""
+
+
+def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
+    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its shift, if any.
+
+    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are opened for as long as
+    they are read, a few at a time: a band's documents lie in up to 2,048 of them, more files than a process may hold open.
+
+    Returns:
+        row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
+    """
+    rows = np.empty((plan.num_rows, row_tokens), grid_dtype(n_ids))
+    documents, stretches = plan["document"].to_pylist(), plan["stretch"].to_pylist()
+
+    def read(shard: str, places: list[int]) -> None:
+        reader = MegatronReader(tokens / shard)
+        places.sort(key=documents.__getitem__)
+        if reader.dtype.itemsize == rows.itemsize and sys.byteorder == "little":
+            reader.read_into(
+                (documents[at], stretches[at] * row_tokens, rolled_parts(rows[at], shifts[at] if shifts else 0)) for at in places
+            )
+            return
+        for at in places:
+            start = stretches[at] * row_tokens
+            roll_into(rows[at], reader.read(documents[at], start, start + row_tokens), shifts[at] if shifts else 0)
+
+    with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
+        by_shard = _by_shard(plan)
+        for _ in pool.map(read, by_shard, by_shard.values()):
+            pass
+    return rows
+
+
+def _by_shard(plan: pa.Table) -> Mapping[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for place, shard in enumerate(plan["token_shard"].to_pylist()):
+        places.setdefault(shard, []).append(place)
+    return places
