@@ -17,9 +17,8 @@ megatron-core 0.16.1 wrote.
 
 import array
 import contextlib
-import os
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, overload
 
@@ -256,36 +255,11 @@ class MegatronReader:
         Raises:
             BadInput: when there is no such document, or it has no such ids.
         """
-        first = self._first_of(document, start, stop)
-        return self._ids[first : first + stop - start]
-
-    def read_into(self, stretches: Iterable[tuple[int, int, Sequence[Array]]]) -> None:
-        """Read stretches of documents off the file, not the map: what is read so is never this process's memory twice.
-
-        Args:
-            stretches: document, first token, and the arrays that its tokens fill, one behind the other: contiguous,
-                and of an integer type as wide as `dtype`.
-
-        Raises:
-            BadInput: when there is no such document, or it has no such ids.
-            CorruptFile: when the file ends before they do.
-        """
-        with bin_path(self.prefix).open("rb", buffering=0) as stream:
-            if hasattr(os, "posix_fadvise"):  # rows lie far apart: what follows one is not wanted
-                os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-            for document, start, parts in stretches:
-                first = self._first_of(document, start, start + sum(map(len, parts)))
-                stream.seek(first * self.dtype.itemsize)
-                for part in parts:
-                    if len(part) and stream.readinto(part.view(np.uint8).data) != part.nbytes:
-                        raise CorruptFile(f"{bin_path(self.prefix)}: ends within document {document:,}: it was cut off after it was opened")
-
-    def _first_of(self, document: int, start: int, stop: int) -> int:
-        """Where ids ``start`` to ``stop`` of a document begin among those of all; refuses what it has not."""
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
             raise BadInput(f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; asked for {start:,} to {stop:,}")
-        return int(self._offsets[document]) // self.dtype.itemsize + start
+        first = int(self._offsets[document]) // self.dtype.itemsize
+        return self.ids[first + start : first + stop]
 
     def places(self, start: int, stop: int) -> tuple[int, int]:
         """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.grid import grid_dtype
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron_stretches import read_stretches
 from lc_assets.tokens.rolling import roll_into, rolled_parts
 
 GATHERING_THREADS = 4
@@ -37,9 +38,8 @@ def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts:
         reader = MegatronReader(tokens / shard)
         places.sort(key=documents.__getitem__)
         if reader.dtype.itemsize == rows.itemsize and sys.byteorder == "little":
-            reader.read_into(
-                (documents[at], stretches[at] * row_tokens, rolled_parts(rows[at], shifts[at] if shifts else 0)) for at in places
-            )
+            parts = (rolled_parts(rows[at], shifts[at] if shifts else 0) for at in places)
+            read_stretches(reader, ((documents[at], stretches[at] * row_tokens, part) for at, part in zip(places, parts, strict=True)))
             return
         for at in places:
             start = stretches[at] * row_tokens

@@ -1,7 +1,9 @@
 """Rows are gathered from token shards as one would do it by hand, and read back in groups without losing sight of any."""
 
 import itertools
+import os
 import resource
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron_stretches import read_stretches
 from lc_assets.stages.gathering import gather
 from lc_assets.stages.gridding import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
@@ -60,6 +64,21 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts), np.stack(slow))
     unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
     np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled)
+
+
+def test_what_a_document_has_not_is_refused(tokens, tmp_path):
+    """No such document, a stretch beyond its end, a file that was cut off meanwhile: never the tokens of a neighbour."""
+    folder, _ = tokens
+    reader, room = MegatronReader(folder / "s0"), np.empty(ROW_TOKENS, np.uint16)
+    for document, start in ((4, 0), (-1, 0), (0, 4), (0, -1)):
+        with pytest.raises(BadInput, match=f"of document {document}"):
+            read_stretches(reader, [(document, start, [room])])
+    for name in ("s0.bin", "s0.idx"):
+        shutil.copy(folder / name, tmp_path / name)
+    cut = MegatronReader(tmp_path / "s0")
+    os.truncate(tmp_path / "s0.bin", 20)
+    with pytest.raises(CorruptFile, match="ends within document 1: it was cut off"):
+        read_stretches(cut, [(0, 0, [room]), (1, 0, [room])])
 
 
 def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
