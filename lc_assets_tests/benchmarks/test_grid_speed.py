@@ -68,7 +68,7 @@ def test_the_grid_is_smaller_than_the_published_layout(rows, grid):
     """Against Blosc lz4 with byte shuffle on LongCrawl64's chunks."""
     blosc.use_threads = False
     codec = Blosc("lz4", 5, Blosc.SHUFFLE, 0)
-    published = sum(len(codec.encode(np.ascontiguousarray(rows[:, left : left + 1024]))) for left in range(0, ROW_TOKENS, 2048))
+    published = sum(len(codec.encode(np.ascontiguousarray(rows[:, left : left + 2048]))) for left in range(0, ROW_TOKENS, 2048))
     stored = sum(path.stat().st_size for path in (grid / "c").rglob("*") if path.is_file())
     said = f"{rows.nbytes / stored:.2f} × smaller than the ids, blosc-lz4-shuffle {rows.nbytes / published:.2f} ×"
     print(f"\nsize: {said}: {published / stored:.2f} ×")
