@@ -22,16 +22,10 @@ from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Workshop
 from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.document_settings import FilteringSettings, RawSettings
 from lc_assets.stages.planning import keys_of
-from lc_assets.stages.recipe import (
-    FilteringSettings,
-    GriddingSettings,
-    MegatronSettings,
-    MixSettings,
-    RawSettings,
-    Recipe,
-    TokenizingSettings,
-)
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import signals_of

@@ -8,7 +8,7 @@ import typer
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.recipe import ListSettings
+    from lc_assets.stages.document_settings import ListSettings
     from lc_assets.stages.settings import ModelSettings
 
 Lake = Annotated[Path, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder everything is published under.")]
@@ -64,7 +64,7 @@ def model_settings(
 
 def list_settings(stop_words: Path | None, bad_words: Path | None, domains: Path | None) -> "ListSettings":
     """The settings that the options above mean."""
-    from lc_assets.stages.recipe import ListSettings
+    from lc_assets.stages.document_settings import ListSettings
 
     return ListSettings(stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains))
 

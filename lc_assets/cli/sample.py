@@ -65,7 +65,7 @@ def texts_of(source: Path | None, engine: "Engine") -> "Texts":
 
 def show_sample(folder: Path, report: "SampleReport") -> None:
     """Print what a sample holds: a line per snapshot and bucket, and what all is made of."""
-    from lc_assets.stages.recipe import FilteringSettings
+    from lc_assets.stages.document_settings import FilteringSettings
     from lc_assets.vocabulary import Shard
 
     shards = [Shard.parse(tag) for tag in report.shards]

@@ -29,9 +29,10 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     tables_fit,
 )
+from lc_assets.stages.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.measuring import Survivors, lists_of, models_of
 from lc_assets.stages.raw import read_manifest
-from lc_assets.stages.recipe import Bounds, FilteringSettings, Recipe, plain
+from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.shard_inputs import (
     COMPUTED,
     SKIPPED,

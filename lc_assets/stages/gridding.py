@@ -20,8 +20,9 @@ from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
 from lc_assets.stages.gathering import gather
-from lc_assets.stages.recipe import GriddingSettings, plain
+from lc_assets.stages.recipe import plain
 from lc_assets.stages.row_plans import drawn_by, plan_rows, row_keys, rows_of_documents
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line

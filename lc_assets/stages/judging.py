@@ -32,9 +32,9 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import GZIP_LEVEL, json_line
 from lc_assets.publishing import publish
+from lc_assets.stages.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.judges import Judge, Judged, Values
 from lc_assets.stages.measuring import lists_of, models_of
-from lc_assets.stages.recipe import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.stages.stored_values import is_stored, read_values, require_stored, values_schema
 from lc_assets.stages.sweeping import table_of

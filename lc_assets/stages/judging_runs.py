@@ -14,10 +14,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
+from lc_assets.stages.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.judges import in_order_of_cost
 from lc_assets.stages.judging import ASKED, JudgeTask, judge_file
 from lc_assets.stages.measuring import lists_of, models_of
-from lc_assets.stages.recipe import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.stages.stored_values import is_stored, require_stored
 from lc_assets.stages.sweeping import total_sweep

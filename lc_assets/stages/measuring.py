@@ -18,7 +18,7 @@ from lc_assets.formats.models import open_models
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.signals import ccnet_signals
 from lc_assets.formats.word_lists import read_word_lists
-from lc_assets.stages.recipe import ListSettings
+from lc_assets.stages.document_settings import ListSettings
 from lc_assets.stages.settings import ModelSettings
 from lc_assets.stages.verdicts import Verdicts
 from lc_assets.text.columns import Offered, values_of

@@ -14,7 +14,8 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.recipe import MegatronSettings, plain
+from lc_assets.stages.recipe import plain
+from lc_assets.stages.row_settings import MegatronSettings
 from lc_assets.storage.lake import Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype

@@ -14,7 +14,8 @@ from lc_assets.mixing.blending import Blend, blend, blend_all, counts, normalise
 from lc_assets.mixing.continuing import continued_blend
 from lc_assets.mixing.shares import largest_without_repeats, samples_for_epochs, samples_for_tokens, tempered
 from lc_assets.stages.megatron import require_sensible
-from lc_assets.stages.recipe import MixSettings, Recipe, plain
+from lc_assets.stages.recipe import Recipe, plain
+from lc_assets.stages.row_settings import MixSettings
 
 NO_SAMPLES = "without training samples (no training row, or fewer tokens in all rows together than megatron.sequence_length)"
 TAKEN = "dataset"

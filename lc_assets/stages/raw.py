@@ -15,7 +15,8 @@ import pyarrow as pa
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.recipe import RawSettings, plain
+from lc_assets.stages.document_settings import RawSettings
+from lc_assets.stages.recipe import plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import Published

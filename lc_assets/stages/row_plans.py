@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.randomness import KEYED_ALGORITHM
-from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.tables import ROWS
 from lc_assets.tokens.orders import heldout, priorities, shifts, shuffled
 from lc_assets.vocabulary import SPLITS

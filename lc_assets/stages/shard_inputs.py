@@ -20,9 +20,9 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
+from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.measuring import lists_of, models_of, record_offers
 from lc_assets.stages.raw import ShardFiles
-from lc_assets.stages.recipe import FilteringSettings
 from lc_assets.stages.verdicts import Verdicts
 from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.text.columns import values_of

@@ -30,8 +30,9 @@ from lc_assets.stages.claims import (
     every_document_is_named_once,
     tables_fit,
 )
-from lc_assets.stages.recipe import Recipe, TokenizingSettings, plain
+from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.removals import removed_by_shard
+from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.workings import once

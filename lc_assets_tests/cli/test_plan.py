@@ -5,7 +5,7 @@ import shutil
 import msgspec
 import pytest
 
-from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard
 

@@ -11,8 +11,9 @@ from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
 from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import FilteringSettings, Recipe
+from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 

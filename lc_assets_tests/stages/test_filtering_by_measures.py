@@ -8,11 +8,12 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.stages.document_settings import Bounds, FilteringSettings, ListSettings
 from lc_assets.stages.explaining import explain_in_lake
 from lc_assets.stages.filtering import STAGE, filter_snapshot, rules_of
 from lc_assets.stages.measuring import record_offers
 from lc_assets.stages.raw import take_stock
-from lc_assets.stages.recipe import Bounds, FilteringSettings, ListSettings, Recipe
+from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sweeping import sweep_files, total_sweep
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.columns import values_of

@@ -5,7 +5,7 @@ import numpy as np
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 

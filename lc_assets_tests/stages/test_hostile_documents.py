@@ -16,7 +16,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.recipe import FilteringSettings
+from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.lake import Published
 from lc_assets.tokens.rolling import unroll_rows

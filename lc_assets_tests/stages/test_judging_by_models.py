@@ -17,13 +17,14 @@ from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.language_model import open_language_model
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import parse_rules, read_rules
+from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.explaining import explain_in_files
 from lc_assets.stages.filtering import STAGE, filter_snapshot, rules_of
 from lc_assets.stages.judges import Judge
 from lc_assets.stages.judging_runs import judge_corpus
 from lc_assets.stages.measuring import models_of
 from lc_assets.stages.raw import take_stock
-from lc_assets.stages.recipe import FilteringSettings, Recipe, parse_recipe
+from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 from lc_assets.text.addresses import Blocklist, host_of
 from lc_assets.text.columns import Offered, by_cost, values_of

@@ -10,7 +10,8 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.mixing.blending import blend, normalise
 from lc_assets.stages.blending import blend_mix, read_mix, table_of
 from lc_assets.stages.mix_plans import named_by, params_of, plan_mix
-from lc_assets.stages.recipe import MixSettings, Recipe, parse_recipe
+from lc_assets.stages.recipe import Recipe, parse_recipe
+from lc_assets.stages.row_settings import MixSettings
 
 AVAILABLE = {"a": 900, "b": 100, "c": 50}
 

@@ -15,11 +15,12 @@ from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.stages import near_pairs, removals
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
+from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings
 from lc_assets.stages.filtering import filter_snapshot
 from lc_assets.stages.near_pairs import pair_snapshot
 from lc_assets.stages.raw import take_stock
-from lc_assets.stages.recipe import DeduplicationSettings, FilteringSettings, GriddingSettings
 from lc_assets.stages.removals import decide_removals, removed_ids
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.signing import sign_snapshot
 from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes

@@ -14,7 +14,7 @@ from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.gridding import decoded_rows
-from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.tables import read_table
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

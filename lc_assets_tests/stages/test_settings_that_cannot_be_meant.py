@@ -7,18 +7,10 @@ import pytest
 
 from lc_assets.errors import BadInput, LcError, Mismatch
 from lc_assets.stages.catalogue import step
+from lc_assets.stages.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.planning import plan
-from lc_assets.stages.recipe import (
-    Bounds,
-    FilteringSettings,
-    GriddingSettings,
-    MegatronSettings,
-    MixSettings,
-    Recipe,
-    TokenizingSettings,
-    parse_recipe,
-    read_recipe,
-)
+from lc_assets.stages.recipe import Recipe, parse_recipe, read_recipe
+from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished

@@ -7,7 +7,7 @@ import pytest
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.tracing import rows_where
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

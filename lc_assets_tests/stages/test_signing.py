@@ -12,9 +12,9 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.stages import signing
+from lc_assets.stages.document_settings import DeduplicationSettings, RawSettings
 from lc_assets.stages.filtering import filter_snapshot
 from lc_assets.stages.raw import take_stock
-from lc_assets.stages.recipe import DeduplicationSettings, RawSettings
 from lc_assets.stages.signing import sign_corpus, sign_snapshot
 from lc_assets.text.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot

@@ -16,7 +16,7 @@ from lc_assets.stages import tracing, whereabouts
 from lc_assets.stages.gridding import lay_grid
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.ordering import order_snapshots
-from lc_assets.stages.recipe import GriddingSettings
+from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.tracing import Row
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import SPLITS, parse_snapshot

@@ -8,7 +8,7 @@ import pytest
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages import tokenizing
-from lc_assets.stages.recipe import TokenizingSettings
+from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
 from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
 
