@@ -19,6 +19,7 @@ import numpy as np
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader, steps_of
 from lc_assets.loaders.prefetch import ahead
+from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets.loaders.stepping import Batch
 from lc_assets.loaders.windows import WindowLoader
 
@@ -51,6 +52,66 @@ class StepDataset:
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         return _tensors(self.loader[step])
+
+
+class SlidingWindowDataset:
+    """Map-style: ``dataset[number]`` is one window, ``{"input_ids", "targets", "mask", "positions", "documents"}`` as tensors."""
+
+    def __init__(self, windows: SlidingWindows) -> None:
+        """Wrap windows.
+
+        Raises:
+            BadInput: when torch is not installed.
+        """
+        _require_torch()
+        self.windows = windows
+
+    def __len__(self) -> int:
+        return len(self.windows)
+
+    def __getitem__(self, number: int) -> dict[str, Any]:
+        window = self.windows[number]
+        names = ("input_ids", "targets", "mask", "positions", "documents")
+        return {name: torch.from_numpy(values) for name, values in zip(names, window, strict=True)}
+
+
+def sliding_loader(
+    windows: SlidingWindows,
+    *,
+    batch_size: int,
+    base_seed: int,
+    epoch: int,
+    first: int = 0,
+    rank: int = 0,
+    n_ranks: int = 1,
+    workers: int = 0,
+) -> Any:
+    """A ``DataLoader`` over one epoch of windows, or what is left of it, shuffled by ``base_seed + epoch``.
+
+    Args:
+        windows: what is batched.
+        batch_size: windows of a batch of one rank; a last one that is not full is left out.
+        base_seed: of all epochs.
+        epoch: its number.
+        first: how many windows of the epoch all ranks together have had: go on from there, with any number of ranks and workers.
+        rank: which share of what is left is read, every ``n_ranks``-th window.
+        n_ranks: how many share it.
+        workers: processes of the ``DataLoader``; the order does not depend on them.
+
+    Raises:
+        BadInput: when torch is not installed, or there is no such rank.
+    """
+    _require_torch()
+    if not 0 <= rank < n_ranks:
+        raise BadInput(f"there is no rank {rank} of {n_ranks}")
+    return torch.utils.data.DataLoader(
+        SlidingWindowDataset(windows),
+        batch_size=batch_size,
+        sampler=windows.order(base_seed=base_seed, epoch=epoch, first=first)[rank::n_ranks].tolist(),
+        num_workers=workers,
+        drop_last=True,
+        generator=torch.Generator().manual_seed(base_seed + epoch),
+    )
 
 
 class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent, so mypy cannot know this class

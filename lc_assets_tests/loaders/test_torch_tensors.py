@@ -13,6 +13,7 @@ from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.iterators import as_arrays
 from lc_assets.loaders.rows import open_rows
+from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets.loaders.windows import WindowLoader
 from lc_assets_tests.grid_builders import ids, write_grid
 
@@ -133,7 +134,8 @@ def test_batches_on_a_device_are_the_loaders(torch, tmp_path, vocab_size):
     """Ids above the signed types' halves, too: they cross as signed numbers of 2 or 4 bytes."""
     rows = ids(8, 16, vocab_size=vocab_size)
     rows[0, :3] = 32_768, vocab_size - 1, 0
-    loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", rows, vocab_size=vocab_size)), batch_rows=4, context_tokens=8)
+    path = write_grid(tmp_path / "a.zarr", rows, vocab_size=vocab_size)
+    loader = GridLoader(open_rows(path), batch_rows=4, context_tokens=8, first_token=50_256)
     for device in ["cpu"] + ["cuda"] * torch.cuda.is_available():
         found = list(tensors.to_device(loader, device))
         assert len(found) == len(loader)
@@ -161,3 +163,47 @@ def test_dictionaries_of_arrays_for_other_loops(loader):
     }
     for step, batch in enumerate(found):
         np.testing.assert_array_equal(batch["targets"], loader[step].targets)
+
+
+def sliding(n=203):
+    return SlidingWindows(ids=np.arange(n, dtype=np.uint16), context_tokens=6, stride=4)
+
+
+def numbers_of(loader):
+    """Numbers of the windows that a loader gives, batch by batch."""
+    return [(batch["input_ids"][:, 0] // 4).tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_sliding_loader_gives_an_epoch_in_its_seeded_order(torch, workers):
+    """As int64 tensors, one further each, whatever the workers."""
+    windows = sliding()
+    loader = tensors.sliding_loader(windows, batch_size=8, base_seed=3, epoch=1, workers=workers)
+    wanted = windows.order(base_seed=3, epoch=1).tolist()
+    assert list(itertools.chain(*numbers_of(loader))) == wanted[: len(wanted) // 8 * 8]
+    batch = next(iter(loader))
+    assert batch["input_ids"].dtype == batch["targets"].dtype == torch.int64
+    assert batch["targets"].tolist() == (batch["input_ids"] + 1).tolist()
+    assert batch["mask"].all()
+
+
+def test_a_sliding_loader_goes_on_with_other_ranks(torch):
+    """Two ranks had 16 windows; four go on, and together every window of the epoch comes once."""
+    windows = sliding()
+    settings = {"batch_size": 2, "base_seed": 3, "epoch": 0}
+    had = [
+        number
+        for rank in range(2)
+        for batch in numbers_of(tensors.sliding_loader(windows, **settings, rank=rank, n_ranks=2))[:4]
+        for number in batch
+    ]
+    rest = [
+        number
+        for rank in range(4)
+        for batch in numbers_of(tensors.sliding_loader(windows, **settings, first=16, rank=rank, n_ranks=4))
+        for number in batch
+    ]
+    assert not set(had) & set(rest)
+    assert len(set(had) | set(rest)) == len(had) + len(rest) >= len(windows) - 7
+    with pytest.raises(BadInput, match="no rank 4 of 4"):
+        tensors.sliding_loader(windows, **settings, rank=4, n_ranks=4)

@@ -1,0 +1,163 @@
+"""Sliding windows, one example at a time: inputs and targets of next-token prediction, over ids in memory, in files, in rows.
+
+A window is ``context_tokens + 1`` ids that follow each other; windows begin every ``stride`` ids. What is too short at the end is
+left out, or padded with a mask, on request. Where documents meet there are three ways:
+
+===========  =====================================================================================================
+``ignore``   ids are one stream; a window may go on into the next document
+``stay``     each document is a stream of its own; no window holds two
+``reset``    as ``ignore``, and positions begin anew with each document, ``documents`` tells them apart within the window
+             (for a mask of attention), and the last token of a document is not asked for the first one of the next
+===========  =====================================================================================================
+
+Rows of a grid are streams of their own in any case. Here: which ids an example holds. Not here: batches of windows at full
+speed (`loaders.windows`), tensors (`loaders.torch`).
+Source: the count of windows is that of the "Tokenized Dataset with Sliding Window" lesson; resets are Megatron's
+``get_ltor_masks_and_position_ids``.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.loaders.arrays import RowSource
+from lc_assets.loaders.permutation import Permutation
+
+Boundaries = Literal["ignore", "stay", "reset"]
+BOUNDARIES: Final = ("ignore", "stay", "reset")
+
+
+class Window(NamedTuple):
+    """One example; arrays of ``context_tokens``.
+
+    Attributes:
+        inputs: int64 ids.
+        targets: int64 ids, one further.
+        mask: bool; False where no target is to be learnt: padding, and the seam of two documents under ``reset``.
+        positions: int64, of each input within its document as far as the window shows it.
+        documents: int64, number of each input's document within the window, from 0.
+    """
+
+    inputs: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    mask: NDArray[np.bool_]
+    positions: NDArray[np.int64]
+    documents: NDArray[np.int64]
+
+
+def count_windows(n_tokens: int, context_tokens: int, stride: int, *, padded: bool = False) -> int:
+    """How many windows a stream of ids has; with padding, also the last short one that holds a target.
+
+    >>> count_windows(10, 4, 2), count_windows(10, 4, 2, padded=True), count_windows(4, 4, 1)
+    (3, 4, 0)
+    """
+    whole = max(0, 1 + (n_tokens - (context_tokens + 1)) // stride)
+    return whole + int(padded and n_tokens - whole * stride > 1)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SlidingWindows:
+    """All windows of some ids, by number, in the order of the ids.
+
+    Attributes:
+        ids: a one-dimensional array of ids; a token file; or rows, of which each is a stream.
+        context_tokens: of an example.
+        stride: ids from the beginning of one window to that of the next.
+        boundaries: see the module; only a token file says where documents end.
+        pad: stands for the ids that the last window of a stream lacks; None leaves that window out.
+
+    Raises:
+        BadInput: when a number cannot be meant, there is no window, or boundaries are asked of ids that do not know them.
+    """
+
+    ids: "NDArray[Any] | MegatronReader | RowSource"
+    context_tokens: int
+    stride: int
+    boundaries: Boundaries = "ignore"
+    pad: int | None = None
+
+    def __post_init__(self) -> None:
+        if min(self.context_tokens, self.stride) < 1:
+            raise BadInput(f"context_tokens and stride must be at least 1, got {self.context_tokens:,} and {self.stride:,}")
+        if self.boundaries not in BOUNDARIES:
+            raise BadInput(f"boundaries {self.boundaries!r}; wanted {', '.join(BOUNDARIES)}")
+        if self.boundaries != "ignore" and not isinstance(self.ids, MegatronReader):
+            raise BadInput(f"boundaries {self.boundaries!r} need a token file, which says where documents end")
+        if not len(self):
+            raise BadInput(f"no window of {self.context_tokens:,} tokens and one behind it; the longest stream has {self._longest:,}")
+
+    def __len__(self) -> int:
+        return int(self._first[-1])
+
+    def __getitem__(self, number: int) -> Window:
+        if not 0 <= number < len(self):
+            raise IndexError(f"no window {number:,}: there are {len(self):,}, numbered from 0")
+        stream = int(np.searchsorted(self._first, number, "right")) - 1
+        start = (number - int(self._first[stream])) * self.stride
+        stop = min(start + self.context_tokens + 1, int(self._lengths[stream]))
+        return self._window(start, self._read(stream, start, stop))
+
+    def order(self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+        """Numbers of the windows at places ``first`` to ``stop`` of an epoch's shuffle, whose seed is ``base_seed + epoch``; int64.
+
+        Any part can be asked for alone: to go on in the middle of an epoch, whatever the number of workers or ranks was.
+        """
+        places = np.arange(first, len(self) if stop is None else stop)
+        return Permutation(len(self), f"sliding/{base_seed + epoch}").at(places)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.int64]:
+        """Ids of each stream."""
+        if isinstance(self.ids, MegatronReader):
+            lengths = np.asarray(self.ids.lengths, np.int64)
+            return lengths if self.boundaries == "stay" else lengths.sum(keepdims=True)
+        if isinstance(self.ids, np.ndarray):
+            return np.array([len(self.ids)], np.int64)
+        return np.full(self.ids.n_rows, self.ids.row_tokens, np.int64)
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """Number of each stream's first window, and the number of all windows."""
+        n_tokens, padded = self._lengths, self.pad is not None
+        whole = np.maximum(0, 1 + (n_tokens - (self.context_tokens + 1)) // self.stride)
+        counts = whole + (n_tokens - whole * self.stride > 1) if padded else whole
+        return np.concatenate([[0], np.cumsum(counts)])
+
+    @property
+    def _longest(self) -> int:
+        return int(self._lengths.max(initial=0))
+
+    @cached_property
+    def _document_starts(self) -> NDArray[np.int64]:
+        lengths = np.asarray(getattr(self.ids, "lengths", ()), np.int64)
+        return np.cumsum(lengths) - lengths
+
+    def _read(self, stream: int, start: int, stop: int) -> NDArray[np.int64]:
+        if isinstance(self.ids, MegatronReader):
+            begin = int(self._document_starts[stream]) if self.boundaries == "stay" else 0
+            found = self.ids.ids[begin + start : begin + stop]
+        elif isinstance(self.ids, np.ndarray):
+            found = self.ids[start:stop]
+        else:
+            found = self.ids.read(slice(stream, stream + 1), slice(start, stop))[0]
+        return np.asarray(found, np.int64)
+
+    def _window(self, start: int, found: NDArray[np.int64]) -> Window:
+        n_found, context = len(found), self.context_tokens
+        padded = np.full(context + 1, 0 if self.pad is None else self.pad, np.int64)
+        padded[:n_found] = found
+        mask = np.arange(1, context + 1) < n_found
+        positions, documents = np.arange(context), np.zeros(context, np.int64)
+        if self.boundaries == "reset":
+            starts = self._document_starts
+            near = starts[np.searchsorted(starts, start, "right") : np.searchsorted(starts, start + n_found, "left")] - start
+            begins = np.unique(near)  # an empty document begins where the next one does
+            documents = np.searchsorted(begins, positions, "right")
+            positions = positions - np.concatenate([[0], begins])[documents]
+            mask[begins[begins <= context] - 1] = False
+        return Window(padded[:-1], padded[1:], mask, positions, documents)
