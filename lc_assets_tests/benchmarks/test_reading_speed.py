@@ -13,7 +13,7 @@ from lc_assets.formats.redpajama.documents import decode_document, write_documen
 from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
 from lc_assets.text.languages import language_of, one_line
 from lc_assets.vocabulary import ROW_TOKENS, Shard
-from lc_assets_tests.benchmarks.crawl import crawl_texts
+from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.builders import made_up_record
 
@@ -103,5 +103,5 @@ def test_a_language_shows_early():
     agree = sum(map(str.__eq__, found, wanted)) / len(texts)
     say("language_of", sum(map(len, texts)) / 1e6, "MB of text", fast, whole_text=slow)
     print(f"the same language: {agree:.3f} of {len(texts)} documents")
-    assert agree > 0.95
+    assert agree > (0.95 if prose()[0] == "books" else 0.8)  # made-up words are of no language, and it shows
     assert fast < slow
