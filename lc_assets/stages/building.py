@@ -144,11 +144,15 @@ class Stage:
             found = [lake.place(stage, key).require() for stage in self.upstream]
         return {published.name: published for published in found}
 
-    def fingerprint(self, recipe: Recipe, key: str, inputs: Mapping[str, str]) -> Fingerprint:
-        """Everything that determines the bytes of partition ``key``; ``inputs`` are digests by name."""
+    def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
+        """The settings of partition ``key`` as receipts hold them; may read the files that settings name."""
         # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
-        params = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
-        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=params, inputs=dict(inputs))
+        params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
+        return params
+
+    def fingerprint(self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]) -> Fingerprint:
+        """Everything that determines the bytes of partition ``key``: settings as `resolved`, and ``inputs``, digests by name."""
+        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=dict(params), inputs=dict(inputs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +205,7 @@ def build(
     """
     read = stage.inputs(workshop.lake, workshop.recipe, key) if inputs is None else inputs
     digests = {name: published.digest for name, published in read.items()} | dict(foreign_inputs or {})
-    fingerprint = stage.fingerprint(workshop.recipe, key, digests)
+    fingerprint = stage.fingerprint(stage.resolved(workshop.recipe, key), key, digests)
     place = workshop.lake.place(stage.name, key)
     with _alone(place):
         standing = place.finished(fingerprint.version)

@@ -5,8 +5,8 @@ Dagster's database loses history, not correctness. It builds nothing and writes 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import msgspec
 
@@ -72,6 +72,7 @@ class _Planner:
     lake: LakeFolder
     recipe: Recipe
     upstream_digests: Mapping[str, str]
+    resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
     def plan_one(self, stage: Stage, key: str, made: Sequence[Plan]) -> Plan:
         try:
@@ -101,7 +102,14 @@ class _Planner:
         foreign = {name: digest for name, digest in made_of.inputs.items() if "/" not in name}
         if foreign and key in self.upstream_digests:
             foreign = {"upstream": self.upstream_digests[key]}
-        return made_of.differences(stage.fingerprint(self.recipe, key, read | foreign))
+        return made_of.differences(stage.fingerprint(self._params(stage, key), key, read | foreign))
+
+    def _params(self, stage: Stage, key: str) -> dict[str, Any]:
+        """Settings of a partition, resolved once for all snapshots: only mixes have their own, and some settings name files to be read."""
+        place = (stage.name, key if stage.partitioned_by == "mix" else "")
+        if place not in self.resolved:
+            self.resolved[place] = stage.resolved(self.recipe, key)
+        return self.resolved[place]
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

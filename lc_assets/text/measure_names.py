@@ -34,9 +34,7 @@ from types import MappingProxyType
 from typing import Final
 
 from lc_assets.errors import BadInput
-
-WORD_KINDS: Final = ("normalized", "raw", "whitespace")
-"""``normalized`` and ``raw`` as in `lc_assets.text.words`; ``whitespace`` is ``str.split``."""
+from lc_assets.text.word_counts import WORD_KINDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from lc_assets.text.gram_counts import DUPLICATE_LENGTHS, TOP_LENGTHS, GramCount
 from lc_assets.text.licences import licence_of
 from lc_assets.text.line_counts import LineCounts
 from lc_assets.text.line_rules import C4, REFINEDWEB, Edited, LineRules, edit
-from lc_assets.text.measure_names import MEASURES, WORD_KINDS, Measure, columns, parse_column
+from lc_assets.text.measure_names import MEASURES, Measure, columns, parse_column
 from lc_assets.text.measured_words import MeasuredWords, measured_lines, measured_words
 from lc_assets.text.sentences import n_sentences
-from lc_assets.text.word_counts import WordCounts
+from lc_assets.text.word_counts import WORD_KINDS, WordCounts
 
 __all__ = ["MEASURES", "WORD_KINDS", "Measure", "MeasuredText", "columns", "measure", "parse_column"]
 

@@ -19,10 +19,11 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.whereabouts import why_dropped
+from lc_assets.storage.digests import sha256_of_file
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
-OLD, _ = SNAPSHOTS
+OLD, NEW = SNAPSHOTS
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +73,17 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
         assert "evaluations" in " ".join(found.reasons)
     finally:
         evals.write_bytes(before)
+
+
+def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
+    """A plan of 84 snapshots must not read them 84 times."""
+    workshop, _, _, evals = made
+    build_snapshot(workshop, NEW, ["raw", "filtered", "contamination"])
+    seen = []
+    monkeypatch.setattr(contamination, "sha256_of_file", lambda path: seen.append(path) or sha256_of_file(path))
+    plans = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}
+    assert plans[f"contamination/{OLD}"] == plans[f"contamination/{NEW}"] == "current"
+    assert seen == [evals]
 
 
 def test_what_needs_a_whole_corpus_is_refused():

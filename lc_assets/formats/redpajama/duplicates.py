@@ -12,8 +12,7 @@ One row per document whose digest was seen before, in this snapshot or a newer o
 Source: ``app/src/bloomfilter.py`` of togethercomputer/RedPajama-Data.
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.ids import line_reader
+from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.vocabulary import Shard
 
 COLUMNS: Final = ("shard_id", "doc_id", "digest")
@@ -35,7 +35,7 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
         CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document of another shard.
     """
     line_of = line_reader(shard)
-    with _damage_said_plainly(where):
+    with damage_said_plainly(where):
         file = pq.ParquetFile(source)
         _check_columns(file.schema_arrow, where)
         batches = file.iter_batches(BATCH_ROWS, columns=["doc_id"])
@@ -59,15 +59,3 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
     if tuple(schema.names) != COLUMNS or any(field.type not in strings for field in schema):
         found = ", ".join(f"{field.name}: {field.type}" for field in schema)
         raise CorruptFile(f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}")
-
-
-@contextlib.contextmanager
-def _damage_said_plainly(where: str) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error  # Arrow's word for damaged pages

@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama.ids import id_int
+from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
 
 SCHEME_KEY: Final = b"minhash_scheme"
@@ -119,7 +120,7 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or when bands are
             of another number or width, or contradict each other; names ``where``.
     """
-    with _damage_said_plainly(where), pq.ParquetFile(source) as file:
+    with _said_plainly(where), pq.ParquetFile(source) as file:
         _check_columns(file.schema_arrow, where)
         columns = ["id", *(bands.column for bands in BANDS)]
         for batch in file.iter_batches(GROUP_DOCUMENTS, columns=columns):
@@ -132,7 +133,7 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     Raises:
         CorruptFile: when it is no such file.
     """
-    with _damage_said_plainly(where):
+    with _said_plainly(where):
         schema = pq.read_schema(source)
     _check_columns(schema, where)
     label: str = (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
@@ -188,14 +189,9 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
 
 
 @contextlib.contextmanager
-def _damage_said_plainly(where: str) -> Iterator[None]:
+def _said_plainly(where: str) -> Iterator[None]:
     try:
-        yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+        with damage_said_plainly(where):
+            yield
     except FileNotFoundError as error:
         raise CorruptFile(f"{where}: is missing; make it, or fetch it, again") from error
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error  # Arrow's word for damaged pages

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -61,6 +60,8 @@ def queries(scratch: Path, memory: int) -> Iterator[Queries]:
 
     One thread: so the order of what is not sorted, and with it every byte, is the same each time.
     """
+    import duckdb  # noqa: PLC0415 - takes a tenth of a second, which a reader of tables need not pay
+
     scratch.mkdir(parents=True, exist_ok=True)
     with _said_plainly(scratch), contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
@@ -86,6 +87,8 @@ def parquet(paths: list[Path]) -> str:
 
 @contextlib.contextmanager
 def _said_plainly(scratch: Path) -> Iterator[None]:
+    import duckdb  # noqa: PLC0415 - as above
+
     try:
         yield
     except duckdb.Error as error:
