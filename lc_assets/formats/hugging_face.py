@@ -9,18 +9,15 @@ Source: the ``tokenizers`` crate, ``tokenizer/serialization.rs``.
 """
 
 import functools
-import hashlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import gigatoken
 import msgspec
-import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.dtypes import as_dtype, memory_dtype
-from lc_assets.tokens.tokenizers import FastEncoding, Ids, Tokenizer, without_surrogates
+from lc_assets.formats.vocabulary_files import FileTokenizer, VocabularyFile
+from lc_assets.tokens.tokenizers import FastEncoding, Tokenizer
 
 END_OF_TEXT: Final = (
     *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
@@ -63,25 +60,6 @@ class TokenizerFile(msgspec.Struct, frozen=True):
     added_tokens: list[AddedToken] = []
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HuggingFaceFile:
-    """A file that was read.
-
-    Attributes:
-        name: the file's, with the beginning of its digest.
-        n_ids: every id is smaller.
-        eot: id of end of text, or None when it has none.
-        sha256: of the file.
-        content: the file.
-    """
-
-    name: str
-    n_ids: int
-    eot: int | None
-    sha256: str
-    content: bytes
-
-
 class _Program(Protocol):
     """The part of `tokenizers.Tokenizer` that is used."""
 
@@ -92,35 +70,7 @@ class _Program(Protocol):
     def decode(self, ids: list[int], *, skip_special_tokens: bool) -> str: ...
 
 
-class HuggingFaceTokenizer:
-    """The reference program's tokenizer, and the twin of the fast one."""
-
-    def __init__(self, file: HuggingFaceFile, program: _Program) -> None:
-        self._file, self._program = file, program
-        self._dtype = memory_dtype(file.n_ids)
-
-    @property
-    def name(self) -> str:
-        """Name of the vocabulary."""
-        return self._file.name
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids."""
-        return self._file.n_ids
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, or None."""
-        return self._file.eot
-
-    def encode(self, text: str) -> Ids:
-        """Ids of a text."""
-        found = self._program.encode(without_surrogates(text), add_special_tokens=False)
-        return as_dtype(np.array(found.ids, np.uint32), self._dtype)
-
-
-def read(path: Path) -> HuggingFaceFile:
+def read(path: Path) -> VocabularyFile:
     """Read a ``tokenizer.json``.
 
     Raises:
@@ -133,14 +83,7 @@ def read(path: Path) -> HuggingFaceFile:
         raise BadInput(f"{path}: no readable tokenizer.json: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"{path}: not a Hugging Face tokenizer.json: {error}") from error
-    digest = hashlib.sha256(content).hexdigest()
-    return HuggingFaceFile(
-        name=f"{path.name}-{digest[:12]}",
-        n_ids=_n_ids(parsed),
-        eot=_end_of_text(parsed, path),
-        sha256=digest,
-        content=content,
-    )
+    return VocabularyFile.of(path, content, n_ids=_n_ids(parsed), eot=_end_of_text(parsed, path))
 
 
 def twin(path: Path) -> Tokenizer:
@@ -150,7 +93,8 @@ def twin(path: Path) -> Tokenizer:
         BadInput: when the file is not one, or the package ``tokenizers`` is not installed.
     """
     file = read(path)
-    return HuggingFaceTokenizer(file, _program(file.content))
+    program = _program(file.content)
+    return FileTokenizer(file.vocabulary, lambda text: program.encode(text, add_special_tokens=False).ids)
 
 
 def build_fast(path: Path) -> FastEncoding:

@@ -19,7 +19,6 @@ Source: ``tiktoken_ext/openai_public.py`` for names, sizes, end-of-text ids and 
 import functools
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -29,25 +28,8 @@ import tiktoken
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats import gpt2_tokenizer, hugging_face, sentencepiece_model
 from lc_assets.formats.gpt2_vocabulary import SHA256, rank_file
+from lc_assets.formats.vocabulary_files import Vocabulary
 from lc_assets.tokens.tokenizers import FastEncoding, GigatokenTokenizer, TiktokenTokenizer, Tokenizer
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Vocabulary:
-    """What is known of a vocabulary without loading it.
-
-    Attributes:
-        name: as in the setting; of a file, its name and the beginning of its digest.
-        n_ids: every id is smaller.
-        eot: id of end of text, or None where it has none.
-        sha256: of the file that defines it.
-    """
-
-    name: str
-    n_ids: int
-    eot: int | None
-    sha256: str
-
 
 GPT2 = Vocabulary(name="gpt2", n_ids=50_257, eot=50_256, sha256=SHA256["r50k_base.tiktoken"])
 
@@ -84,15 +66,13 @@ def vocabulary_of(setting: str) -> Vocabulary:
     if setting in TIKTOKEN:
         return TIKTOKEN[setting]
     if setting.endswith(sentencepiece_model.SUFFIX):
-        model = sentencepiece_model.read(Path(setting))
-        return Vocabulary(name=model.name, n_ids=model.n_ids, eot=model.eot, sha256=model.sha256)
+        return sentencepiece_model.read(Path(setting)).vocabulary
     if not setting.endswith(".json"):
         known = ", ".join((*GPT2_NAMES, *TIKTOKEN))
         raise BadInput(
             f"no tokenizer {setting!r}; there are {known}, any path of a Hugging Face tokenizer.json and of a SentencePiece .model"
         )
-    found = hugging_face.read(Path(setting))
-    return Vocabulary(name=found.name, n_ids=found.n_ids, eot=found.eot, sha256=found.sha256)
+    return hugging_face.read(Path(setting)).vocabulary
 
 
 def end_of_text(setting: str) -> int:

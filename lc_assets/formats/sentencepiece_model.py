@@ -26,19 +26,16 @@ Source: ``sentencepiece_model.proto``.
 """
 
 import functools
-import hashlib
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, cast
 
 import gigatoken
-import numpy as np
 
 from lc_assets.errors import BadInput
-from lc_assets.tokens.dtypes import as_dtype, memory_dtype
-from lc_assets.tokens.tokenizers import FastEncoding, Ids, Tokenizer, without_surrogates
+from lc_assets.formats.vocabulary_files import FileTokenizer, VocabularyFile
+from lc_assets.tokens.tokenizers import FastEncoding, Tokenizer
 
 SUFFIX: Final = ".model"
 
@@ -52,25 +49,6 @@ Field = tuple[int, int, bytes, bytes]
 """Number, wire type, value, and all bytes of the field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SentencePieceFile:
-    """A file that was read.
-
-    Attributes:
-        name: the file's, with the beginning of its digest.
-        n_ids: every id is smaller.
-        eot: id of the piece that ends a sentence, or None when it has none.
-        sha256: of the file.
-        content: the file.
-    """
-
-    name: str
-    n_ids: int
-    eot: int | None
-    sha256: str
-    content: bytes
-
-
 class _Program(Protocol):
     """The part of `sentencepiece.SentencePieceProcessor` that is used."""
 
@@ -79,34 +57,7 @@ class _Program(Protocol):
     def decode(self, ids: list[int]) -> str: ...
 
 
-class SentencePieceTokenizer:
-    """The reference program's tokenizer, and the twin of the fast one."""
-
-    def __init__(self, file: SentencePieceFile, program: _Program) -> None:
-        self._file, self._program = file, program
-        self._dtype = memory_dtype(file.n_ids)
-
-    @property
-    def name(self) -> str:
-        """Name of the vocabulary."""
-        return self._file.name
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids."""
-        return self._file.n_ids
-
-    @property
-    def eot(self) -> int | None:
-        """Id of end of text, or None."""
-        return self._file.eot
-
-    def encode(self, text: str) -> Ids:
-        """Ids of a text."""
-        return as_dtype(np.array(self._program.encode(without_surrogates(text)), np.uint32), self._dtype)
-
-
-def read(path: Path) -> SentencePieceFile:
+def read(path: Path) -> VocabularyFile:
     """Read a ``.model``.
 
     Raises:
@@ -122,9 +73,8 @@ def read(path: Path) -> SentencePieceFile:
         raise BadInput(f"{path}: not a SentencePiece .model: cut short, or another format") from error
     if not pieces:
         raise BadInput(f"{path}: not a SentencePiece .model: it holds no pieces")
-    digest = hashlib.sha256(content).hexdigest()
     eot = next((number for number, (text, kind) in enumerate(pieces) if text == end and kind == _CONTROL), None)
-    return SentencePieceFile(name=f"{path.name}-{digest[:12]}", n_ids=len(pieces), eot=eot, sha256=digest, content=content)
+    return VocabularyFile.of(path, content, n_ids=len(pieces), eot=eot)
 
 
 def twin(path: Path) -> Tokenizer:
@@ -134,7 +84,7 @@ def twin(path: Path) -> Tokenizer:
         BadInput: when the file is not one, or the package ``sentencepiece`` is not installed.
     """
     file = read(path)
-    return SentencePieceTokenizer(file, _program(file.content))
+    return FileTokenizer(file.vocabulary, _program(file.content).encode)
 
 
 def build_fast(path: Path) -> FastEncoding:

@@ -13,8 +13,9 @@ import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES
-from lc_assets.formats.named_tokenizers import Vocabulary, vocabulary_of
+from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.formats.tokenizer_places import located
+from lc_assets.formats.vocabulary_files import Vocabulary
 from lc_assets.stages.megatron_receipts import Ids
 from lc_assets.tokens.dtypes import readers_trap, stored_dtype
 
