@@ -12,12 +12,11 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from isal import igzip
 from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.corpora.writing import GZIP_LEVEL, json_line
+from lc_assets.formats.corpora.writing import gzipped, json_line
 from lc_assets.publishing import publish
 from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.text.contamination import Overlap
@@ -148,9 +147,7 @@ class DocumentFile:
     """A ``.jsonl.gz`` of documents being written; the same documents give the same bytes."""
 
     def __init__(self, stack: contextlib.ExitStack, path: Path) -> None:
-        draft = stack.enter_context(publish(path))
-        file = stack.enter_context(draft.open("wb"))
-        self._out = stack.enter_context(igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0))
+        self._out = stack.enter_context(gzipped(stack.enter_context(publish(path))))
 
     def add(self, document: CorpusDocument) -> None:
         """Write one document."""

@@ -26,11 +26,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from isal import igzip
 
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import GZIP_LEVEL, json_line
+from lc_assets.formats.corpora.writing import gzipped, json_line
 from lc_assets.publishing import publish
 from lc_assets.stages.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.judges import Judge, Judged, Values
@@ -209,11 +208,7 @@ def _line(fields: Mapping[str, Any]) -> bytes:
 
 @contextlib.contextmanager
 def _gzipped(path: Path) -> Iterator[BinaryIO]:
-    with (
-        publish(path) as draft,
-        draft.open("wb") as file,
-        igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0) as out,
-    ):
+    with publish(path) as draft, gzipped(draft) as out:
         yield out
 
 

@@ -4,9 +4,10 @@ A document that brought no id gets ``id``, so that it can still be named where i
 bytes, whatever the clock and the file's name. Not here: publishing whole files (`lc_assets.publishing`).
 """
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 from isal import igzip
@@ -31,10 +32,17 @@ def json_line(document: CorpusDocument) -> bytes:
     return _ENCODER.encode({**named, **fields, document.text_field: document.text}) + b"\n"
 
 
+@contextlib.contextmanager
+def gzipped(path: Path, level: int = GZIP_LEVEL) -> Iterator[BinaryIO]:
+    """A gzip file to write to: the same content gives the same bytes, whatever the clock and the file's name."""
+    with path.open("wb") as file, igzip.IGzipFile(filename="", mode="wb", compresslevel=level, fileobj=file, mtime=0) as out:
+        yield out
+
+
 def write_corpus(path: Path, documents: Iterable[CorpusDocument]) -> int:
     """Write documents to a ``.jsonl.gz`` file whose folder is there; returns how many."""
     n_docs = 0
-    with path.open("wb") as file, igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0) as out:
+    with gzipped(path) as out:
         for document in documents:
             out.write(json_line(document))
             n_docs += 1

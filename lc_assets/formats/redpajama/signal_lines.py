@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from isal import igzip
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.writing import gzipped
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
 from lc_assets.text.measured_signals import MeasuredSignals
@@ -86,7 +86,7 @@ def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, floa
 
 def write_signal_lines(path: Path, lines: Iterable[bytes]) -> None:
     """Write lines into a gzipped file; the same lines give the same bytes, whatever the clock and the file's name."""
-    with path.open("wb") as file, igzip.IGzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0) as out:
+    with gzipped(path, GZIP_LEVEL) as out:
         for line in lines:
             out.write(line)
 

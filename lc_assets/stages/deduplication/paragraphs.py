@@ -20,11 +20,11 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from isal import igzip
 
 from lc_assets.engines.local import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.writing import gzipped
 from lc_assets.publishing import disk_said_plainly, publish
 from lc_assets.stages.deduplication.asking import WORK
 from lc_assets.stages.deduplication.deciding import KEPT_FILE, in_order
@@ -157,7 +157,7 @@ def edit_documents(task: ParagraphsTask) -> Tally:
     for number, start, end in zip(*(removed[name].to_pylist() for name in ("number", "start", "end")), strict=True):
         spans.setdefault(number, []).append((start, end))
     n_seen = n_kept = n_chars = n_written = 0
-    with publish(task.out) as draft, igzip.open(draft, "wb") as stream:
+    with publish(task.out) as draft, gzipped(draft) as stream:
         for number, document in _kept(task):
             text = without(document.text, spans.get(number, []))
             n_seen, n_chars, n_written = n_seen + 1, n_chars + len(document.text), n_written + len(text)

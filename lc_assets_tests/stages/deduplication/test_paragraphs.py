@@ -68,6 +68,14 @@ def test_what_an_earlier_document_has_goes_from_the_later_ones(tmp_path, seed, w
         assert line["id"] != line["first_id"]
 
 
+def test_written_files_hold_neither_the_clock_nor_a_name(tmp_path):
+    """So that the same documents give the same bytes: flags and time in the gzip header are zero."""
+    deduplicate(search([write(tmp_path / "a.jsonl", made_up(0))], tmp_path / "out", decision=BY_TEXT))
+    remove_paragraphs(tmp_path / "out", engine=LocalEngine(), least_chars=40)
+    (path,) = (tmp_path / "out/documents").glob("*.gz")
+    assert path.read_bytes()[3:8] == bytes(5)
+
+
 def test_what_one_document_has_twice_stays(tmp_path):
     line = "a line that is long enough to be looked at"
     source = write(tmp_path / "in.jsonl", [{"id": "a", "text": f"{line}\n{line}"}])
