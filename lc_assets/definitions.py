@@ -8,6 +8,7 @@ variable                meaning                                                 
 ======================  ==================================================================  ====================
 ``LC_ROOT``             the lake: the folder everything is published under                  ``lake``
 ``LC_UPSTREAM``         RedPajama-V2, or its shape: a folder, ``https://…`` or ``gs://…``   its public address
+``LC_CRAWL``            the crawl's own archives, for LongPack: a folder or a URL          none
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
@@ -54,13 +55,20 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
 
 
 def build_defs(
-    *, lake: str = "lake", upstream: str = REDPAJAMA_V2, recipe: str | None = None, snapshots: str | None = None, workers: int = 1
+    *,
+    lake: str = "lake",
+    upstream: str = REDPAJAMA_V2,
+    crawl: str = "",
+    recipe: str | None = None,
+    snapshots: str | None = None,
+    workers: int = 1,
 ) -> dg.Definitions:
     """Put a code location together.
 
     Args:
         lake: folder everything is published under.
         upstream: folder or URL of RedPajama-V2, or of something of its shape.
+        crawl: folder or URL of the crawl's own archives.
         recipe: path of a recipe's TOML file.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
@@ -79,7 +87,7 @@ def build_defs(
         assets=[_with_settings(asset, stage, read, names, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         jobs=JOBS,
-        resources={"workshop": WorkshopResource(lake=lake, upstream=upstream, recipe=recipe or "", workers=workers)},
+        resources={"workshop": WorkshopResource(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", workers=workers)},
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
     )
@@ -111,6 +119,7 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
     return build_defs(
         lake=environment.get("LC_ROOT", "lake"),
         upstream=environment.get("LC_UPSTREAM", REDPAJAMA_V2),
+        crawl=environment.get("LC_CRAWL", ""),
         recipe=environment.get("LC_RECIPE"),
         snapshots=environment.get("LC_SNAPSHOTS"),
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),

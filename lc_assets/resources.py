@@ -24,12 +24,14 @@ class WorkshopResource(dg.ConfigurableResource):
     Attributes:
         lake: folder under which everything is published.
         upstream: RedPajama-V2, or something of its shape: a folder, ``https://…`` or ``gs://…``.
+        crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder, ``https://…`` or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
         workers: processes that a stage uses on this machine.
     """
 
     lake: str
     upstream: str
+    crawl: str = ""
     recipe: str = ""
     workers: int = 1
 
@@ -49,4 +51,5 @@ class WorkshopResource(dg.ConfigurableResource):
             upstream=Upstream(self.upstream),
             recipe=read_recipe(Path(self.recipe) if self.recipe else None),
             engine=engine,
+            crawl=Upstream(self.crawl) if self.crawl else None,
         )

@@ -34,12 +34,16 @@ BUSY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """Where a stage works: what it reads, where it publishes, by which settings, on which engine."""
+    """Where a stage works: what it reads, where it publishes, by which settings, on which engine.
+
+    ``crawl`` is where the crawl's own archives lie, when there are any.
+    """
 
     lake: LakeFolder
     upstream: Upstream
     recipe: Recipe
     engine: Engine
+    crawl: Upstream | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +115,7 @@ class Stage:
         upstream: the stages it reads.
         global_upstream: whether it reads *all* partitions of them rather than its own.
         reads: which of all partitions it reads, when not every published one.
+        wanted: whether a recipe asks for it at all; the planner passes over those that are not.
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
         claims: what must hold of what it wrote.
@@ -124,6 +129,7 @@ class Stage:
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     global_upstream: bool = False
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
+    wanted: Callable[[Recipe], bool] = lambda _recipe: True
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""

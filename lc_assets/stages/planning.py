@@ -61,7 +61,9 @@ def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream
 
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:
-    """The partitions that a stage should have."""
+    """The partitions that a stage should have; none when the recipe does not want it."""
+    if not stage.wanted(recipe):
+        return []
     if stage.partitioned_by == "snapshot":
         return list(snapshots)
     return sorted(recipe.mixes) if stage.partitioned_by == "mix" else [GLOBAL]

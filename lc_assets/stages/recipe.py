@@ -20,6 +20,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings, RawSettings
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings, WebSettings
 from lc_assets.stages.row_settings import FlatteningSettings, GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
 from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Settings
 from lc_assets.vocabulary import parse_snapshot
@@ -40,6 +41,10 @@ class Recipe(Settings, frozen=True, kw_only=True):
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     flattening: FlatteningSettings = FlatteningSettings()
+    web: WebSettings = WebSettings()
+    longpack: LongPackSettings = LongPackSettings()
+    packing: PackingSettings = PackingSettings()
+    reports: ReportSettings = ReportSettings()
     megatron: MegatronSettings = MegatronSettings()
     mixes: dict[str, MixSettings] = msgspec.field(
         default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}

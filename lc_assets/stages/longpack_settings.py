@@ -1,0 +1,100 @@
+"""Settings of the second branch: pages of a crawl, LongPack, what is packed into rows, what is reported of lengths and referrals.
+
+All of it is off by default: a recipe that names nothing here builds the chain of whole documents alone.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from lc_assets.stages.settings import Seed, Settings
+from lc_assets.vocabulary import KIBI
+
+Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
+Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class WebSettings(Settings, frozen=True, kw_only=True):
+    """How a snapshot's pages are found and read in the crawl's own archives (their place is ``LC_CRAWL``).
+
+    Attributes:
+        index: ``scan`` reads the archives themselves once; ``cdxj`` and ``columnar`` look pages up in the crawl's index.
+        links_from: ``warc``, the pages as fetched; or ``wat``, the crawl's own lists of links, without any HTML.
+        extractor: ``html5``, as browsers read pages; or ``paper``, exactly the expressions of the LongPack paper.
+    """
+
+    index: Literal["scan", "cdxj", "columnar"] = "scan"
+    links_from: Literal["warc", "wat"] = "warc"
+    extractor: Literal["html5", "paper"] = "html5"
+
+
+class LongPackSettings(Settings, frozen=True, kw_only=True):
+    """How pages are packed along their links.
+
+    Attributes:
+        wanted: whether LongPack is made at all.
+        roots: share of a snapshot's documents that are roots, by a keyed hash of the page; the paper took 0.005.
+        seed: of that hash; a smaller hash comes first when several roots point at one page.
+        mode: ``allow``: a root may be another root's child, as in the paper; ``consume``: a child is no root any more, so
+            each page occurs once.
+        repetitions: how many roots may hold the same content; the paper's is 1, and it names 4 as harmless.
+        max_tokens: of a packed document. Children are taken whole or not at all, the root is never cut.
+        depth: 1 packs what the root points at; 2 also what these point at, and so on.
+        paper_exact: the pseudo-code byte for byte: no separators between parts.
+        portals: whether links to portals (home pages, menus, what a whole site points at) are left out.
+        hub_share: a page that more than this share of its host's pages point at is a portal.
+        same_language: whether a child must be in its root's language.
+    """
+
+    wanted: bool = False
+    roots: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    seed: Seed = 64
+    mode: Literal["allow", "consume"] = "consume"
+    repetitions: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 1
+    max_tokens: Tokens = 128 * KIBI
+    depth: Annotated[int, msgspec.Meta(ge=1, le=16)] = 1
+    paper_exact: bool = False
+    portals: Literal["drop", "keep"] = "drop"
+    hub_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    same_language: bool = True
+
+
+class PackingSettings(Settings, frozen=True, kw_only=True):
+    """How documents of any length are packed into rows.
+
+    Attributes:
+        wanted: whether packed rows are made at all.
+        documents: ``natural``: filtered documents that go on; ``longpack``: packed ones; ``both``: packed ones, and the natural
+            ones that no packed one consumed.
+        method: how a row is filled; see docs/packing.md.
+        row_tokens: length of a row.
+        min_tokens: shorter documents are left out.
+        segment_tokens: of what ``segment`` and ``reorder`` cut documents into.
+        heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the grid's.
+        seed: of the order.
+    """
+
+    wanted: bool = False
+    documents: Literal["natural", "longpack", "both"] = "natural"
+    method: Literal["bestfit", "concat", "segment", "reorder", "upsample"] = "bestfit"
+    row_tokens: Tokens = 64 * KIBI
+    min_tokens: Tokens = 1
+    segment_tokens: Tokens = 4 * KIBI
+    heldout_fraction: Fraction = 1 / 128
+    seed: Seed = 64
+
+
+class ReportSettings(Settings, frozen=True, kw_only=True):
+    """What is reported of document sets.
+
+    Attributes:
+        wanted: whether lengths and referrals are reported.
+        buckets: lower ends of the distances, in sentences, after the first, which begins at 1.
+        scope: what a concept is the same in: a whole ``text``, or one ``document`` within it, where its spans are known.
+        sample: documents that referrals are measured in, per length group; chosen by a keyed hash.
+    """
+
+    wanted: bool = False
+    buckets: tuple[Annotated[int, msgspec.Meta(gt=1)], ...] = (32, 128, 512)
+    scope: Literal["document", "text"] = "text"
+    sample: Annotated[int, msgspec.Meta(ge=1)] = 200
