@@ -33,8 +33,8 @@ def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None =
     metadata: dict[str, Any] = {
         "summary": dg.MetadataValue.md(summary(built)),
         "dagster/row_count": receipt.tally.kept if rows is None else rows,
-        "dagster/uri": built.published.folder.absolute().as_uri(),
-        "place": dg.MetadataValue.path(built.published.folder.absolute()),
+        "dagster/uri": built.published.home.absolute().as_uri(),
+        "place": dg.MetadataValue.path(built.published.home.absolute()),
         "bytes": receipt.n_bytes,
         "built": "found finished, nothing was computed" if built.reused else "computed",
         **{name.replace(" ", "_"): count for name, count in receipt.tally.also.items()},

@@ -52,7 +52,7 @@ def every_file_is_as_published(published: Published) -> Finding:
     """Read every file again and compare its digest with the receipt."""
     damage = published.damage()
     n_files = len(published.receipt.files)
-    mend = f"; to make the version again, remove the folder {published.folder} and materialize this partition"
+    mend = f"; to make the version again, remove the folder {published.home} and materialize this partition"
     words = "; ".join(damage[:5]) + mend if damage else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
     return Finding(claim=WHOLE, passed=not damage, words=words, numbers={"files": n_files, "bytes": published.receipt.n_bytes})
 

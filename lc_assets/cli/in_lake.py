@@ -97,10 +97,10 @@ def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[s
     except LcError as error:
         return (place.name, None, None, None, None, None, None, "unreadable"), [f"{place.name}: {error}"]
     receipt, tally = published.receipt, published.receipt.tally
-    damage = [f"{place.name}/{published.folder.name}/{said}" for said in damage_of(published, verify=verify)]
+    damage = [f"{place.name}/{published.version}/{said}" for said in damage_of(published, verify=verify)]
     took = lasted(receipt.measured.get("seconds", 0.0))
     counts = (tally.seen, tally.kept, tally.seen - tally.kept)
-    return (place.name, published.folder.name, *counts, sized(receipt.n_bytes), took, "damaged" if damage else "whole"), damage
+    return (place.name, published.version, *counts, sized(receipt.n_bytes), took, "damaged" if damage else "whole"), damage
 
 
 def show_place(path: Path, verify: bool) -> Artefact:
@@ -112,7 +112,7 @@ def show_version(path: Path, verify: bool) -> Artefact:
     """One version, published now or not."""
     published = Published.at(path)
     current = Place(path.parent).current() if (path.parent / CURRENT).is_file() else None
-    kind = "version, published now" if current is not None and current.folder == path else "version, not published now"
+    kind = "version, published now" if current is not None and current.home == path else "version, not published now"
     return _published(published, verify, kind=kind)
 
 

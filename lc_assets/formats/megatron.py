@@ -178,6 +178,15 @@ class MegatronWriter:
         self._stream.close()
 
 
+def read_index(prefix: Path) -> MegatronIndex:
+    """The ``.idx`` alone, mapped: lengths and documents, whether or not the ``.bin`` is at hand.
+
+    Raises:
+        CorruptFile: when it is missing or not what its format promises.
+    """
+    return parse_idx(_mapped(idx_path(prefix)).data, str(idx_path(prefix)))
+
+
 class MegatronReader:
     """Reads a data set by mapping it into memory; arrays that it hands out are read-only views and stay valid.
 
@@ -193,7 +202,7 @@ class MegatronReader:
 
     def __init__(self, prefix: Path) -> None:
         self.prefix = prefix
-        self.index = parse_idx(_mapped(idx_path(prefix)).data, str(idx_path(prefix)))
+        self.index = read_index(prefix)
         self._ids = _mapped_ids(bin_path(prefix), self.index)
         self._offsets = self.index.byte_offsets
 

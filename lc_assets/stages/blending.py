@@ -13,7 +13,7 @@ import numpy as np
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.megatron import read_index
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.mixing.continuing import lengthened
 from lc_assets.mixing.gpt_index import build_gpt_index
@@ -97,7 +97,7 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
 def _index_source(folder: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]) -> None:
     if not asked:
         return
-    lengths = MegatronReader(source.folder / "train").lengths
+    lengths = read_index(source.only("train.idx") / "train").lengths
     index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=asked[0])
     for n_samples in asked[1:]:
         index = lengthened(index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples)
@@ -108,7 +108,7 @@ def _described(workshop: Workshop, plan: PlannedMix, published: Mapping[str, Pub
     return [
         MixSource(
             snapshot=name,
-            prefix=(published[name].folder / "train").relative_to(workshop.lake.root).as_posix(),
+            prefix=(published[name].home / "train").relative_to(workshop.lake.root).as_posix(),
             weight=weight,
             available=available[name],
             used=used,

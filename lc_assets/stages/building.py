@@ -214,16 +214,16 @@ def build(
     fingerprint = stage.fingerprint(stage.resolved(workshop.recipe, key), key, digests)
     place = workshop.lake.place(stage.name, key)
     with _alone(place):
-        standing = place.finished(fingerprint.version)
+        before, standing = place.state(), place.finished(fingerprint.version)
         if standing is not None:
-            return _republish(place, standing)
+            return _republish(place, standing, before)
         draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
         with disk_said_plainly(draft.folder), measured_by(draft.meter) as measured:
             tally = _fill(draft, fill)
         findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
         _refuse_what_is_wrong(findings, place, draft)
         receipt = receipt_of(draft.folder, fingerprint, tally, randomness=dict(randomness or {}), libraries=_versions(), measured=measured)
-        return Built(published=_publish(place, draft.folder, receipt), reused=False, findings=tuple(findings))
+        return Built(published=_publish(place, draft.folder, receipt, before), reused=False, findings=tuple(findings))
 
 
 def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
@@ -234,10 +234,10 @@ def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
     return tally
 
 
-def _publish(place: Place, folder: Path, receipt: Receipt) -> Published:
+def _publish(place: Place, folder: Path, receipt: Receipt, before: int) -> Published:
     published = write_receipt(folder, receipt)
     shutil.rmtree(folder / WORKINGS, ignore_errors=True)
-    place.point_at(published)
+    place.point_at(published, after=before)
     return published
 
 
@@ -276,10 +276,10 @@ def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
     return lake.place(stage, key).with_digest(digest) if key else None
 
 
-def _republish(place: Place, standing: Published) -> Built:
-    shutil.rmtree(standing.folder / WORKINGS, ignore_errors=True)  # a run may have been killed right after the receipt
+def _republish(place: Place, standing: Published, before: int) -> Built:
+    shutil.rmtree(standing.home / WORKINGS, ignore_errors=True)  # a run may have been killed right after the receipt
     if not _is_current(place, standing):
-        place.point_at(standing)
+        place.point_at(standing, after=before)
     return Built(published=standing, reused=True)
 
 
@@ -288,7 +288,7 @@ def _is_current(place: Place, standing: Published) -> bool:
         current = place.current()
     except LcError:
         return False  # the pointer, or what it points at, is damaged: point anew
-    return current is not None and current.folder == standing.folder
+    return current is not None and current.home == standing.home
 
 
 def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draft) -> None:

@@ -170,7 +170,7 @@ def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = Non
     return Explained(
         id=identity,
         url=kept["url"] if kept is not None else dropped.url if dropped is not None else "",
-        where=f"{filtered.name} ({filtered.folder.name})" if dropped is None else f"{dropped.stage}/{shard.snapshot}",
+        where=f"{filtered.name} ({filtered.version})" if dropped is None else f"{dropped.stage}/{shard.snapshot}",
         rules=asked.name,
         values=values,
         verdicts=verdicts,

@@ -19,7 +19,7 @@ from lc_assets.formats.riffled import RiffledReader
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import by_chunk, evenly_spaced
 from lc_assets.stages.recipe import plain
-from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS
@@ -56,6 +56,7 @@ def flatten(workshop: Workshop) -> Built:
 
     def fill(draft: Draft) -> Tally:
         order = draft.inputs[f"longcrawl/{GLOBAL}"].folder
+        bring_grids(workshop.lake, order)
         codec = CODECS[workshop.recipe.flattening.codec]
         tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split, codec)]
         return run_shards(workshop, draft, write_band, tasks, what="flatten")
@@ -86,6 +87,12 @@ def raw_bytes(flat: Published) -> int:
     return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
 
 
+def bring_grids(lake: LakeFolder, order: Path) -> None:
+    """See to it that the grids of an order lie on this machine: all of their rows are going to be read."""
+    for source in GlobalOrder.open(order, "train").sources:
+        lake.place("grid", source.snapshot).at(source.version).only("*.zarr/*")
+
+
 def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
     """Open the rows of one split in the global order."""
     opened = GlobalOrder.open(order, split)
@@ -96,6 +103,7 @@ def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
 def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
     """Rows read back from the flat arrays are the grids' rows in the global order: all, or an even 64 of each split."""
     order = evidence.only_input("longcrawl").folder
+    bring_grids(evidence.lake, order)
     wrong: list[str] = []
     n_checked = 0
     for split in SPLITS:

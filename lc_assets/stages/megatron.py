@@ -82,7 +82,8 @@ def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
 
 def samples_of(megatron: Published) -> int:
     """How many training samples a snapshot's GPT index gives."""
-    return read_gpt_index(megatron.folder / "train").n_samples if (megatron.folder / "train.idx").is_file() else 0
+    folder = megatron.only("train.idx", "train_*.npy")
+    return read_gpt_index(folder / "train").n_samples if (folder / "train.idx").is_file() else 0
 
 
 def megatron_rows_are_the_grids_rows(evidence: Evidence) -> Finding:

@@ -15,7 +15,7 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.gridding import on_both_sides, rows_of
+from lc_assets.stages.gridding import ROWS_FILE, on_both_sides, rows_of
 from lc_assets.storage.lake import GLOBAL, Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
@@ -36,7 +36,7 @@ def order_snapshots(workshop: Workshop) -> Built:
         write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=n_ids_of(grids))
         counts = {}
         for split in SPLITS:
-            source, row = riffle([np.asarray(rows_of(grid.folder, split)["priority"]) for grid in grids])
+            source, row = riffle([np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids])
             write_order(draft.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
         n_rows = sum(counts.values())
@@ -72,7 +72,7 @@ def n_ids_of(grids: list[Published]) -> int:
     Raises:
         Mismatch: when their ids are of different tokenizers.
     """
-    readers = {grid.name: GridReader(grid.folder / "train.zarr") for grid in grids}
+    readers = {grid.name: GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids}
     tokenizers = {name: str(reader.attributes.get("tokenizer")) for name, reader in readers.items()}
     if len(set(tokenizers.values())) > 1:
         raise Mismatch(f"grids of different tokenizers have no common order: {tokenizers}; materialize them by one recipe")
@@ -84,7 +84,7 @@ def source_of(grid: Published) -> OrderSource:
     also = grid.receipt.tally.also
     return OrderSource(
         snapshot=grid.receipt.fingerprint.key,
-        version=grid.folder.name,
+        version=grid.version,
         digest=grid.digest,
         train_rows=also["train rows"],
         heldout_rows=also["heldout rows"],
@@ -135,7 +135,7 @@ def the_order_rises_by_priority(evidence: Evidence) -> Finding:
 
 def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
     """Over all snapshots, no document and no content digest is both trained on and held out."""
-    shared = on_both_sides([grid.folder for grid in grids_of(evidence.inputs)])
+    shared = on_both_sides([grid.only(ROWS_FILE) for grid in grids_of(evidence.inputs)])
     return Finding(
         claim="no_document_is_on_both_sides",
         passed=not shared,
@@ -148,7 +148,7 @@ def _priorities(evidence: Evidence, source: OrderSource, split: str) -> NDArray[
     grid = evidence.inputs.get(f"grid/{source.snapshot}")
     if grid is None:
         raise Mismatch(f"the order is over grid/{source.snapshot}, of which it was not made, or whose version is gone")
-    return np.asarray(rows_of(grid.folder, split)["priority"])
+    return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
 
 
 def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.claims import documents_files
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.contamination import contaminated_ids
 from lc_assets.stages.decontaminating import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
@@ -95,7 +95,9 @@ def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
 
 def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
     settings = recipe.deduplication
-    pairs = [published.folder / NEAR_PAIRS_TABLE for name, published in draft.inputs.items() if name.startswith("near_pairs/")]
+    pairs = [
+        published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE for name, published in draft.inputs.items() if name.startswith("near_pairs/")
+    ]
     if not settings.near or not any(count_lines(path) for path in pairs):
         return []
     # The length of a text is known only by reading it, and the texts of all snapshots are many.
@@ -121,7 +123,8 @@ def _contaminated(draft: Draft, snapshot: str, gone: Collection[str]) -> list[di
 
 def _gather(asked: Queries, draft: Draft, pairs: list[Path], work: Path, *, n_chars: str) -> None:
     """Facts of the documents that are in any pair, numbered by their ids; and the pairs by these numbers."""
-    folders = {name.partition("/")[2]: published.folder for name, published in draft.inputs.items() if name.startswith("filtered/")}
+    filtered = {name.partition("/")[2]: published for name, published in draft.inputs.items() if name.startswith("filtered/")}
+    folders = {key: published.only(f"*{DOCUMENTS_SUFFIX}") for key, published in filtered.items()}
     parts = [
         f"SELECT id, digest, {quoted(key)} AS source, {quoted(key)} || ' ' || date_download AS date, {n_chars} AS n_chars "
         f"FROM {parquet(paths)}"

@@ -177,7 +177,7 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
         raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
     source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
     number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
-    grid = grid_behind(lake, Published.at((lake.root / source.prefix).parent))
+    grid = grid_behind(lake, lake.version_of(source.prefix))
     pieces = tuple(
         Piece(row=row_of_grid(grid, "train", row), start=start, stop=stop)
         for row, start, stop in _spans(published.folder / source.snapshot, number, _row_tokens(grid))
@@ -212,7 +212,7 @@ def grid_behind(lake: LakeFolder, megatron: Published) -> Published:
 
 
 def _version(lake: LakeFolder, snapshot: str, version: str) -> Published:
-    return Published.at(lake.place("grid", snapshot).folder / version)
+    return lake.place("grid", snapshot).at(version)
 
 
 def _row_tokens(grid: Published) -> int:

@@ -145,7 +145,7 @@ def _samples(lake: LakeFolder, grid: Published, row: Row) -> dict[str, tuple[int
 
 def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row: Row) -> tuple[int, ...]:
     number, source = _source_number(read_mix(published.folder), row.snapshot)
-    if source is None or not source.used or grid_behind(lake, Published.at((lake.root / source.prefix).parent)).folder != grid.folder:
+    if source is None or not source.used or grid_behind(lake, lake.version_of(source.prefix)).home != grid.home:
         return ()
     wanted = samples_with(published.folder / source.snapshot, row.row)
     ours = np.asarray(read_npy(published.folder / "dataset_index.npy")) == number

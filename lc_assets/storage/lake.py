@@ -17,8 +17,8 @@ that gives the same bytes makes nothing downstream stale.
 """
 
 import contextlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -107,12 +107,42 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
+Bring = Callable[[Path, Receipt, Sequence[str]], None]
+"""Sees to it that files of a version lie in its folder: those whose paths match one of the patterns."""
+
+
+def _lies_here(_home: Path, _receipt: Receipt, _patterns: Sequence[str]) -> None:
+    """A lake that is a folder has its files at hand."""
+
+
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One published version: its folder and its receipt."""
+    """One published version.
 
-    folder: Path
+    Attributes:
+        home: its folder; of a lake in a bucket it holds what has been fetched so far.
+        receipt: what it is.
+        bring: fetches files of a version that lies elsewhere.
+    """
+
+    home: Path
     receipt: Receipt
+    bring: Bring = field(default=_lies_here, compare=False, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        """The version's folder with all of its files in it; those that lie in a bucket only are fetched first."""
+        return self.only("*")
+
+    def only(self, *patterns: str) -> Path:
+        """The version's folder with those files in it whose relative paths match a pattern, as `fnmatch` has it."""
+        self.bring(self.home, self.receipt, patterns)
+        return self.home
+
+    @property
+    def version(self) -> str:
+        """Name of the version."""
+        return self.home.name
 
     @property
     def name(self) -> str:
@@ -151,7 +181,7 @@ class Published:
         """What the receipt says of itself and cannot be: its digest is that of its files, its fingerprint names its folder."""
         pairs = {
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
-            "the version of its fingerprint": (self.receipt.fingerprint.version, self.folder.name),
+            "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
         return [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
 
@@ -178,7 +208,7 @@ class Place:
         if not path.is_file():
             return None
         said = decode_json(path, Current)
-        published = Published.at(self.folder / _version(said.version, path))
+        published = self.at(version_named(said.version, path))
         if published.digest != said.digest:
             raise CorruptFile(f"{path}: names digest {short(said.digest)}, version {said.version} has {short(published.digest)}")
         return published
@@ -194,6 +224,15 @@ class Place:
             raise NotPublished(f"{self.name} is not published (no {self.folder / CURRENT}): materialize it; `lc plan` says what is missing")
         return published
 
+    def at(self, version: str) -> Published:
+        """The finished version of this name, published now or not.
+
+        Raises:
+            NotPublished: when there is none.
+            CorruptFile: when its receipt cannot be read.
+        """
+        return Published.at(self.folder / version)
+
     def finished(self, version: str) -> Published | None:
         """The version of this name when it was finished earlier, published now or not; one whose receipt is damaged was not."""
         return _finished(self.folder / version)
@@ -207,10 +246,21 @@ class Place:
         finished = (_finished(path.parent) for path in sorted(self.folder.glob(f"*/{RECEIPT}")))
         return next((published for published in finished if published is not None and published.digest == digest), None)
 
-    def point_at(self, published: Published) -> None:
-        """Make ``published`` the current version: the one step that readers notice."""
-        content = Current(version=published.folder.name, digest=published.digest)
-        publish_bytes(self.folder / CURRENT, encode_json(content))
+    def state(self) -> int:
+        """What stands here now, to be handed to `point_at`; in a folder the lock of a build says enough."""
+        return 0
+
+    def point_at(self, published: Published, *, after: int = 0) -> None:  # noqa: ARG002 - for places that no lock reaches
+        """Make ``published`` the current version: the one step that readers notice.
+
+        Args:
+            published: a finished version.
+            after: the `state` that it follows upon.
+
+        Raises:
+            Busy: when something else has been published since, which a folder's lock does not let happen.
+        """
+        publish_bytes(self.folder / CURRENT, encode_json(Current(version=published.version, digest=published.digest)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +275,23 @@ class LakeFolder:
 
     def published(self, stage: str) -> dict[str, Published]:
         """Every published partition of a stage by key, sorted by key."""
-        folder = self.root / stage
-        keys = sorted(path.parent.name for path in folder.glob(f"*/{CURRENT}"))
-        return {key: self.place(stage, key).require() for key in keys}
+        return {key: self.place(stage, key).require() for key in self.keys(stage)}
+
+    def version_of(self, path: str) -> Published:
+        """The version that a file is of.
+
+        Args:
+            path: relative to the root, such as ``megatron/2023-06/{version}/train``.
+
+        Raises:
+            NotPublished: when there is no such version.
+        """
+        stage, key, version, *_ = path.split("/")
+        return self.place(stage, key).at(version_named(version, path))
+
+    def keys(self, stage: str) -> list[str]:
+        """Keys of a stage's published partitions, sorted."""
+        return sorted(path.parent.name for path in (self.root / stage).glob(f"*/{CURRENT}"))
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:
@@ -267,7 +331,12 @@ def _finished(folder: Path) -> Published | None:
     return None
 
 
-def _version(name: str, path: Path) -> str:
+def version_named(name: str, path: Path | str) -> str:
+    """A version's name as it stands in a pointer.
+
+    Raises:
+        BadInput: when it is none, such as one that leads elsewhere.
+    """
     if not name.isalnum():
         raise BadInput(f"{path}: {name!r} is not a version's name")
     return name
