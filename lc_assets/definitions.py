@@ -6,7 +6,9 @@ machine. `build_defs` makes a fresh one, for tests and for the command line.
 ======================  ==================================================================  ====================
 variable                meaning                                                             default
 ======================  ==================================================================  ====================
-``LC_ROOT``             the lake: the folder everything is published under                  ``lake``
+``LC_ROOT``             the lake: the folder, or ``gs://…``, everything is published under  ``lake``
+``LC_CACHE``            of a lake in a bucket: the folder of this machine's copies           ``~/.cache/lc_assets``
+``LC_GCP_PROJECT``      of a lake in a bucket: its project                                  the environment's
 ``LC_UPSTREAM``         RedPajama-V2, or its shape: a folder, ``https://…`` or ``gs://…``   its public address
 ``LC_CRAWL``            the crawl's own archives, for LongPack: a folder or a URL          none
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
@@ -18,6 +20,7 @@ variable                meaning                                                 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -31,6 +34,7 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe, read_recipe
 from lc_assets.stages.snapshots import known_snapshots
+from lc_assets.storage.bucket import SCHEME
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL
 from lc_assets.vocabulary import SnapshotId
@@ -66,7 +70,7 @@ def build_defs(
     """Put a code location together.
 
     Args:
-        lake: folder everything is published under.
+        lake: folder, or ``gs://bucket/folder``, everything is published under.
         upstream: folder or URL of RedPajama-V2, or of something of its shape.
         crawl: folder or URL of the crawl's own archives.
         recipe: path of a recipe's TOML file.
@@ -87,10 +91,19 @@ def build_defs(
         assets=[_with_settings(asset, stage, read, names, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         jobs=JOBS,
-        resources={"workshop": WorkshopResource(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", workers=workers)},
+        resources=_resources(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", workers=workers),
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
     )
+
+
+def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
+    if not lake.startswith(SCHEME):
+        return {"workshop": WorkshopResource(lake=lake, **settings)}
+    from lc_assets.resources_on_gcs import BucketWorkshopResource, gcs_resource  # noqa: PLC0415 - a second that a folder need not pay
+
+    gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
+    return {"gcs": gcs, "workshop": BucketWorkshopResource(lake=lake, gcs=gcs, **settings)}
 
 
 def _with_settings(

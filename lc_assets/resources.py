@@ -12,6 +12,7 @@ from lc_assets.engines.progress import in_log
 from lc_assets.errors import LcError
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 
@@ -22,7 +23,7 @@ class WorkshopResource(dg.ConfigurableResource):
     """Where and how the stages work.
 
     Attributes:
-        lake: folder under which everything is published.
+        lake: folder, or ``gs://bucket/folder``, under which everything is published.
         upstream: RedPajama-V2, or something of its shape: a folder, ``https://…`` or ``gs://…``.
         crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder, ``https://…`` or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
@@ -47,9 +48,13 @@ class WorkshopResource(dg.ConfigurableResource):
         """The workshop; progress goes to ``log``."""
         engine = LocalEngine(workers=self.workers, watch=in_log(log.info), preload=WORKERS_IMPORT)
         return Workshop(
-            lake=LakeFolder(Path(self.lake)),
+            lake=self.lake_folder(),
             upstream=Upstream(self.upstream),
             recipe=read_recipe(Path(self.recipe) if self.recipe else None),
             engine=engine,
             crawl=Upstream(self.crawl) if self.crawl else None,
         )
+
+    def lake_folder(self) -> LakeFolder:
+        """The lake."""
+        return open_lake(self.lake)

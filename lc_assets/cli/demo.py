@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 def demo(
     folder: Annotated[Path, typer.Option("--dir", help="Everything is written below it; remove it and nothing is left.")] = Path("demo"),
     source: options.Source = None,
+    lake: Annotated[
+        str | None, typer.Option("--lake", help="Publish there instead of below --dir, such as into gs://bucket/folder.")
+    ] = None,
     workers: options.Workers = None,
     row_tokens: Annotated[
         int, typer.Option("--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts.")
@@ -36,7 +39,7 @@ def demo(
     from lc_assets.cli.demo_report import report
 
     started = time.monotonic()
-    place = Workplace(folder)
+    place = Workplace(folder, lake)
     place.set_up(row_tokens)
     sampled = write_or_find_sample(place, source, workers)
     build(place, sampled.settings.snapshots, workers or os.cpu_count() or 1)
@@ -87,9 +90,9 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     from lc_assets.cli.plan import look_at_all
     from lc_assets.stages.planning import plan
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    lake, recipe = LakeFolder(place.lake), read_recipe(place.recipe)
+    lake, recipe = open_lake(place.lake), read_recipe(place.recipe)
     digests = look_at_all(lake, Upstream(str(place.sample)), recipe, snapshots)
     return [made for made in plan(lake, recipe, snapshots, upstream_digests=digests) if made.status != "current"]

@@ -15,6 +15,7 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.sample.writing import SampleReport
 from lc_assets.stages.tracing import row_of_order
+from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.digests import short
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.vocabulary import SPLITS
@@ -29,7 +30,7 @@ HEAD_CHARS = 240
 
 def report(place: Workplace, sample: SampleReport) -> None:
     """Print everything."""
-    lake = LakeFolder(place.lake)
+    lake = open_lake(place.lake)
     published = {step.name: lake.published(step.name) for step in CHAIN}
     show_documents(published, sample)
     show_rows(published)
@@ -96,7 +97,7 @@ def size_of(folder: Path) -> int:
 def show_first_batch(lake: LakeFolder) -> None:
     """Print the shape and the decoded head of the first training batch."""
     heading("First batch")
-    rows = open_rows(lake.root, "train")
+    rows = open_rows(lake.url, "train")
     if not rows.n_rows:
         raise BadInput("no document was long enough to fill a row: choose fewer --row-tokens, or longer texts")
     loader = GridLoader(rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=context_of(rows.row_tokens))

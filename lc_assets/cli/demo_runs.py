@@ -39,8 +39,8 @@ def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_be
         LcError: when a run fails.
         Mismatch: when something is still out of date after its job.
     """
-    lake, sample, recipe = (str(path.absolute()) for path in (place.lake, place.sample, place.recipe))
-    defs = build_defs(lake=lake, upstream=sample, recipe=recipe, workers=workers)
+    sample, recipe = (str(path.absolute()) for path in (place.sample, place.recipe))
+    defs = build_defs(lake=place.lake, upstream=sample, recipe=recipe, workers=workers)
     done: set[tuple[str, str | None]] = set()
     with instance_at(place.dagster_home, QUIET_YAML) as instance, Lines(n_partitions_of(behind)) as lines:
         while behind:

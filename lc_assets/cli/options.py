@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from lc_assets.stages.document_settings import ListSettings
     from lc_assets.stages.settings import ModelSettings
 
-Lake = Annotated[Path, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder everything is published under.")]
+Lake = Annotated[
+    str, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder, or gs://bucket/folder, that everything is published under.")
+]
 Upstream = Annotated[str, typer.Option("--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL.")]
 Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe.")]
 Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]

@@ -36,10 +36,10 @@ def plan(
 
     from lc_assets.stages import planning
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    settings, folder, source = read_recipe(Path(recipe) if recipe else None), LakeFolder(lake), Upstream(upstream)
+    settings, folder, source = read_recipe(Path(recipe) if recipe else None), open_lake(lake), Upstream(upstream)
     names = chosen_snapshots(folder, source, snapshot)
     digests = look_at_all(folder, source, settings, names) if look_upstream else None
     plans = planning.plan(folder, settings, names, upstream_digests=digests)
@@ -64,7 +64,7 @@ def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] 
     known = sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
     if not known:
         raise NotPublished(
-            f"no snapshot is known: nothing is published in {lake.root}, and no listing lies in {upstream.root}; name --snapshot"
+            f"no snapshot is known: nothing is published in {lake.url}, and no listing lies in {upstream.root}; name --snapshot"
         )
     return known
 
@@ -73,7 +73,7 @@ def _in_lake(lake: "LakeFolder") -> set[str]:
     from lc_assets.stages.catalogue import CHAIN
 
     stages = [step.name for step in CHAIN if step.stage.partitioned_by == "snapshot"]
-    return {place.parent.name for stage in stages for place in (lake.root / stage).glob("*/current.json")}
+    return {key for stage in stages for key in lake.keys(stage)}
 
 
 def look_at_all(lake: "LakeFolder", upstream: "Upstream", recipe: "Recipe", snapshots: list[str]) -> dict[str, str]:

@@ -39,9 +39,10 @@ QUIET_YAML = "in_process.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Where the demo works; all of it below ``root``."""
+    """Where the demo works; all of it below ``root``, but for a lake that lies elsewhere."""
 
     root: Path
+    lake_elsewhere: str | None = None
 
     @property
     def sample(self) -> Path:
@@ -49,9 +50,9 @@ class Workplace:
         return self.root / "sample"
 
     @property
-    def lake(self) -> Path:
-        """What is published."""
-        return self.root / "lake"
+    def lake(self) -> str:
+        """What is published: a folder, or a bucket's URL."""
+        return self.lake_elsewhere or str((self.root / "lake").absolute())
 
     @property
     def dagster_home(self) -> Path:
@@ -74,8 +75,9 @@ class Workplace:
     @property
     def ui_command(self) -> str:
         """The line that opens Dagster's UI on this workplace."""
-        variables = {"DAGSTER_HOME": self.dagster_home, "LC_ROOT": self.lake, "LC_UPSTREAM": self.sample, "LC_RECIPE": self.recipe}
-        settings = " ".join(f"{name}={shlex.quote(str(path.absolute()))}" for name, path in variables.items())
+        variables = {"DAGSTER_HOME": self.dagster_home, "LC_UPSTREAM": self.sample, "LC_RECIPE": self.recipe}
+        places = {name: str(path.absolute()) for name, path in variables.items()} | {"LC_ROOT": self.lake}
+        settings = " ".join(f"{name}={shlex.quote(place)}" for name, place in places.items())
         dagster = "dagster" if shutil.which("dagster") else shlex.quote(str(Path(sys.executable).with_name("dagster")))
         return f"{settings} {dagster} dev -m lc_assets.definitions"
 

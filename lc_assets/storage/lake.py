@@ -17,10 +17,10 @@ that gives the same bytes makes nothing downstream stale.
 """
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -107,12 +107,28 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-Bring = Callable[[Path, Receipt, Sequence[str]], None]
-"""Sees to it that files of a version lie in its folder: those whose paths match one of the patterns."""
+class Keeper(Protocol):
+    """Who keeps the files of versions, where they lie somewhere else than in the version's folder."""
+
+    def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
+        """See to it that those files lie in ``home`` whose paths match one of the patterns."""
+        ...
+
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:
+        """How what is kept differs from the receipt, one sentence each, as far as copies in ``home`` cannot show."""
+        ...
 
 
-def _lies_here(_home: Path, _receipt: Receipt, _patterns: Sequence[str]) -> None:
+@dataclass(frozen=True, slots=True)
+class _Folder:
     """A lake that is a folder has its files at hand."""
+
+    def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
+        """Nothing is to be done."""
+
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - there is nothing beside the folder
+        """There is nothing else to look at."""
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +138,12 @@ class Published:
     Attributes:
         home: its folder; of a lake in a bucket it holds what has been fetched so far.
         receipt: what it is.
-        bring: fetches files of a version that lies elsewhere.
+        keeper: of the files of a version that lies elsewhere.
     """
 
     home: Path
     receipt: Receipt
-    bring: Bring = field(default=_lies_here, compare=False, repr=False)
+    keeper: Keeper = field(default=_Folder(), compare=False, repr=False)
 
     @property
     def folder(self) -> Path:
@@ -136,7 +152,7 @@ class Published:
 
     def only(self, *patterns: str) -> Path:
         """The version's folder with those files in it whose relative paths match a pattern, as `fnmatch` has it."""
-        self.bring(self.home, self.receipt, patterns)
+        self.keeper.bring(self.home, self.receipt, patterns)
         return self.home
 
     @property
@@ -169,6 +185,8 @@ class Published:
 
     def damage(self) -> list[str]:
         """Re-read every file and say, one sentence each, how it differs from the receipt, and the receipt from itself; empty when whole."""
+        if lost := self.keeper.damage(self.home, self.receipt):
+            return self._contradictions() + lost
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
         missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
@@ -268,6 +286,11 @@ class LakeFolder:
     """The root folder of everything that is published."""
 
     root: Path
+
+    @property
+    def url(self) -> str:
+        """Where it lies, for people and for loaders: a folder's path, or a bucket's URL."""
+        return str(self.root)
 
     def place(self, stage: str, key: str = GLOBAL) -> Place:
         """Where the versions of ``stage/key`` live; nothing is created."""

@@ -59,7 +59,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     said = lc(*words)
     assert said.code == 0
     place = Workplace(tmp_path / "demo")
-    lake = LakeFolder(place.lake)
+    lake = LakeFolder(Path(place.lake))
     published = {version.name: version for step in CHAIN for version in lake.published(step.name).values()}
     assert len(published) == 22
     assert "[22/22]" in said.out

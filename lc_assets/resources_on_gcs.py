@@ -1,0 +1,30 @@
+"""The workshop of a lake in a bucket: the client is the one of dagster-gcp's resource, with its project and credentials.
+
+A module of its own, because importing dagster-gcp takes more than a second, which a lake in a folder need not pay.
+"""
+
+import dagster as dg
+from dagster_gcp import GCSResource
+
+from lc_assets.resources import WorkshopResource
+from lc_assets.storage.bucket_lake import open_lake
+from lc_assets.storage.lake import LakeFolder
+
+
+class BucketWorkshopResource(WorkshopResource):
+    """Where and how the stages work, when the lake is a bucket.
+
+    Attributes:
+        gcs: whose client reads and writes the lake.
+    """
+
+    gcs: dg.ResourceDependency[GCSResource]
+
+    def lake_folder(self) -> LakeFolder:
+        """The lake, by the resource's client."""
+        return open_lake(self.lake, client=self.gcs.get_client())
+
+
+def gcs_resource(project: str | None) -> GCSResource:
+    """dagster-gcp's resource; without a project, the one of the environment."""
+    return GCSResource(project=project)

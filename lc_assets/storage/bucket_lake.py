@@ -1,0 +1,177 @@
+"""A lake whose root is a bucket: the same places and versions, built on this machine, published there.
+
+A version is built in a folder on this machine's disk, as in any lake. When it is finished its files go up, then its receipt,
+and last the pointer, on the condition that nobody has moved that since the build began: so two machines that build one
+partition cannot undo each other's work, whatever their clocks say. What is read is fetched when it is read, file by file,
+held against the digests of its receipt, and kept: finished versions never change.
+
+::
+
+    {root}/…                   this machine's copies; may be removed at any time
+    gs://bucket/folder/…       the lake, laid out as in a folder (docs/formats/lake.md)
+
+Requests: a partition's pointer and receipt cost 2 + 2, the receipt only the first time; a stage's keys one listing; a build
+one request per file and 5 more. docs/google-cloud.md has the counts of a whole demo.
+"""
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from lc_assets.errors import Busy, CorruptFile, NotPublished
+from lc_assets.publishing import publish_bytes
+from lc_assets.storage.bucket import SCHEME, Bucket, crc32c
+from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, Receipt, encode_json, version_named
+
+CACHE_VARIABLE: Final = "LC_CACHE"
+
+
+def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client: Any = None) -> LakeFolder:
+    """Open a lake by its root.
+
+    Args:
+        root: a folder, or ``gs://bucket/folder``.
+        environment: where ``LC_CACHE`` may name the folder of this machine's copies.
+        client: of the bucket; none makes one from the environment.
+    """
+    if not root.startswith(SCHEME):
+        return LakeFolder(Path(root))
+    cache = Path(environment.get(CACHE_VARIABLE) or Path.home() / ".cache" / "lc_assets")
+    return BucketLake(cache / root.removeprefix(SCHEME).strip("/"), Bucket(root, client))
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """The files of one version: kept in a bucket at ``place``, copied when they are asked for."""
+
+    bucket: Bucket
+    place: str
+
+    def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
+        """See `Keeper.bring`; what is copied is held against the receipt's digests."""
+        wanted = [fact for fact in receipt.files if any(fnmatchcase(fact.path, pattern) for pattern in patterns)]
+        missing = [fact for fact in wanted if not (home / fact.path).is_file()]
+        if missing:
+            self.bucket.download(self.place, home, missing)
+
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:
+        """See `Keeper.damage`: the service's own checksums, by one listing, against those of the copies, which are read again."""
+        kept = self.bucket.checksums(f"{self.place}/")
+        lost = [f"{fact.path}: missing in the bucket" for fact in receipt.files if fact.path not in kept]
+        if lost:
+            return lost
+        try:
+            self.bring(home, receipt, ["*"])
+        except CorruptFile as error:
+            return [str(error)]
+        return [
+            f"{fact.path}: the bucket holds other bytes than its copy"
+            for fact in receipt.files
+            if kept[fact.path] != crc32c(home / fact.path)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLake(LakeFolder):
+    """A lake in a bucket; ``root`` is the folder of this machine's copies."""
+
+    bucket: Bucket
+
+    @property
+    def url(self) -> str:
+        """Where it lies: ``gs://…``."""
+        return self.bucket.url
+
+    def place(self, stage: str, key: str = GLOBAL) -> "BucketPlace":
+        """Where the versions of ``stage/key`` live."""
+        return BucketPlace(self.root / stage / key, self.bucket)
+
+    def keys(self, stage: str) -> list[str]:
+        """Keys of a stage's published partitions, sorted; by one listing."""
+        return sorted(path.split("/")[-2] for path in self.bucket.names(f"{stage}/*/{CURRENT}"))
+
+
+@dataclass(frozen=True, slots=True)
+class BucketPlace(Place):
+    """Where the versions of one partition live in a bucket; ``folder`` is where they are built and copied to."""
+
+    bucket: Bucket
+
+    def current(self) -> Published | None:
+        """See `Place.current`."""
+        path = f"{self.name}/{CURRENT}"
+        held = self.bucket.read(path)
+        if held is None:
+            return None
+        said = _decoded(held.content, Current, self.bucket.where(path))
+        published = self.at(version_named(said.version, self.bucket.where(path)))
+        if published.digest != said.digest:
+            self._forget(published)
+            published = self.at(said.version)
+        if published.digest != said.digest:
+            raise CorruptFile(f"{self.bucket.where(path)}: names another digest than version {said.version} has")
+        return published
+
+    def at(self, version: str) -> Published:
+        """See `Place.at`; the receipt is fetched the first time."""
+        home = self.folder / version
+        if not (home / RECEIPT).is_file():
+            held = self.bucket.read(f"{self.name}/{version}/{RECEIPT}")
+            if held is None:
+                raise NotPublished(f"{self.bucket.where(f'{self.name}/{version}')}: no {RECEIPT}, so this is not a finished version")
+            publish_bytes(home / RECEIPT, held.content)
+        return Published(home, Published.at(home).receipt, Copies(self.bucket, f"{self.name}/{version}"))
+
+    def finished(self, version: str) -> Published | None:
+        """See `Place.finished`; one that is finished on this machine only still has to go up, which `point_at` sees to."""
+        with contextlib.suppress(NotPublished, CorruptFile):
+            return self.at(version)
+        return None
+
+    def with_digest(self, digest: str) -> Published | None:
+        """See `Place.with_digest`; by one listing when it is not the current one."""
+        current = self.current()
+        if current is not None and current.digest == digest:
+            return current
+        versions = [path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}")]
+        found = (self.finished(version) for version in versions)
+        return next((published for published in found if published is not None and published.digest == digest), None)
+
+    def state(self) -> int:
+        """Generation of the pointer; 0 when there is none."""
+        return self.bucket.generation(f"{self.name}/{CURRENT}")
+
+    def point_at(self, published: Published, *, after: int = 0) -> None:
+        """See `Place.point_at`: the files first, then the receipt, then the pointer, if nobody has moved it since ``after``."""
+        place = f"{self.name}/{published.version}"
+        receipt = self.bucket.read(f"{place}/{RECEIPT}")
+        if receipt is None or _decoded(receipt.content, Receipt, self.bucket.where(place)).digest != published.digest:
+            self.bucket.upload(published.home, [fact.path for fact in published.receipt.files], place)
+            self.bucket.write(f"{place}/{RECEIPT}", encode_json(published.receipt))
+        pointer = encode_json(Current(version=published.version, digest=published.digest))
+        try:
+            self.bucket.write(f"{self.name}/{CURRENT}", pointer, after=after)
+        except Busy:
+            # The answer to a write that went well can get lost; asked again, the service then finds another generation: ours.
+            held = self.bucket.read(f"{self.name}/{CURRENT}")
+            if held is None or held.content != pointer:
+                raise
+
+    @staticmethod
+    def _forget(published: Published) -> None:
+        """Remove a copy that is of other bytes than those published, such as of a version that was made again."""
+        shutil.rmtree(published.home, ignore_errors=True)
+
+
+def _decoded(content: bytes, kind: type[Any], where: str) -> Any:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{where}: not a readable {kind.__name__.lower()}: {error}") from error

@@ -1,0 +1,167 @@
+"""Google Cloud Storage on loopback: gcp-storage-emulator, with what it lacks (conditional writes) and what tests need (counts, faults).
+
+``ifGenerationMatch`` is held as the service holds it. A fault is an answer that the next requests of a kind get instead.
+"""
+
+import contextlib
+import http.server
+import io
+import json
+import socket
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlparse
+
+import pytest
+
+server = pytest.importorskip("gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed")
+
+
+CLOSED, LOST = 0, -1
+
+
+class BucketServer:
+    """A running emulator.
+
+    Attributes:
+        url: ``http://127.0.0.1:port``.
+        requests: how many of each kind came: read, state, list, write, part, bucket.
+        faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0 closes the connection
+            before an answer, -1 does what was asked and then closes it, None answers as usual.
+    """
+
+    def __init__(self, bucket: str = "crawl") -> None:
+        self.requests: Counter[str] = Counter()
+        self.faults: dict[str, list[int]] = {}
+        self.storage = server.Storage(use_memory_fs=True)
+        server.buckets.create_bucket(bucket, self.storage)
+        self._lock = threading.Lock()
+        self._http = _Listening(("127.0.0.1", 0), partial(_Handler, self))
+        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+
+    def __enter__(self) -> "BucketServer":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def names(self, bucket: str = "crawl") -> list[str]:
+        """Every object of a bucket."""
+        with contextlib.suppress(server.objects.NotFound):
+            return sorted(found["name"] for found in self.storage.get_file_list(bucket)[0])
+        return []
+
+    def spoil(self, name: str, bucket: str = "crawl") -> None:
+        """Flip a bit in the middle of an object, behind its checksum's back."""
+        content = bytearray(self.storage.get_file(bucket, name))
+        content[len(content) // 2] ^= 1
+        described = self.storage.get_file_obj(bucket, name) | {"crc32c": None, "md5Hash": None}
+        self.storage.create_file(bucket, name, bytes(content), server.objects._checksums(bytes(content), described))
+
+
+class _Listening(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that has heard enough hangs up: nothing to be shown."""
+        if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
+    def __init__(self, owner: BucketServer, *args: Any) -> None:
+        self.owner = owner
+        super().__init__(owner.storage, *args)
+
+    def do_GET(self) -> None:  # noqa: N802 - the base class names it so
+        self._answer(super().do_GET)
+
+    def do_POST(self) -> None:  # noqa: N802 - the base class names it so
+        self._answer(super().do_POST)
+
+    def do_PUT(self) -> None:  # noqa: N802 - the base class names it so
+        self._answer(super().do_PUT)
+
+    def _answer(self, answer: Any) -> None:
+        with self.owner._lock:  # the emulator's storage is made for one thread
+            kind = self._kind()
+            self.owner.requests[kind] += 1
+            fault = self.owner.faults.get(kind) or [None]
+            status = fault.pop(0)
+            if status is None and self._is_late():
+                status = HTTPStatus.PRECONDITION_FAILED
+            if status is None or status == LOST:
+                if status == LOST:
+                    self.wfile = io.BytesIO()
+                answer()
+            if status in (CLOSED, LOST):
+                self.close_connection = True
+                self.connection.shutdown(socket.SHUT_RDWR)
+            elif status is not None:
+                self._refuse(status)
+
+    def _kind(self) -> str:
+        path, query = urlparse(self.path).path, parse_qs(urlparse(self.path).query)
+        if self.command == "GET":
+            if "/o" not in path:
+                return "bucket"
+            return "list" if path.endswith("/o") else "read" if query.get("alt") == ["media"] else "state"
+        return "part" if self.command == "PUT" or query.get("uploadType") == ["resumable"] else "write"
+
+    def _is_late(self) -> bool:
+        """Whether another generation stands than the one that a write follows upon."""
+        query = parse_qs(urlparse(self.path).query)
+        if self.command != "POST" or "ifGenerationMatch" not in query:
+            return False
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.rfile = _Again(body)
+        name = json.loads(body.split(b"\r\n\r\n", 2)[1].split(b"\r\n")[0])["name"]
+        return int(query["ifGenerationMatch"][0]) != self._generation(urlparse(self.path).path.split("/")[-2], unquote(name))
+
+    def _generation(self, bucket: str, name: str) -> int:
+        with contextlib.suppress(server.objects.NotFound):
+            return int(self.storage.get_file_obj(bucket, name)["generation"])
+        return 0
+
+    def _refuse(self, status: int) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        content = json.dumps({"error": {"code": int(status), "message": "as the test wants it"}}).encode()
+        self.send_response(int(status))
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+class _Again:
+    """What was read of a request, to be read again."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def read(self, n_bytes: int = -1) -> bytes:
+        taken, self._content = (self._content, b"") if n_bytes < 0 else (self._content[:n_bytes], self._content[n_bytes:])
+        return taken
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@contextlib.contextmanager
+def bucket_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
+    """Run the emulator, and let clients of this process find it."""
+    with BucketServer() as running:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", running.url)
+        monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # else gcsfs probes by gRPC, a minute each
+        monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "test")
+        yield running
