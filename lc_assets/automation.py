@@ -32,4 +32,6 @@ ROWS_JOB = dg.define_asset_job(
 )
 MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend of the published snapshots.")
 
-JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, MIXES_JOB)
+CARD_JOB = dg.define_asset_job("card", ["data_set_card"], description="The data sheet of what stands published.")
+
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, MIXES_JOB, CARD_JOB)

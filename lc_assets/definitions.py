@@ -24,7 +24,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import documents, removing, rows, training
+from lc_assets.assets import cards, documents, removing, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
 from lc_assets.partitions import read_by
@@ -53,6 +53,7 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "longcrawl": (rows.longcrawl, step("longcrawl").stage),
     "longcrawl_flat": (rows.longcrawl_flat, step("flat").stage),
     "megatron_rows": (training.megatron_rows, step("megatron").stage),
+    "data_set_card": (cards.data_set_card, step("card").stage),
     "blended_mix": (training.blended_mix, step("mixes").stage),
 }
 """Asset key → the asset and the stage it materializes."""

@@ -21,7 +21,7 @@ from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Workshop
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.catalogue import CHAIN, Step
 from lc_assets.stages.document_settings import FilteringSettings, RawSettings
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
@@ -184,6 +184,11 @@ class TinyLake:
         return replace(self.workshop, recipe=recipe)
 
 
+def wanted_steps() -> tuple[Step, ...]:
+    """The steps of the chain that the tiny recipe wants; those of LongPack and of packed rows have lakes of their own."""
+    return tuple(step for step in CHAIN if step.stage.wanted(Recipe()))
+
+
 def build_all(workshop: Workshop, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
     """Build every partition of the chain, upstream first; by name, such as ``grid/2023-06``."""
     return {f"{step.name}/{key}": step.verb(workshop, key) for step in CHAIN for key in keys_of(step.stage, workshop.recipe, snapshots)}
@@ -201,10 +206,18 @@ def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:
         yield f"[{'.'.join(map(json.dumps, place))}]\n"
     for name, value in table.items():
         if value is not None and not isinstance(value, dict):
-            yield f"{name} = {json.dumps(value)}\n"
+            yield f"{name} = {_toml_value(value)}\n"
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _toml_lines(value, (*place, name))
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_toml_value, value))}]"
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml_value(item)}' for name, item in value.items())} }}"
+    return json.dumps(value)
 
 
 LENIENT_RULES = """

@@ -16,6 +16,7 @@ import msgspec
 from lc_assets.stages.building import Built, Finding, Workshop
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.raw import PARTS
+from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import Shard, parse_snapshot
@@ -23,7 +24,7 @@ from lc_assets.vocabulary import Shard, parse_snapshot
 BEFORE_TOKENS = ("raw", "filtered", "signatures", "near_pairs", "contamination", "removals")
 """What stands before a snapshot's tokens can be made."""
 
-PER_SNAPSHOT = tuple(found.name for found in CHAIN if found.stage.partitioned_by == "snapshot")
+PER_SNAPSHOT = tuple(found.name for found in CHAIN if found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
 
 
 def file_of(upstream: Path, part: str, tag: str) -> Path:

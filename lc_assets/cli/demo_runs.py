@@ -19,6 +19,7 @@ STAGES_OF = {
     "snapshot_rows": ("removals", "tokens", "grid", "megatron"),
     "all_snapshots": ("longcrawl", "flat"),
     "mixes": ("mixes",),
+    "card": ("card",),
 }
 """Job → the stages it builds, one partition of each."""
 
@@ -55,7 +56,7 @@ def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_be
 def job_of(plan: Plan) -> tuple[str, str | None]:
     """The job, and its partition, that builds what a plan is about."""
     job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
-    return job, None if job == "all_snapshots" else plan.key
+    return job, None if job in {"all_snapshots", "card"} else plan.key
 
 
 def n_partitions_of(behind: Sequence[Plan]) -> int:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from lc_assets.errors import BadInput
 from lc_assets.stages import (
     blending,
+    card,
     contamination,
     filtering,
     flattening,
@@ -48,6 +49,7 @@ CHAIN: tuple[Step, ...] = (
     Step(flattening.STAGE, lambda workshop, _: flattening.flatten(workshop)),
     Step(megatron.STAGE, lambda workshop, key: megatron.write_snapshot(workshop, parse_snapshot(key))),
     Step(blending.STAGE, blending.blend_mix),
+    Step(card.STAGE, lambda workshop, _: card.write_card(workshop)),
 )
 
 

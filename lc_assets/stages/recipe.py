@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from lc_assets.errors import BadInput
+from lc_assets.stages.card_settings import CardSettings
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings, RawSettings
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings, WebSettings
 from lc_assets.stages.row_settings import FlatteningSettings, GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
@@ -46,6 +47,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     packing: PackingSettings = PackingSettings()
     reports: ReportSettings = ReportSettings()
     megatron: MegatronSettings = MegatronSettings()
+    card: CardSettings = CardSettings()
     mixes: dict[str, MixSettings] = msgspec.field(
         default_factory=lambda: {"by-tokens": MixSettings(), "equal": MixSettings(weights="equal")}
     )

@@ -61,8 +61,8 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     place = Workplace(tmp_path / "demo")
     lake = LakeFolder(Path(place.lake))
     published = {version.name: version for step in CHAIN for version in lake.published(step.name).values()}
-    assert len(published) == 22
-    assert "[22/22]" in said.out
+    assert len(published) == 23
+    assert "[23/23]" in said.out
     for name, version in published.items():
         assert version.digest[:12] in said.out
         tally = version.receipt.tally
@@ -76,7 +76,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert "https://folder.invalid/" in said.out
     with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
         assert all(run.is_success for run in instance.get_runs())
-        assert len(instance.get_runs()) == 7
+        assert len(instance.get_runs()) == 8
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {"2022-49", "2023-06"}
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
 

@@ -19,16 +19,16 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import Workshop
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder, Published
-from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
+from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake, wanted_steps
 from lc_assets_tests.faults import digests, with_policies
 
 OLD = SNAPSHOTS[0]
 PAGE = 4096
 ROOMY = 64 << 20
-STAGES = [found.name for found in CHAIN]
+STAGES = [found.name for found in wanted_steps()]
 
 
 class Disk:

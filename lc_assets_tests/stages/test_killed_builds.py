@@ -23,19 +23,19 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.blending import read_mix
 from lc_assets.stages.building import Workshop
-from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.catalogue import step
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.lake import CURRENT, Place, Published
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS
-from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop, wanted_steps
 from lc_assets_tests.faults import build_snapshot, digests
 from lc_assets_tests.killing import Killer
 
 OLD = SNAPSHOTS[0]
-STAGES = [found.name for found in CHAIN]
+STAGES = [found.name for found in wanted_steps()]
 
 
 def key_of(stage: str) -> str:

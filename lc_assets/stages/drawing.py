@@ -1,0 +1,119 @@
+"""Small plots as PNG: drawn by matplotlib, dark ink on a white card, legible in a light and in a dark theme.
+
+About 15 kB each: they live in Dagster's event log and in data-set cards. The same numbers give the same bytes. Here: drawing.
+Not here: how an asset shows them (`lc_assets.assets.plots`).
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+INCHES = (6.4, 2.6)
+DOTS_PER_INCH = 90
+INK = "#1f3a5f"
+ACCENT = "#c0572b"
+
+
+def bars(
+    title: str, heights: Mapping[str, float], *, unit: str, beside: Mapping[str, float] | None = None, names: Sequence[str] = ()
+) -> bytes:
+    """A bar per name, from top to bottom as they come; ``beside`` draws a second bar per name.
+
+    Args:
+        title: of the plot.
+        heights: value by name.
+        unit: what the values count.
+        beside: a second value by name.
+        names: legend of the two kinds of bars.
+    """
+    figure, axes = _figure(title, INCHES[0], max(1.6, 0.8 + 0.24 * len(heights)), left=0.03 + 0.0105 * max(map(len, heights), default=0))
+    labels = list(heights)[::-1]
+    at = np.arange(len(labels))
+    thick = 0.8 if beside is None else 0.4
+    axes.barh(
+        at + (0 if beside is None else 0.2), [heights[label] for label in labels], thick, color=INK, label=names[0] if names else None
+    )
+    if beside is not None:
+        axes.barh(at - 0.2, [beside.get(label, 0) for label in labels], thick, color=ACCENT, label=names[1])
+        axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
+    axes.set_yticks(at, labels, fontsize=7)
+    _numbered(axes.xaxis, unit)
+    return _png(figure)
+
+
+def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "") -> bytes:
+    """A histogram over a logarithmic axis, with a line at ``mark``.
+
+    Args:
+        title: of the plot.
+        values: numbers, one per document; those below 1 are left out.
+        unit: what the values count.
+        mark: where to draw the line.
+        mark_name: what the line means.
+    """
+    figure, axes = _figure(title, *INCHES, left=0.09)
+    positive = np.asarray(values, dtype=np.float64)
+    positive = positive[positive >= 1]
+    top = max(positive.max(initial=10.0), mark or 0) * 1.2
+    axes.hist(positive, bins=np.geomspace(max(positive.min(initial=top), 1) * 0.9, top, 40), color=INK)
+    axes.set_xscale("log")
+    if mark is not None:
+        axes.axvline(mark, color=ACCENT, linewidth=1.5)
+    _numbered(axes.xaxis, f"{unit}; the line: {mark_name}" if mark_name else unit, logarithmic=True)
+    _numbered(axes.yaxis, "documents")
+    return _png(figure)
+
+
+def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str) -> bytes:
+    """A curve per name over a logarithmic axis, with a line at 1; those that never change are only counted.
+
+    Args:
+        title: of the plot.
+        lines: ``(place, height)`` by name; places are above zero.
+        along: what the places are.
+        unit: what the heights count.
+    """
+    moving = {name: points for name, points in lines.items() if len({height for _, height in points}) > 1}
+    figure, axes = _figure(title, INCHES[0], 3.2, left=0.09, right=0.6)
+    for number, (name, points) in enumerate(moving.items()):
+        axes.plot(*zip(*points, strict=True), linewidth=1, linestyle=("-", "--", ":")[number // 10 % 3], label=name)
+    axes.axvline(1, color=ACCENT, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_xlabel(along, fontsize=7)
+    axes.set_ylim(bottom=0)
+    _numbered(axes.yaxis, unit)
+    if moving:
+        axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+    if len(lines) > len(moving):
+        axes.annotate(f"{len(lines) - len(moving)} others change nothing", (1.02, 0), xycoords="axes fraction", fontsize=6)
+    return _png(figure)
+
+
+def _figure(title: str, width: float, height: float, left: float, right: float = 0.97) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that loading the definitions need not pay
+
+    # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
+    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH)
+    axes = figure.add_axes((left, 0.45 / height, right - left, 1 - 0.75 / height))
+    axes.set_title(title, fontsize=9, loc="left")
+    axes.tick_params(labelsize=7)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
+    """Label an axis with whole numbers such as 50,000."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415 - as above
+
+    axis.set_label_text(unit, fontsize=7)
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if logarithmic else MaxNLocator(6, integer=True))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+
+
+def _png(figure: Any) -> bytes:
+    png = io.BytesIO()
+    figure.savefig(png, format="png", metadata={"Software": None})  # which names matplotlib's version
+    return png.getvalue()

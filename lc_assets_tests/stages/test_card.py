@@ -1,0 +1,150 @@
+"""The data-set card: complete, true, the same each time, and unmoved by what pages and settings hold."""
+
+import json
+from dataclasses import replace
+
+import msgspec
+import pytest
+import yaml
+
+from lc_assets.errors import AuditFailed, BadInput
+from lc_assets.stages import card
+from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.card_settings import CardSettings, SourceTerms
+from lc_assets.stages.data_sheet import Sheet, sheet_of
+from lc_assets.stages.recipe import parse_recipe
+from lc_assets.storage.lake import decode_json
+from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
+
+HOSTILE = "a|b\n\n# head <script>alert(1)</script> ![x](http://evil.invalid/x.png) `c` [l](javascript:x) ](("
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory):
+    return tiny_lake(tmp_path_factory.mktemp("card"))
+
+
+@pytest.fixture(scope="module")
+def published(lake):
+    return lake.built["card/all"].published
+
+
+@pytest.fixture(scope="module")
+def sheet(published):
+    return decode_json(published.folder / card.SHEET, Sheet)
+
+
+def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
+    """Every number of every snapshot is the one of the version that the rows were made of."""
+    for line in sheet.snapshots:
+        tally = {stage: lake.built[f"{stage}/{line.snapshot}"].tally for stage in ("filtered", "removals", "tokens", "grid")}
+        assert (line.documents, line.filtered) == (tally["filtered"].seen, tally["filtered"].kept)
+        assert line.removed == tally["removals"].seen - tally["removals"].kept
+        assert line.tokens == tally["tokens"].also["tokens"]
+        assert line.train_rows + line.heldout_rows == tally["grid"].kept == sum(line.languages.values())
+        assert line.grid[1] == lake.built[f"grid/{line.snapshot}"].published.digest
+    assert [line.snapshot for line in sheet.snapshots] == list(SNAPSHOTS)
+    assert sheet.tokens == lake.built["longcrawl/all"].tally.kept * sheet.row_tokens
+    assert sum(sheet.lengths) == sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
+    assert {mix.name: mix.samples for mix in sheet.mixes} == {
+        key.removeprefix("mixes/"): built.tally.kept for key, built in lake.built.items() if key.startswith("mixes/")
+    }
+    assert sum(sheet.reasons["filtered"].values()) == sum(sum(lake.built[f"filtered/{key}"].tally.dropped.values()) for key in SNAPSHOTS)
+
+
+def test_hugging_face_can_read_the_front_matter(published, sheet):
+    front = yaml.safe_load((published.folder / card.README).read_text().split("\n---\n")[0].removeprefix("---\n"))
+    assert front["license"] == "other"
+    assert front["license_link"].startswith("https://")
+    assert front["language"] == list(sheet.languages)
+    assert front["size_categories"] == ["n<1K"]
+    assert front["task_categories"] == ["text-generation"]
+
+
+@pytest.mark.parametrize(("n_rows", "category"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (6_661_465, "1M<n<10M"), (10**9, "n>1B")])
+def test_size_categories_are_hugging_faces(n_rows, category):
+    assert card._size_category(n_rows) == category
+
+
+def test_what_pages_and_people_write_stays_text(sheet):
+    """No cell ends early, no element or image of it gets into the page, and the front matter still reads as was meant."""
+    spoilt = msgspec.structs.replace(
+        sheet,
+        samples=[{"url": HOSTILE, "n_tokens": 1, "begins": HOSTILE}],
+        settings={"filtered": {"rules_file": HOSTILE}},
+        reasons={"filtered": {HOSTILE: 1}},
+    )
+    settings = CardSettings(
+        title=HOSTILE, contact=HOSTILE, authors=(HOSTILE,), terms=(SourceTerms(source=HOSTILE, terms=HOSTILE, link=HOSTILE),)
+    )
+    markdown = card.markdown_of(spoilt, settings)
+    page = card.page_of(markdown, settings.title, {})
+    front, body = markdown.split("\n---\n", 1)
+    assert yaml.safe_load(front.removeprefix("---\n"))["pretty_name"] == HOSTILE
+    assert "<script" not in page
+    assert 'src="http' not in page
+    assert 'href="javascript' not in page
+    (line,) = (line for line in body.splitlines() if line.startswith("| a\\|b") and line.count(" | ") == 2 and " 1 | " in line)
+    assert line.endswith("|")
+
+
+def test_the_same_inputs_give_the_same_bytes(lake, published):
+    again = card.write_card(replace(lake.workshop, lake=lake.workshop.lake))
+    assert again.reused
+    sheet = sheet_of(lake.workshop.lake, lake.built["longcrawl/all"].published, [])
+    assert card.plots_of(sheet)["plots/yield.png"] == (published.folder / "plots/yield.png").read_bytes()
+
+
+def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
+    """A sheet of rows whose documents were pruned says so."""
+
+    class WithoutDocuments:
+        def place(self, stage, key):
+            place = lake.workshop.lake.place(stage, key)
+            return place if stage == "grid" else lake.workshop.lake.place(f"no-{stage}", key)
+
+    sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [])
+    assert [line.documents for line in sheet.snapshots] == [None, None]
+    assert "| unknown | unknown |" in card.markdown_of(sheet, CardSettings())
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "claim"),
+    [
+        (card.SHEET, '"train_rows": ', '"train_rows": 1', "the_card_says_what_stands"),
+        (card.README, " tokens; ", " tokens, ", "the_card_says_what_stands"),
+        (card.README, "\n## Taking a document out\n", "\n", "the_card_is_complete"),
+        (card.README, "\nlicense:", "\nlicence:", "the_card_is_complete"),
+        (card.PAGE, 'src="data:image/png;base64,', 'src="https://elsewhere.invalid/', "the_card_is_complete"),
+    ],
+)
+def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
+    path = published.folder / name
+    whole = path.read_text()
+    assert old in whole
+    try:
+        path.write_text(whole.replace(old, new))
+        findings = {finding.claim: finding.passed for finding in audit(card.STAGE, evidence_of(lake.workshop.lake, published))}
+    finally:
+        path.write_text(whole)
+    assert not findings.pop(claim)
+
+
+def test_a_card_that_leaves_something_out_is_not_published(lake, monkeypatch):
+    recipe = msgspec.structs.replace(lake.workshop.recipe, card=CardSettings(title="Other"))
+    monkeypatch.setattr(card, "SECTIONS", (*card.SECTIONS, "Funding"))
+    with pytest.raises(AuditFailed, match="Funding"):
+        card.write_card(lake.with_recipe(recipe))
+
+
+def test_settings_that_cannot_be_meant_are_refused():
+    with pytest.raises(BadInput, match=r"\$.card.licence"):
+        parse_recipe('[card]\nlicence = "a\\nb: c"', where="mine.toml")
+    assert parse_recipe('[card]\ncontact = "me@example.org"', where="mine.toml").card.contact == "me@example.org"
+
+
+def test_numbers_are_written_as_they_are(published, sheet):
+    """The page holds the images; the sheet is JSON that anybody reads."""
+    page = (published.folder / card.PAGE).read_text()
+    assert page.count('src="data:image/png;base64,') == 3
+    assert json.loads((published.folder / card.SHEET).read_text())["digest"] == sheet.digest
