@@ -1,24 +1,29 @@
 """Assets of one snapshot's documents: what is upstream, and what is worth keeping."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import numpy as np
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import filtering, raw, sweeping
 from lc_assets.stages.claims import documents_files, dropped_files
-from lc_assets.stages.tables import FILTERED, MANIFEST, read_all
+from lc_assets.stages.tables import MANIFEST, read_lines
 from lc_assets.storage.lake import Published
 from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
 
 SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the threshold in force; the plot has more."""
+
+SHOWN_DOCUMENTS = 8
+HEAD, TAIL = 180, 120
+"""Characters of a document that are shown."""
 
 
 @dg.asset(partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
@@ -37,12 +42,12 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
     """Documents of one snapshot that pass the rules and are no duplicates; the others with the reasons against them."""
     with workshop.open(context.log) as opened:
         built = filtering.filter_snapshot(opened, parse_snapshot(context.partition_key))
-        kept = read_all(documents_files(built.published.folder), FILTERED, ["id", "url", "title"])
         words = filtering.word_counts(built.published)
         rules = filtering.rules_of(opened.recipe.filtering)
         return report(
             built,
             columns=filtering.schema_of(rules),
+            origins=columns.FILTERED,
             why_dropped=plots.bars(
                 "Why documents were dropped",
                 dict(sorted(built.tally.complaints.items(), key=lambda item: -item[1])),
@@ -56,9 +61,30 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
                 "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
             ),
             median_words=float(np.median(words)) if len(words) else 0.0,
-            sample_documents=table(kept.slice(0, 10).to_pylist()),
+            sample_documents=table(heads_and_tails(built.published)),
             dropped_tables=len(dropped_files(built.published.folder)),
         )
+
+
+def heads_and_tails(filtered: Published) -> list[dict[str, str]]:
+    """How some documents begin and end, one of each shard first; the UI shows text as text, whatever is in it."""
+    lines = [next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None) for path in _some_shards(filtered)]
+    return [
+        {
+            "id": line["id"],
+            "url": line["url"],
+            "title": line["title"],
+            "begins": line["raw_content"][:HEAD],
+            "ends": line["raw_content"][-TAIL:],
+        }
+        for line in lines
+        if line is not None
+    ]
+
+
+def _some_shards(filtered: Published) -> list[Path]:
+    files = documents_files(filtered.folder)
+    return files[:: max(1, len(files) // SHOWN_DOCUMENTS)][:SHOWN_DOCUMENTS]
 
 
 def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:

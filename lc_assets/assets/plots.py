@@ -23,4 +23,5 @@ def _shown(draw: Callable[Concatenate[str, Numbers], bytes]) -> Callable[Concate
 
 bars = _shown(drawing.bars)
 histogram = _shown(drawing.histogram)
+timeline = _shown(drawing.timeline)
 curves = _shown(drawing.curves)

@@ -3,9 +3,10 @@
 import dagster as dg
 import pyarrow.compute as pc
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.documents import filtered_documents, raw_snapshot
 from lc_assets.assets.reporting import report, table
+from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import contamination, near_pairs, removals, signing
@@ -26,7 +27,8 @@ SHOWN = 10
 def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it published them, computed else."""
     with workshop.open(context.log) as opened:
-        return report(signing.sign_snapshot(opened, parse_snapshot(context.partition_key)))
+        built = signing.sign_snapshot(opened, parse_snapshot(context.partition_key))
+        return report(built, columns=SCHEMA, origins=columns.SIGNATURES)
 
 
 @dg.asset(
@@ -45,6 +47,7 @@ def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopRe
         return report(
             built,
             columns=near_pairs.NEAR_PAIRS,
+            origins=columns.NEAR_PAIRS,
             least_alike=table(alike.slice(0, SHOWN).to_pylist()),
             most_alike=table(alike.slice(max(alike.num_rows - SHOWN, 0)).to_pylist()),
         )
@@ -62,7 +65,7 @@ def contaminated_documents(context: dg.AssetExecutionContext, workshop: Workshop
     with workshop.open(context.log) as opened:
         built = contamination.find_contamination(opened, parse_snapshot(context.partition_key))
         worst = sorted(contamination.evidence_lines(built.published.folder), key=lambda line: -line["coverage"])
-        return report(built, columns=EVIDENCE, worst=table(worst[:SHOWN]))
+        return report(built, columns=EVIDENCE, origins=columns.CONTAMINATED, worst=table(worst[:SHOWN]))
 
 
 @dg.asset(
@@ -82,6 +85,7 @@ def removed_documents(context: dg.AssetExecutionContext, workshop: WorkshopResou
         return report(
             built,
             columns=removals.REMOVALS,
+            origins=columns.REMOVED,
             reasons=plots.bars("Why documents do not go on", dict(built.tally.dropped), unit="documents"),
             examples=table(lines),
         )

@@ -6,6 +6,7 @@ from typing import Any
 import dagster as dg
 import pyarrow as pa
 
+from lc_assets.assets.columns import Origins, lineage
 from lc_assets.stages.building import Built, Finding
 from lc_assets.stages.tables import meaning
 from lc_assets.storage.lake import Receipt
@@ -20,13 +21,16 @@ SHOWN_INPUTS = 4
 """Of up to 252; the receipt has all."""
 
 
-def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, **more: Any) -> dg.MaterializeResult:
+def report(
+    built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, origins: Origins | None = None, **more: Any
+) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
     Args:
         built: what stands published.
         rows: the number to plot over time; by default what was kept.
         columns: of the published table, when it is one.
+        origins: where these come from.
         more: further metadata, such as plots.
     """
     receipt = built.published.receipt
@@ -45,6 +49,8 @@ def report(built: Built, *, rows: int | None = None, columns: pa.Schema | None =
         metadata |= {name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()}
     if columns is not None:
         metadata["dagster/column_schema"] = table_schema(columns)
+    if origins is not None:
+        metadata["dagster/column_lineage"] = lineage(origins)
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
 
 

@@ -3,7 +3,7 @@
 import dagster as dg
 import numpy as np
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.documents import filtered_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
@@ -31,6 +31,7 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
         return report(
             built,
             columns=TOKENIZED,
+            origins=columns.TOKENS,
             lengths=plots.histogram("Length of token documents", lengths, unit="tokens", mark=least, mark_name=f"{least:,}"),
         )
 
@@ -46,6 +47,8 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
             built,
             rows=sum(built.tally.also[f"{split} rows"] for split in SPLITS),
             columns=ROWS,
+            origins=columns.ROWS,
+            sizes=plots.bars("Size of the rows", gridding.sizes_of(built.published), unit="bytes"),
             first_rows=table(gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)),
             documents_cut=plots.histogram(
                 "Length of the documents behind the rows",
@@ -68,7 +71,7 @@ def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> 
     with workshop.open(context.log) as opened:
         built = ordering.order_snapshots(opened)
         return report(
-            built, tokens_by_snapshot=plots.bars("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens")
+            built, tokens_by_snapshot=plots.timeline("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens")
         )
 
 

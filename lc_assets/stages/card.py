@@ -43,7 +43,6 @@ SECTIONS: Final = (
     "Citation",
 )
 MOST_REASONS: Final = 16
-MOST_BARS: Final = 100
 
 SIZE_CATEGORIES: Final = (
     (10**3, "n<1K"),
@@ -88,7 +87,7 @@ def plots_of(sheet: Sheet) -> dict[str, bytes]:
     most = dict(sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS])
     lengths = {f"from {start:,}": float(count) for start, count in zip(LENGTH_BINS, sheet.lengths, strict=True) if count}
     return {
-        "plots/yield.png": drawing.bars("Tokens in rows by snapshot", dict(list(by_snapshot.items())[:MOST_BARS]), unit="tokens"),
+        "plots/yield.png": drawing.timeline("Tokens in rows by snapshot", by_snapshot, unit="tokens"),
         "plots/reasons.png": drawing.bars("Why documents were dropped, by the first reason", most, unit="documents"),
         "plots/lengths.png": drawing.bars("Documents behind the rows by length in tokens", lengths, unit="documents"),
     }

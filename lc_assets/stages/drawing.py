@@ -66,6 +66,25 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
     return _png(figure)
 
 
+def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
+    """A bar per snapshot from left to right, each year named at its first.
+
+    Args:
+        title: of the plot.
+        heights: value by snapshot, oldest first; a name that begins with no year stands under its own.
+        unit: what the values count.
+    """
+    figure, axes = _figure(title, *INCHES, left=0.11)
+    axes.bar(np.arange(len(heights)), list(heights.values()), 0.8, color=INK)
+    years = [name[:4] if name[:4].isdigit() else name for name in heights]
+    first = [place for place, year in enumerate(years) if place == 0 or years[place - 1] != year]
+    axes.set_xticks(first, [years[place] for place in first], rotation=0 if len(first) < 12 else 45)
+    axes.set_ylim(bottom=0)
+    axes.annotate(f"{len(heights):,} snapshots", (1, 1), xycoords="axes fraction", fontsize=7, ha="right")
+    _numbered(axes.yaxis, unit)
+    return _png(figure)
+
+
 def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str) -> bytes:
     """A curve per name over a logarithmic axis, with a line at 1; those that never change are only counted.
 

@@ -131,6 +131,14 @@ def rows_table(grid: Published) -> pa.Table:
     return read_table(grid.folder / ROWS_FILE, ROWS.names)
 
 
+def sizes_of(grid: Published) -> dict[str, float]:
+    """Bytes of the ids as they are, and as they are stored."""
+    rows = sum(grid.receipt.tally.also[f"{split} rows"] for split in SPLITS)
+    ids = GridReader(grid.folder / "train.zarr").dtype.itemsize * rows * int(grid.receipt.fingerprint.params["row_tokens"])
+    stored = sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path)
+    return {"ids as they are": ids, "stored": stored}
+
+
 def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
     """The beginnings of the first training rows as text, for people, with the document each came from."""
     plan = rows_of(grid.folder, "train").slice(0, n_rows)

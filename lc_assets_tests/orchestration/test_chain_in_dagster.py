@@ -270,3 +270,21 @@ def test_settings_are_part_of_the_code_version(tmp_path):
 def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
     path = recipe_file(tmp_path / "recipe.toml", Recipe(filtering=filtering))
     return {spec.key.to_user_string(): spec.code_version for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()}
+
+
+def test_columns_are_followed_to_where_they_come_from(finished):
+    """Every column that an asset says it is made of stands in the upstream asset's own table."""
+    newest = {name: found[0].metadata for name in STAGE_OF if (found := materializations(finished, name))}
+    schemas = {
+        name: {column.name for column in metadata["dagster/column_schema"].value.columns}
+        for name, metadata in newest.items()
+        if "dagster/column_schema" in metadata
+    }
+    followed = {name: metadata["dagster/column_lineage"].value for name, metadata in newest.items() if "dagster/column_lineage" in metadata}
+    assert set(followed) >= {"filtered_documents", "near_duplicate_pairs", "removed_documents", "token_documents", "token_grid"}
+    specs = {spec.key.to_user_string(): spec for spec in finished.defs.resolve_all_asset_specs()}
+    for name, lineage in followed.items():
+        assert set(lineage.deps_by_column) <= schemas[name]
+        for deps in lineage.deps_by_column.values():
+            assert {dep.asset_key for dep in deps} <= {dep.asset_key for dep in specs[name].deps}
+            assert all(dep.column_name in schemas[dep.asset_key.to_user_string()] for dep in deps)
