@@ -96,10 +96,15 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
     return HtmlPage(block.header("WARC-Target-URI"), html, date, filename, block.offset, block.length, digest)
 
 
+def kind_of_record(block: Block) -> str:
+    """What kind of record is no page, as a reason: ``request record``."""
+    kind = block.header("WARC-Type").lower()
+    return f"{kind if kind in _OTHER_KINDS else 'unknown'} record"
+
+
 def _html(block: Block, max_page_bytes: int) -> str:
     if block.record.record_type != WarcRecordType.response:
-        kind = block.header("WARC-Type").lower()
-        raise NoPage(f"{kind if kind in _OTHER_KINDS else 'unknown'} record")
+        raise NoPage(kind_of_record(block))
     if block.record.headers.get("WARC-Truncated"):
         raise NoPage("cut short")
     return html_of(block, max_page_bytes, status=200)
