@@ -38,6 +38,9 @@ _IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
 _GONE = (404, 410)
 """HTTP's answers for a file that is not there."""
 
+_BEYOND = 416
+"""HTTP's answer for a range that begins behind a file's end."""
+
 NO_RANGES = (
     f"the server sends whole files only, but files above {BLOCK_BYTES:,} bytes are read in parts: "
     "serve them with one that answers range requests (nginx, Apache, a bucket; not `python -m http.server`), or from a folder"
@@ -170,12 +173,12 @@ class Upstream:
         paths, starts, stops = zip(*pieces, strict=True) if pieces else ((), (), ())
         found = files.cat_ranges([f"{root.rstrip('/')}/{path}" for path in paths], list(starts), list(stops), on_error="return")
         for answer, (path, start, stop) in zip(found, pieces, strict=True):
-            with _said_plainly(f"{self.root}/{path}"):
-                if isinstance(answer, BaseException):
+            if isinstance(answer, BaseException) and getattr(answer, "status", None) != _BEYOND:
+                with _said_plainly(f"{self.root}/{path}"):
                     raise answer
-            if len(answer) > stop - start:
+            if not isinstance(answer, BaseException) and len(answer) > stop - start:
                 raise BadInput(f"{self.root}/{path}: {NO_RANGES}")
-        return found  # type: ignore[no-any-return]
+        return [b"" if isinstance(answer, BaseException) else answer for answer in found]
 
     def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
         if trust_times and "mtime" in info:

@@ -1,0 +1,97 @@
+"""The index of a crawl as Parquet: a row per capture, columns as Common Crawl's table ``cc-index`` has them.
+
+====================================================  =========================================================
+column                                                becomes
+====================================================  =========================================================
+``url_surtkey``                                       ``surt``
+``url``                                               ``url``
+``fetch_time``                                        ``timestamp``, 14 digits, UTC
+``fetch_status``, ``content_mime_type``,              ``is_page``: status 200 and HTML, by the server's word or, where
+``content_mime_detected``                             it gave none, by what the crawler made of it
+``content_digest``                                    ``digest``, with ``sha1:``
+``warc_filename``, ``warc_record_offset``,            ``filename``, ``offset``, ``length``
+``warc_record_length``
+====================================================  =========================================================
+
+Digest and types may be missing: older tables lack them. Other columns are not read. Here: rows of one file, a batch at a time.
+Not here: which of them are wanted, and which places are refused (`lc_assets.formats.archives.cdxj.refusal`).
+"""
+
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.archives.responses import HTML_TYPES
+
+INDEX: Final = pa.schema(
+    [
+        ("surt", pa.string()),
+        ("url", pa.string()),
+        ("timestamp", pa.string()),
+        ("is_page", pa.bool_()),
+        ("digest", pa.string()),
+        ("filename", pa.string()),
+        ("offset", pa.int64()),
+        ("length", pa.int64()),
+    ]
+)
+"""What is read of a row; see `lc_assets.formats.archives.captures.Capture`."""
+
+ROWS_AT_ONCE: Final = 1 << 16
+
+_NEEDED: Final = ("url_surtkey", "url", "fetch_time", "fetch_status", "warc_filename", "warc_record_offset", "warc_record_length")
+_WHERE_KNOWN: Final = ("content_mime_type", "content_mime_detected", "content_digest")
+_UNKNOWN: Final = pa.array(["", "-", "unk"])
+
+
+def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one file of the table, as `INDEX`; memory is bounded by a batch and a row group's compressed columns.
+
+    Args:
+        stream: the file; it must be able to seek.
+        where: its name, for messages.
+
+    Raises:
+        CorruptFile: when it is no Parquet, damaged, or lacks a column.
+    """
+    try:
+        with pq.ParquetFile(stream, pre_buffer=False) as file:
+            names = set(file.schema_arrow.names)
+            if missing := [name for name in _NEEDED if name not in names]:
+                raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
+            columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns):
+                yield _read(batch)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
+        raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error
+    except OSError as error:
+        if type(error) is not OSError or error.errno is not None:
+            raise
+        raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error  # Arrow's word for damage
+
+
+def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
+    def text(name: str) -> pa.Array:
+        if name not in batch.schema.names:
+            return pa.repeat("", batch.num_rows)
+        return pc.fill_null(pc.cast(batch.column(name), pa.string()), "")
+
+    said, digest = text("content_mime_type"), text("content_digest")
+    mime = pc.if_else(pc.is_in(said, _UNKNOWN), text("content_mime_detected"), said)
+    is_html = pc.is_in(pc.utf8_lower(mime), pa.array(HTML_TYPES))
+    has_status = pc.fill_null(pc.equal(pc.cast(batch.column("fetch_status"), pa.int64()), 200), False)
+    bare = pc.and_(pc.not_equal(digest, ""), pc.invert(pc.match_substring(digest, ":")))
+    columns = [
+        text("url_surtkey"),
+        text("url"),
+        pc.fill_null(pc.strftime(pc.cast(batch.column("fetch_time"), pa.timestamp("s"), safe=False), "%Y%m%d%H%M%S"), ""),
+        pc.and_(has_status, is_html),
+        pc.if_else(bare, pc.binary_join_element_wise("sha1:", digest, ""), digest),
+        text("warc_filename"),
+        *(pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1) for name in ("warc_record_offset", "warc_record_length")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=INDEX)

@@ -1,0 +1,154 @@
+"""Pages as servers sent them: HTML out of the block of a ``response`` record.
+
+Transfer and content codings are undone (`lc_assets.formats.archives.bodies`), and the text decoded: by the byte order mark,
+or else the encoding that the server names, or else the one that the page names, or else UTF-8 if it can be, or by its letters.
+A body that is labelled as coded but begins with ``<`` is taken as it is: Common Crawl's archives before 2018-34 hold bodies
+decoded under the labels that the servers sent.
+
+A page is HTML when the server says so; when it says nothing, what the crawler made of it counts.
+"""
+
+import codecs
+from typing import Final, NamedTuple
+
+from fastwarc.warc import WarcRecord, WarcRecordType
+from resiliparse.parse.encoding import bytes_to_str, detect_encoding, map_encoding_to_html5
+
+from lc_assets.formats.archives.bodies import Undecodable, undone
+from lc_assets.formats.archives.records import MAX_HEADER_BYTES, Block
+
+HTML_TYPES: Final = ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml")
+MAX_HEAD_BYTES: Final = 1 << 16
+"""What is read of a response to see what it is."""
+
+PRESCAN_BYTES: Final = 1024
+"""Where HTML5 looks for the encoding that a page names."""
+
+_BLANKS: Final = codecs.BOM_UTF8 + b" \t\r\n\f"
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+class NoPage(Exception):
+    """A record holds no page that can be read; the message is the reason that is counted."""
+
+
+class Head(NamedTuple):
+    """What a response says of itself.
+
+    Attributes:
+        status: as the server sent it; 0 when it sent none.
+        mime: type of its content without parameters, in lower case; empty when it names none.
+    """
+
+    status: int
+    mime: str
+
+
+def is_html(mime: str, identified: str = "") -> bool:
+    """Whether content is HTML: by the server's word, or, where it gave none, by what the crawler identified.
+
+    >>> is_html("text/html"), is_html("", "application/xhtml+xml"), is_html("image/png", "text/html")
+    (True, True, False)
+    """
+    return (mime or identified).lower() in HTML_TYPES
+
+
+def head_of(content: bytes) -> Head:
+    r"""The head of a response, by the first `MAX_HEAD_BYTES` of its block.
+
+    >>> head_of(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n")
+    Head(status=404, mime='text/html')
+    """
+    try:
+        return _head(_parsed(content))
+    except OSError:
+        return Head(0, "")
+
+
+def html_of(block: Block, max_bytes: int, *, status: int | None = None) -> str:
+    """The page in the block of a response.
+
+    Args:
+        block: of a ``response`` record; when it is not whole, it is too long.
+        max_bytes: longest page that is read, in bytes, as sent and as decoded.
+        status: what the server must have answered; None when that does not matter.
+
+    Raises:
+        NoPage: when the answer is another one, no HTML, too long, or cannot be decoded.
+    """
+    try:
+        record = _parsed(block.content)
+    except OSError as error:  # there is no disk behind it: the block is in memory
+        raise NoPage("undecodable HTTP") from error
+    head = _head(record)
+    if status is not None and head.status != status:
+        raise NoPage(f"status not {status}")
+    if not is_html(head.mime, block.header("WARC-Identified-Payload-Type")):
+        raise NoPage("not HTML")
+    if not block.is_whole:
+        raise NoPage("record too long")
+    content = _body(record, max_bytes + 1)
+    if len(content) > max_bytes:
+        raise NoPage("record too long")
+    return decoded(content, record.http_charset)
+
+
+def decoded(content: bytes, charset: str | None) -> str:
+    r"""A page as text; bytes that its encoding does not have are replaced, never refused.
+
+    Args:
+        content: the page's bytes.
+        charset: the encoding that the server names.
+
+    >>> decoded(b"caf\xe9", "utf-8"), decoded(b"\xef\xbb\xbfcaf\xc3\xa9", "latin1"), decoded(b"<meta charset=utf-8>\xc3\xa9", "x")
+    ('café', 'café', '<meta charset=utf-8>é')
+    """
+    for mark, name in _MARKS:
+        if content.startswith(mark):
+            return bytes_to_str(content, name).removeprefix("\ufeff")
+    known = map_encoding_to_html5(charset.strip(" \"'"), fallback_utf8=False) if charset else None
+    try:
+        return bytes_to_str(content, known or _detected(content))
+    except LookupError:  # some names that pages may use are none of Python's
+        return bytes_to_str(content, "utf-8")
+
+
+def _detected(content: bytes) -> str:
+    """The encoding that a page names, or that its letters are in; the library alone takes short pages in UTF-8 for Hungarian."""
+    if b"charset" not in content[:PRESCAN_BYTES].lower():
+        try:
+            content.decode("utf-8")
+        except UnicodeDecodeError:
+            pass
+        else:
+            return "utf-8"
+    return detect_encoding(content, from_html_meta=True) or "utf-8"
+
+
+def _body(record: WarcRecord, most_bytes: int) -> bytes:
+    headers, body = record.http_headers, record.reader.read()
+    transfer, content = headers.get("Transfer-Encoding") or "", headers.get("Content-Encoding") or ""
+    try:
+        return undone(body, transfer=transfer, content=content, most_bytes=most_bytes)
+    except Undecodable as error:
+        if body.lstrip(_BLANKS).startswith(b"<"):
+            return body[:most_bytes]
+        raise NoPage("undecodable HTTP") from error
+
+
+def _parsed(content: bytes) -> WarcRecord:
+    record = WarcRecord()  # one of its own, so that what is wrong with the page is not wrong with the archive
+    record.init_headers(WarcRecordType.response)
+    record.is_http = True
+    record.set_bytes_content(content)
+    record.parse_http(auto_decode="none", max_header_len=MAX_HEADER_BYTES)
+    return record
+
+
+def _head(record: WarcRecord) -> Head:
+    status = record.http_headers.status_code if record.http_headers is not None else None
+    return Head(status or 0, (record.http_content_type or "").lower())

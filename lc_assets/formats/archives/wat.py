@@ -1,0 +1,227 @@
+"""Lists of links that a crawl made of its pages (WAT): what pages point at, without any HTML.
+
+A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Of these, the ones about responses with
+HTML are read::
+
+    {"Container": {"Filename", "Offset", "Gzip-Metadata": {"Deflate-Length"}},
+     "Envelope": {"WARC-Header-Metadata": {"WARC-Target-URI", "WARC-Date", …},
+                  "Payload-Metadata": {"HTTP-Response-Metadata": {
+                      "Response-Message": {"Status"}, "Headers": {"Content-Type", …},
+                      "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url", "text", "rel", "title"}, …]}}}}}
+
+Links are those of ``<a href>`` alone, and not resolved. In place of every other record stands an `Unread`:
+
+=====================  ===========================================================================
+reason                 when
+=====================  ===========================================================================
+``warcinfo record``…   it is no ``metadata`` record
+``not of a response``  it is about a request, or about what a crawler noted
+``status not 200``     the server answered otherwise
+``not HTML``           by its type
+``not JSON``           its block is none, or not of this kind
+``record too long``    it has more bytes than one says
+=====================  ===========================================================================
+
+Source: ia-web-commons, whose output Common Crawl publishes.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+from fastwarc.warc import WarcRecordType
+
+from lc_assets.formats.archives.captures import NO_PLACE_OF_ITS_OWN, Capture, digest_of_sha1, timestamp_of
+from lc_assets.formats.archives.fetching import Ranges, Spot, fetched
+from lc_assets.formats.archives.members import NO_PLACE
+from lc_assets.formats.archives.pages import kind_of_record
+from lc_assets.formats.archives.records import Block, bare, opened, placed_blocks
+from lc_assets.formats.archives.responses import NoPage, is_html
+from lc_assets.formats.corpora.records import Unread
+
+MAX_LINKS_BYTES: Final = 64 << 20
+"""A longer list of links is not read, unless one says so."""
+
+A_HREF: Final = "A@/href"
+_METADATA: Final = (WarcRecordType.metadata,)
+
+
+class WatLink(msgspec.Struct, frozen=True):
+    """One link of a page: its address as written, and what the page says of it."""
+
+    href: str
+    text: str = ""
+    rel: str = ""
+    title: str = ""
+
+
+class WatPage(msgspec.Struct, frozen=True):
+    """The links of a page, by the crawl's own list.
+
+    Attributes:
+        url: the page's address.
+        links: of ``<a href>``, in their order.
+        base: what the page's ``<base>`` says links are relative to; empty without.
+        date: when it was fetched, ISO 8601 text.
+        filename: of the WAT file, as it was given.
+        offset: where in the WAT file the record begins; -1 when it cannot be fetched alone.
+        length: how many bytes of the WAT file the record takes.
+        digest: SHA-1 of what the server sent; empty when it is not told.
+        n_others: links of other elements, which are left out.
+    """
+
+    url: str
+    links: tuple[WatLink, ...]
+    base: str
+    date: str
+    filename: str
+    offset: int
+    length: int
+    digest: str = ""
+    n_others: int = 0
+
+
+class _Link(msgspec.Struct):
+    path: str | None = None
+    url: str | None = None
+    text: str | None = None
+    rel: str | None = None
+    title: str | None = None
+
+
+class _Head(msgspec.Struct):
+    base: str | None = msgspec.field(default=None, name="Base")
+
+
+class _Html(msgspec.Struct):
+    head: _Head = msgspec.field(default_factory=_Head, name="Head")
+    links: list[_Link] = msgspec.field(default_factory=list, name="Links")
+
+
+class _Message(msgspec.Struct):
+    status: str | int = msgspec.field(default="", name="Status")
+
+
+class _Response(msgspec.Struct):
+    message: _Message = msgspec.field(default_factory=_Message, name="Response-Message")
+    headers: dict[str, str | list[str]] = msgspec.field(default_factory=dict, name="Headers")
+    html: _Html | None = msgspec.field(default=None, name="HTML-Metadata")
+    entity_digest: str = msgspec.field(default="", name="Entity-Digest")
+
+
+class _Payload(msgspec.Struct):
+    response: _Response | None = msgspec.field(default=None, name="HTTP-Response-Metadata")
+
+
+class _Warc(msgspec.Struct):
+    url: str = msgspec.field(default="", name="WARC-Target-URI")
+    date: str = msgspec.field(default="", name="WARC-Date")
+    digest: str = msgspec.field(default="", name="WARC-Payload-Digest")
+    identified: str = msgspec.field(default="", name="WARC-Identified-Payload-Type")
+
+
+class _Envelope(msgspec.Struct):
+    payload: _Payload = msgspec.field(name="Payload-Metadata")
+    warc: _Warc = msgspec.field(name="WARC-Header-Metadata")
+
+
+class _Record(msgspec.Struct):
+    envelope: _Envelope = msgspec.field(name="Envelope")
+
+
+_RECORD: Final = msgspec.json.Decoder(_Record)
+
+
+def wat_pages(
+    source: Path | BinaryIO, *, filename: str | None = None, max_links_bytes: int = MAX_LINKS_BYTES
+) -> Iterator[WatPage | Unread]:
+    """Yield the pages of a WAT file with their links, in its order; in place of what is none, say why.
+
+    Args:
+        source: the file's path, or the file, open at its beginning.
+        filename: its name in what is yielded and in messages; needed for an open file, where its end, ``.gz``, says whether
+            it is gzipped.
+        max_links_bytes: longest record that is read.
+
+    Raises:
+        CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
+    """
+    where = filename or str(source)
+    name = filename or (source.name if isinstance(source, Path) else where)
+    with opened(source, where=where) as stream:
+        for number, block in enumerate(placed_blocks(stream, where=where, most_bytes=max_links_bytes, kinds=_METADATA)):
+            yield _page(block, name, f"{where}, record {number}")
+
+
+def wat_pages_at(upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: int = MAX_LINKS_BYTES) -> Iterator[WatPage | Unread]:
+    """Yield the links in each record of WAT files, in the order of the spots; see `lc_assets.formats.archives.fetching.pages_at`.
+
+    Raises:
+        Unreachable: when bytes do not come; says nothing about the records.
+    """
+
+    def read(block: Block, spot: Spot, where: str) -> WatPage | Unread:
+        return _page(block._replace(offset=spot.offset, length=spot.length), spot.filename, where)
+
+    return fetched(upstream, spots, read, kinds=_METADATA, most_bytes=max_links_bytes)
+
+
+def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
+    """Yield the captures that a WAT file knows, in its order: each with the place of its list of links.
+
+    Raises:
+        CorruptFile: as `wat_pages`.
+    """
+    for found in wat_pages(source, filename=filename):
+        if isinstance(found, Unread):
+            yield found
+        elif found.offset == NO_PLACE:
+            yield Unread(id=found.url, where=filename, why=NO_PLACE_OF_ITS_OWN)
+        else:
+            yield Capture(found.url, timestamp_of(found.date), True, found.digest, filename, found.offset, found.length)
+
+
+def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
+    try:
+        warc, response, html = _read(block)
+    except NoPage as reason:
+        return Unread(id=block.header("WARC-Record-ID"), where=where, why=str(reason))
+    links = [link for link in html.links if link.path == A_HREF and link.url is not None]
+    return WatPage(
+        url=bare(warc.url),
+        links=tuple(WatLink(link.url or "", link.text or "", link.rel or "", link.title or "") for link in links),
+        base=html.head.base or "",
+        date=warc.date,
+        filename=filename,
+        offset=block.offset,
+        length=block.length,
+        digest=digest_of_sha1(warc.digest or response.entity_digest),
+        n_others=len(html.links) - len(links),
+    )
+
+
+def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
+    if block.record.record_type != WarcRecordType.metadata:
+        raise NoPage(kind_of_record(block))
+    if not block.is_whole:
+        raise NoPage("record too long")
+    try:
+        envelope = _RECORD.decode(block.content).envelope
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise NoPage("not JSON") from error
+    response = envelope.payload.response
+    if response is None:
+        raise NoPage("not of a response")
+    if str(response.message.status) != "200":
+        raise NoPage("status not 200")
+    if not is_html(_type_of(response), envelope.warc.identified):
+        raise NoPage("not HTML")
+    return envelope.warc, response, response.html or _Html()
+
+
+def _type_of(response: _Response) -> str:
+    """Type of the content without parameters, by the header, whatever the case of its name."""
+    said = next((value for name, value in response.headers.items() if name.lower() == "content-type"), "")
+    first = said if isinstance(said, str) else next(iter(said), "")
+    return first.partition(";")[0].strip()

@@ -1,0 +1,81 @@
+"""The text of a page: what one reads of its HTML.
+
+==========  =======================================================================  =====================
+quality     by                                                                       pages per second [M]
+==========  =======================================================================  =====================
+``fast``    resiliparse: the main content, or all of it, with its line breaks        631–771
+``high``    trafilatura, when it is installed (``pip install 'lc-assets[trafilatura]'``)  56
+==========  =======================================================================  =====================
+
+[M]: of articles, one core; against texts that people marked, the 4-gram F1 is .898 and .959.
+Here: HTML in, text out. Not here: pages out of archives (`lc_assets.formats.archives`), links (`lc_assets.text.links`).
+"""
+
+import re
+from typing import Final, Literal
+
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.html import DOMContext, HTMLTree, traverse_dom
+
+from lc_assets.errors import BadInput
+
+Quality = Literal["fast", "high"]
+
+MAX_DEPTH: Final = 500
+"""Looking for the main content takes time by the depth of each ``<div>``: 4,000 of them in one another, half a second."""
+
+_DIVISION: Final = re.compile("<div", re.IGNORECASE)
+
+
+def page_text(html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True) -> str | None:
+    r"""The text of a page; None when its elements lie more than `MAX_DEPTH` deep in one another.
+
+    Args:
+        html: the page, decoded.
+        quality: ``fast`` or ``high``; see the module.
+        main_content: whether to leave out menus, footers and the like; ``high`` always does.
+        alt_texts: whether texts in place of pictures are texts; ``high`` knows none.
+
+    Raises:
+        BadInput: when the quality is ``high`` and trafilatura is not installed.
+
+    >>> page_text("<nav>Menu</nav><main><h1>Tea</h1><p>Green tea is not black.</p></main>")
+    'Tea\n\nGreen tea is not black.'
+    >>> page_text("<div>" * 10_000) is None
+    True
+    """
+    if is_too_deep(html):
+        return None
+    if quality == "high":
+        return _by_trafilatura(html)
+    text: str = extract_plain_text(html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts)
+    return text
+
+
+def is_too_deep(html: str) -> bool:
+    """Whether elements lie more than `MAX_DEPTH` deep, asked only where there are as many; a tag may start at any ``<``."""
+    if html.count("<") <= MAX_DEPTH:
+        return False
+    if len(_DIVISION.findall(html)) <= MAX_DEPTH:
+        return False
+    deepest = 0
+
+    def look(node: DOMContext) -> None:
+        nonlocal deepest
+        deepest = max(deepest, node.depth)
+
+    body = HTMLTree.parse(html).body
+    if body is not None:
+        traverse_dom(body, look)
+    return deepest > MAX_DEPTH
+
+
+def _by_trafilatura(html: str) -> str:
+    try:
+        import trafilatura  # noqa: PLC0415 - an optional package, and one that takes a second to import
+    except ImportError as error:
+        raise BadInput(
+            f"texts of high quality need the package trafilatura, which cannot be imported ({str(error).splitlines()[0]}): "
+            "pip install 'lc-assets[trafilatura]', or ask for quality fast"
+        ) from error
+    return trafilatura.extract(html, include_comments=False, deduplicate=False) or ""
