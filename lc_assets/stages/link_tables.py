@@ -55,9 +55,14 @@ LINK_CLAIMS = pa.schema(
         ("target_url", pa.string()),
         ("cluster", pa.string()),
         ("n_tokens", pa.int64()),
+        ("root_tokens", pa.int64()),
     ]
 )
-"""`link_claims`: which root holds which page's content; ``place`` counts a root's children in the order they are written."""
+"""`link_claims`: which root holds which page's content; ``place`` counts a root's children in the order they are written.
+
+``keys`` are the words above the page: those of `page_links`, or the page's title where these say nothing; ``cluster`` names the
+content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone. By root and place.
+"""
 
 SPANS = pa.schema(
     [

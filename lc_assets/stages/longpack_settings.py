@@ -43,6 +43,8 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
         paper_exact: the pseudo-code byte for byte: no separators between parts.
         portals: whether links to portals (home pages, menus, what a whole site points at) are left out.
         hub_share: a page that more than this share of its host's pages point at is a portal.
+        nofollow: whether links that their authors do not vouch for (rel of nofollow, sponsored, ugc) are left out.
+        anchors: ``any``; or ``in_text``: only links whose anchor text stands in the page's cleaned text.
         same_language: whether a child must be in its root's language.
     """
 
@@ -56,6 +58,8 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
     paper_exact: bool = False
     portals: Literal["drop", "keep"] = "drop"
     hub_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    nofollow: Literal["drop", "keep"] = "keep"
+    anchors: Literal["any", "in_text"] = "any"
     same_language: bool = True
 
 

@@ -1,0 +1,217 @@
+"""The pages that take part: who each is, without its text; and of those that are needed, content and tokens.
+
+One table per shard of documents each, in a working folder. A page's number comes later (`resolving`), from all shards.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.formats.npy import read_npy
+from lc_assets.packing.longpack import one_line
+from lc_assets.packing.roots import are_roots, root_ranks
+from lc_assets.publishing import publish
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.duplicate_keys import text_key
+from lc_assets.text.page_keys import is_home, key_host, page_key
+from lc_assets.tokens.orders import heldout
+from lc_assets.tokens.tokenizers import TextEncoding, Tokenizer, escape
+
+PAGES: Final = pa.schema(
+    [
+        ("file", pa.int32()),
+        ("line", pa.int32()),
+        ("id", pa.string()),
+        ("page_key", pa.string()),
+        ("host", pa.string()),
+        ("is_home", pa.bool_()),
+        ("rank", pa.uint64()),
+        ("is_root", pa.bool_()),
+        ("side", pa.uint8()),
+        ("language", pa.string()),
+        ("title", pa.string()),
+    ]
+)
+"""Who a document is as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then that of the id. ``side``: one
+bit per split, set where the document is held out."""
+
+FACTS: Final = pa.schema([("number", pa.int32()), ("content", pa.string()), ("n_tokens", pa.int64())])
+"""What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be tokenized."""
+
+TITLE_CHARS: Final = 200
+"""A title that stands in for anchor texts is cut here."""
+
+UNTOKENIZABLE: Final = "tokenizer gave up"
+
+_INDEX: Final = re.compile(r"[^/?]+/index\.[A-Za-z0-9]{1,5}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """What is drawn of pages by keyed hashes.
+
+    Attributes:
+        seed: of the roots.
+        share: of pages that are roots.
+        splits: seed and fraction of every split into trained on and held out.
+    """
+
+    seed: int
+    share: float
+    splits: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagesTask:
+    """One shard of documents, number ``file``, to be listed as pages into ``folder``'s workings."""
+
+    documents: Path
+    folder: Path
+    file: int
+    draws: Draws
+
+    @property
+    def name(self) -> str:
+        """Its memo's name."""
+        return f"pages-{stem_of(self.documents)}"
+
+    @property
+    def path(self) -> Path:
+        """Where its table goes."""
+        return self.folder / WORKINGS / "pages" / f"{self.file:06d}.parquet"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsTask:
+    """One shard of documents of which some texts must be known; ``needed`` is an array of their lines and page numbers."""
+
+    documents: Path
+    folder: Path
+    file: int
+    needed: Path
+    tokenizer: str
+    text_encoding: TextEncoding
+
+    @property
+    def name(self) -> str:
+        """Its memo's name."""
+        return f"facts-{stem_of(self.documents)}"
+
+    @property
+    def path(self) -> Path:
+        """Where its table goes."""
+        return self.folder / WORKINGS / "facts" / f"{self.file:06d}.parquet"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def stem_of(documents: Path) -> str:
+    """The shard's name."""
+    return documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+
+@once
+def list_pages(task: PagesTask) -> Tally:
+    """Write who the documents of one shard are."""
+    found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
+    columns = {name: [value or "" for value in found[name].to_pylist()] for name in found.column_names}
+    ids, keys = columns["id"], [page_key(url) for url in columns["url"]]
+    ranks = root_ranks([key or name for key, name in zip(keys, ids, strict=True)], task.draws.seed)
+    table = {
+        "file": np.full(len(ids), task.file, np.int32),
+        "line": np.arange(len(ids), dtype=np.int32),
+        "id": ids,
+        "page_key": keys,
+        "host": [key and key_host(key) for key in keys],
+        "is_home": [key is not None and is_portal(key) for key in keys],
+        "rank": ranks,
+        "is_root": are_roots(ranks, task.draws.share),
+        "side": _sides([digest or name for digest, name in zip(columns["digest"], ids, strict=True)], task.draws.splits),
+        "language": columns["language"],
+        "title": [one_line(title)[:TITLE_CHARS] for title in columns["title"]],
+    }
+    _publish(task.path, pa.table(table, schema=PAGES))
+    return Tally(also={"pages without an address": keys.count(None)})
+
+
+def is_portal(key: str) -> bool:
+    """Whether a page is its host's first one, by its address.
+
+    >>> is_portal("example.org"), is_portal("example.org/index.php"), is_portal("example.org/a/index.php"), is_portal("example.org?p=1")
+    (True, True, False, False)
+    """
+    return is_home(key) or _INDEX.fullmatch(key) is not None
+
+
+def _sides(keys: list[str], splits: tuple[tuple[int, float], ...]) -> NDArray[np.uint8]:
+    sides = np.zeros(len(keys), np.uint8)
+    for number, (seed, fraction) in enumerate(splits):
+        sides |= heldout(keys, seed=seed, fraction=fraction).astype(np.uint8) << number
+    return sides
+
+
+@once
+def know_texts(task: FactsTask) -> Tally:
+    """Write content and tokens of the texts of one shard that are needed."""
+    lines, numbers = read_npy(task.needed)
+    number_of = dict(zip(lines.tolist(), numbers.tolist(), strict=True))
+    found, n_chars = [], 0
+    documents = read_lines(task.documents, ["id", "raw_content"], batch_lines=16) if number_of else ()
+    for line, document in enumerate(documents):
+        if line in number_of:
+            text = document["raw_content"]
+            n_chars += len(text)
+            n_tokens = n_tokens_of(text, task.tokenizer, task.text_encoding)
+            found.append({"number": number_of[line], "content": content_of(text, document["id"]), "n_tokens": n_tokens})
+    _publish(task.path, pa.Table.from_pylist(found, schema=FACTS))
+    counted = [line["n_tokens"] for line in found if line["n_tokens"] is not None]
+    also = {"texts counted": len(found), "tokens counted": sum(counted), "characters counted": n_chars}
+    return Tally(also=also | {UNTOKENIZABLE: len(found) - len(counted)})
+
+
+def content_of(text: str, document_id: str) -> str:
+    """Name of a text's words; a text without words is like no other.
+
+    >>> content_of("Don't  STOP!", "x/0") == content_of("dont stop", "x/1"), content_of("?!", "x/0")
+    (True, '=x/0')
+    """
+    key = text_key(text)
+    return f"={document_id}" if key is None else f"{key[0]:016x}{key[1]:016x}"
+
+
+def n_tokens_of(text: str, tokenizer: str, text_encoding: TextEncoding) -> int | None:
+    """Tokens of a text; None where the tokenizer gives up."""
+    try:
+        return len(_fastest(tokenizer).encode(escape(text, text_encoding)))
+    except BadInput:
+        return None
+
+
+@cache
+def _fastest(setting: str) -> Tokenizer:
+    try:
+        return tokenizer_of(setting)
+    except BadInput:  # gigatoken does not know every kind of tokenizer.json
+        return tokenizer_of(setting, fast=False)
+
+
+def _publish(path: Path, table: pa.Table) -> None:
+    with publish(path) as draft:
+        pq.write_table(table, draft, compression="zstd")
