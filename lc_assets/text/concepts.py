@@ -135,13 +135,21 @@ class LexicalConcepts:
         starts = [part.start for part in parts[1:]]
         if len(text) > LONGEST or any(one > other for one, other in zip([0, *starts], starts, strict=False)):
             raise BadInput(f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most {LONGEST:,}, and parts in order")
-        ways: Any = _PlainWays(self.special) if not COMPILED else self._compiled()
+        ways = self._ways()
         words = ways.read_words(text, starts)
         grams = ways.number_grams(words)
         named, chosen = choose(words.weights, grams, ways.rank_words(words), self.top)
         sentences, ends = ways.list_mentions(words, grams, chosen, named, nearest=self.pronouns == "nearest")
         concepts = np.flatnonzero(chosen)
         return FoundConcepts(text, Mentions(words.n_sentences, sentences, ends), words, grams, concepts, named[concepts])
+
+    def words_in(self, text: str) -> list[str]:
+        """The different words of a text that hold a letter, as they are compared; no stop words and no common ones."""
+        words = self._ways().read_words(text, ())
+        return [spelling(text, *place.tolist()) for place in words.spellings[words.weights > 0]]
+
+    def _ways(self) -> Any:
+        return self._compiled() if COMPILED else _PlainWays(self.special)
 
     def _compiled(self) -> "SpecialTable":
         if self._table is None:
