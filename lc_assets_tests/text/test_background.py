@@ -1,0 +1,65 @@
+"""Common words are those of many documents' pieces; a document's own hero is none."""
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.text.background import LEAST_DOCUMENTS, PIECE_CHARACTERS, PIECES, Background, pieces_of
+from lc_assets.text.concepts import LexicalConcepts
+from lc_assets_tests.text.test_concept_words import SPECIAL
+
+TEXTS = st.lists(st.lists(st.sampled_from("abcdef"), max_size=6).map(" ".join), max_size=12)
+
+
+@given(TEXTS, st.integers(0, 12))
+def test_counting_in_parts_is_counting_at_once(texts, at):
+    """Wherever it is cut, whichever part comes first."""
+    whole = Background.of(texts, str.split)
+    parts = [Background.of(part, str.split) for part in (texts[at:], texts[:at])]
+    assert Background.total(parts) == whole
+    assert whole.n_documents == len(texts)
+
+
+@given(TEXTS, st.sampled_from([0.01, 0.3, 0.9, 1]))
+def test_common_words_are_in_more_pieces_than_the_share(texts, max_df):
+    """By looking at each word; short texts are one piece each."""
+    held = {word: sum(word in text.split() for text in texts) for word in "abcdef"}
+    wanted = {word for word, n_texts in held.items() if n_texts > max_df * len(texts) and n_texts >= LEAST_DOCUMENTS}
+    assert Background.of(texts, str.split).common(max_df) == wanted
+
+
+def test_the_hero_of_one_document_is_not_common():
+    """In all of a long document's pieces, and so in half of all there are; the others agree on another word."""
+    novel = "hero walks " * (PIECES * PIECE_CHARACTERS)
+    found = Background.of([novel, *["somebody walks"] * LEAST_DOCUMENTS], str.split)
+    assert found.pieces["hero"] == PIECES
+    assert found.common(0.05) == {"walks", "somebody"}
+
+
+def test_pieces_are_spread_and_as_long_as_they_are_said_to_be():
+    for n_characters in (0, 1, 3999, 4000, 7999, 8000, 50_000, 10**6):
+        text = "".join(chr(33 + place % 90) for place in range(n_characters))
+        pieces = pieces_of(text)
+        assert len(pieces) == min(PIECES, max(1, n_characters // PIECE_CHARACTERS))
+        assert all(len(piece) == min(n_characters, PIECE_CHARACTERS) for piece in pieces)
+        assert text.startswith(pieces[0])
+        assert text.endswith(pieces[-1]) or n_characters < 2 * PIECE_CHARACTERS
+
+
+def test_a_share_that_is_none_is_refused():
+    for max_df in (0, -0.1, 1.1):
+        with pytest.raises(BadInput, match="above 0 and at most 1"):
+            Background().common(max_df)
+
+
+def test_common_words_make_no_concept():
+    """Words of a text hold a letter and are no stop words; those that the background names are gone from the concepts."""
+    text = "the cat and dog 42 cats. Dr he thing"
+    finder = LexicalConcepts(SPECIAL)
+    assert finder.words_in(text) == ["cat", "dog", "cats", "dr"]
+    pruned = LexicalConcepts(dataclasses.replace(SPECIAL, common=frozenset({"dog"})))
+    assert "dog" in finder.find(text).by_phrase()
+    assert "dog" not in pruned.find(text).by_phrase()

@@ -1,0 +1,186 @@
+"""What is a concept, and where it is mentioned; compiled as plainly; whatever the order of sentences."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.compiling import COMPILED
+from lc_assets.errors import BadInput
+from lc_assets.randomness import rng_for
+from lc_assets.text import concept_grams, concepts
+from lc_assets.text.concept_words import SpecialWords, read_words
+from lc_assets.text.concepts import LexicalConcepts, Part, choose
+from lc_assets.text.referrals import Mentions, count_referrals
+from lc_assets_tests.text.test_concept_words import SPECIAL, texts
+
+WORDS = ("alpha", "beta", "gamma", "Delta", "Epsilon", "he", "the", "thing", "7", "xx")
+
+
+def sentences() -> st.SearchStrategy[list[str]]:
+    """Sentences of few words, so that phrases repeat and ranks tie."""
+    sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(lambda words: f"So {' '.join(words)}.")
+    return st.lists(sentence, max_size=14)
+
+
+def found_by(text: str, special: SpecialWords = SPECIAL, parts=(), **settings_) -> dict[str, list[int]]:
+    """Sentences by concept."""
+    return LexicalConcepts(special, **settings_).find(text, parts).by_phrase()
+
+
+def test_phrases_of_a_run_are_mentioned_wherever_they_stand():
+    """Overlapping ones too; none goes over a stop word, a mark or an end of a sentence."""
+    found = found_by("Big red dog, red dog and dog. Dog the red.")
+    assert found == {"big": [0], "big red": [0], "big red dog": [0], "red": [0, 0, 1], "red dog": [0, 0], "dog": [0, 0, 0, 1]}
+
+
+def test_what_says_nothing_is_no_concept():
+    """Common words, numbers and single letters make none, but belong to one."""
+    found = found_by("a thing says 7 x. cat thing 7. x y.")
+    assert set(found) == {"cat", "cat thing", "cat thing 7", "x y", *()}
+
+
+def test_characters_of_scripts_without_spaces_make_concepts_by_two_and_three():
+    assert set(found_by("\u4e2d\u6587\u5b57")) == {"\u4e2d \u6587", "\u6587 \u5b57", "\u4e2d \u6587 \u5b57"}
+
+
+def test_pronouns_mention_the_name_before_them():
+    """The last one within three sentences; a capital at the beginning of a sentence makes no name; others mention nothing."""
+    text = "we met Ann. Yes so he came. Ok it. Ok her. No. Her."
+    assert found_by(text)["ann"] == [0, 1, 3]
+    assert found_by(text, pronouns="none")["ann"] == [0]
+    assert found_by("we met Ann and Bob. He went.")["bob"] == [0, 1]
+    assert found_by("Ann came. He went.")["ann"] == [0]
+
+
+def test_a_pronoun_never_looks_into_another_part():
+    text = "we met Ann. He went."
+    assert found_by(text)["ann"] == [0, 1]
+    assert found_by(text, parts=[Part(0, 0), Part(12, 1)]) == found_by(text, pronouns="none")
+
+
+def test_names_come_beside_the_best():
+    """With room for one phrase, all that is written large half of the time or more is a concept too."""
+    text = "so hub one hub two hub three hub. Now Rome and Rome and rome. Now the Milan and milan and milan."
+    found = LexicalConcepts(SPECIAL, top=1).find(text)
+    phrases = [found.phrase(number) for number in range(len(found.concepts))]
+    assert dict(zip(phrases, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
+
+
+def test_equals_of_the_last_of_the_best_come_along():
+    """So the choice does not depend on which of them came first."""
+    words = read_words("alpha beta. Gamma delta.", SPECIAL)
+    grams = concept_grams.number_grams(words)
+    _, chosen = choose(words.weights, grams, concept_grams.rank_words(words), 1)
+    assert chosen.all()
+
+
+def test_ranks_are_those_of_textrank():
+    """Against PageRank over the graph, by plain arithmetic in floats."""
+    text = "alpha beta gamma the alpha delta. beta beta epsilon. alone."
+    words = read_words(text, SPECIAL)
+    n_kinds = len(words.weights)
+    graph = np.zeros((n_kinds, n_kinds))
+    by_sentence = [words.words[words.sentences == sentence].tolist() for sentence in range(words.n_sentences)]
+    for line in by_sentence:
+        for place, word in enumerate(line):
+            for other in line[place + 1 : place + 3]:
+                if word != other:
+                    graph[word, other] += 1
+                    graph[other, word] += 1
+    ranks = np.ones(n_kinds)
+    for _ in range(20):
+        ranks = 0.15 + 0.85 * graph @ (ranks / np.maximum(graph.sum(axis=0), 1))
+    np.testing.assert_allclose(concept_grams.rank_words(words) / concept_grams.ONE, ranks, rtol=1e-7)
+    assert ranks.max() > 1.5
+
+
+@pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twin")
+@given(texts() | sentences().map(" ".join), st.sampled_from([1, 3, 1000]), st.lists(st.integers(0, 90), max_size=2).map(sorted))
+@settings(max_examples=300, deadline=None)
+def test_compiled_finding_is_plain_finding(text, top, starts):
+    """Phrases, ranks, mentions: every array."""
+    from lc_assets.text.kernels.concept_facade import special_table
+
+    table = special_table(SPECIAL)
+    words = read_words(text, SPECIAL, starts)
+    grams, plain_grams = table.number_grams(words), concept_grams.number_grams(words)
+    ranks = table.rank_words(words)
+    np.testing.assert_array_equal(ranks, concept_grams.rank_words(words))
+    for field in dataclasses.fields(grams):
+        ours, theirs = getattr(grams, field.name), getattr(plain_grams, field.name)
+        np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
+        assert ours.dtype == theirs.dtype
+    named, chosen = choose(words.weights, grams, ranks, top)
+    for nearest in (True, False):
+        fast = table.list_mentions(words, grams, chosen, named, nearest=nearest)
+        slow = concept_grams.list_mentions(words, grams, chosen, named, nearest=nearest)
+        for ours, theirs in zip(fast, slow, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+            assert ours.dtype == theirs.dtype
+
+
+@given(sentences(), st.randoms(use_true_random=False), st.sampled_from([2, 1000]))
+@settings(deadline=None)
+def test_the_order_of_sentences_changes_no_concept(lines, rng, top):
+    """Only where they are mentioned: reordering conserves the pairs of every text exactly, as long as pronouns mention nothing."""
+    before = found_by(" ".join(lines), top=top, pronouns="none")
+    order = list(range(len(lines)))
+    rng.shuffle(order)
+    place_of = {old: new for new, old in enumerate(order)}
+    after = found_by(" ".join(lines[old] for old in order), top=top, pronouns="none")
+    assert after == {concept: sorted(place_of[sentence] for sentence in places) for concept, places in before.items()}
+
+
+@given(sentences(), st.integers(1, 4), st.sampled_from([2, 1000]))
+@settings(deadline=None)
+def test_documents_in_turns_keep_their_pairs(lines, n_documents, top):
+    """Round-robin over documents' segments: pairs within documents stay as many, pronouns and all, and none is lost between."""
+    finder = LexicalConcepts(SPECIAL, top=top)
+    segments = [" ".join(lines[start : start + 2]) for start in range(0, len(lines), 2)]
+    in_a_row = sorted(range(len(segments)), key=lambda number: number % n_documents)
+    counts = []
+    for order in (in_a_row, range(len(segments))):
+        starts = np.cumsum([0, *(len(segments[number]) + 1 for number in order)]).tolist()
+        parts = [Part(start, number % n_documents) for start, number in zip(starts, order, strict=False)]
+        counts.append(count_referrals(finder.mentions(" ".join(segments[number] for number in order), parts), (4,)))
+    assert sum(counts[0].pairs) == sum(counts[1].pairs)
+    assert counts[0].pairs[0] == counts[1].pairs[0]
+
+
+def test_documents_apart_are_as_if_each_were_alone():
+    """What joins two documents is not counted, and what is in one is."""
+    text = "we met Ann. so Ann. then Bob and Ann. Bob again."
+    apart = LexicalConcepts(SPECIAL).mentions(text, [Part(0, 0), Part(20, 1)])
+    whole = LexicalConcepts(SPECIAL).mentions(text)
+    assert (sum(count_referrals(apart).pairs), sum(count_referrals(whole).pairs)) == (2, 4)
+
+
+def test_a_text_of_nothing_has_nothing():
+    for text in ("", " ", ".", "One sentence only"):
+        found = count_referrals(LexicalConcepts(SPECIAL).mentions(text))
+        assert (sum(found.pairs), sum(found.neighbours), sum(found.concepts)) == (0, 0, 0)
+
+
+def test_the_same_text_gives_the_same_every_time_and_without_a_compiler(monkeypatch):
+    """A hash begins with a number that each process draws; nothing that is found depends on it."""
+    rng = rng_for("made-up text", seed=0)
+    text = " ".join(f"{rng.choice(WORDS)}{rng.choice(['', '', '.', ','])}" for _ in range(3000))
+    fast = found_by(text, top=5)
+    monkeypatch.setattr(concepts, "COMPILED", False)
+    assert found_by(text, top=5) == fast
+
+
+def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(BadInput, match="top must be at least 1"):
+        LexicalConcepts(SPECIAL, top=0)
+    with pytest.raises(BadInput, match="parts in order"):
+        LexicalConcepts(SPECIAL).mentions("abc", [Part(0, 0), Part(2, 1), Part(1, 2)])
+
+
+def test_what_was_found_can_be_made_by_hand():
+    """A plug-in returns sentences by concept; the same counts follow."""
+    found = found_by("we met Ann. Yes so he came.")
+    assert count_referrals(Mentions.of(2, found)) == count_referrals(LexicalConcepts(SPECIAL).mentions("we met Ann. Yes so he came."))

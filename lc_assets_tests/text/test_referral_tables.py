@@ -1,0 +1,56 @@
+"""Groups of lengths, means of densities, and the numbers that the paper prints."""
+
+import math
+
+import pytest
+
+from lc_assets.errors import BadInput
+from lc_assets.text.referral_tables import KINDS, LENGTHS, PAPER, Sums, group_names, group_of, paper_figures
+from lc_assets.text.referrals import DISTANCES, Mentions, bucket_names, count_referrals
+
+
+def test_a_length_is_in_the_group_that_it_begins():
+    for number, lower in enumerate(LENGTHS):
+        assert group_of(lower) == number
+        assert group_of(lower - 1) == number - 1 if lower else True
+    with pytest.raises(BadInput, match="no group"):
+        group_of(-1)
+    assert len(group_names()) == len(LENGTHS)
+
+
+def test_means_are_of_the_documents_figures():
+    """Not of their sums: a long document counts as much as a short one."""
+    one, other = count_referrals(Mentions.of(50, {"a": [0, 40]})), count_referrals(Mentions.of(50, {"a": [0, 1, 1]}))
+    sums, half = Sums(), Sums()
+    sums.add(one, 10)
+    half.add(other, 1000)
+    sums.merge(half)
+    assert (sums.n_documents, sums.n_tokens) == (2, 1010)
+    assert sums.means() == {
+        "pairs": [pytest.approx(0.0005), pytest.approx(0.001), pytest.approx(0.05), 0, 0],
+        "neighbours": [pytest.approx(0.0005), pytest.approx(0.0005), pytest.approx(0.05), 0, 0],
+        "concepts": [0.5, 0.5, 0.5, 0, 0],
+    }
+    assert Sums().means() == {}
+    with pytest.raises(BadInput, match="without tokens"):
+        sums.add(one, 0)
+
+
+def test_the_papers_tables_are_whole():
+    """Five groups by two sets by three tables of four buckets; the printed relations between them hold."""
+    assert set(PAPER) == set(KINDS)
+    for table in PAPER.values():
+        assert list(table) == ["RefinedWeb", "Packed"]
+        for groups in table.values():
+            assert list(groups) == group_names()[:5]
+            assert all(len(row) == len(bucket_names()) - 1 for row in groups.values())
+            assert [row[3] for row in groups.values()] == sorted(row[3] for row in groups.values())
+    ours, theirs = (PAPER["pairs"][name]["32-64K"] for name in ("Packed", "RefinedWeb"))
+    assert ours[3] > 2 * theirs[3]
+    assert all(mine < his for mine, his in zip(ours[:3], theirs[:3], strict=True))
+    assert math.isclose(PAPER["neighbours"]["RefinedWeb"]["32-64K"][3], 6.16e-3)
+
+
+def test_the_paper_says_nothing_of_other_buckets():
+    assert paper_figures("pairs", "RefinedWeb", "0-4K", edges=DISTANCES) == (0.57, 0.41, 0.02, 0)
+    assert paper_figures("pairs", "RefinedWeb", "0-4K", edges=(32, 128)) is None
