@@ -1,0 +1,296 @@
+"""Packing: rows never overflow, every token is in exactly one piece, and compiled code does what its plain twin does."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
+from lc_assets.packing.concat import concatenate
+from lc_assets.packing.cutting import Ends, compiled_cut, cut_into_segments, plain_cut
+from lc_assets.packing.methods import METHODS, Shape, pack
+from lc_assets.packing.pieces import MOST_ROW_TOKENS, Pieces, balance, covered_as_often, cut_documents, cut_evenly, whole
+from lc_assets.packing.segments import compiled_deal, dispatch, interleave, plain_deal
+
+
+@st.composite
+def documents(draw, *, most=60):
+    """Lengths of documents, and of a row: many alike, some empty, some far longer than a row."""
+    row_tokens = draw(st.integers(1, 40))
+    some = st.one_of(st.integers(0, 12), st.integers(0, row_tokens + 2), st.integers(0, 5 * row_tokens))
+    return np.array(draw(st.lists(some, max_size=most)), np.int64), row_tokens
+
+
+@st.composite
+def ends_of(draw, lengths):
+    """Ends anywhere in some documents."""
+    tokens = [sorted(draw(st.sets(st.integers(0, int(length)), max_size=8))) for length in lengths]
+    first = np.concatenate([[0], np.cumsum([len(own) for own in tokens])]).astype(np.int64)
+    return Ends(first=first, token=np.array([token for own in tokens for token in own], np.int64))
+
+
+def as_lists(packing):
+    """Rows as lists of (document, start, stop)."""
+    rows = [[] for _ in range(packing.n_rows)]
+    pieces = packing.pieces
+    for row, *piece in zip(packing.row.tolist(), pieces.document.tolist(), pieces.start.tolist(), pieces.stop.tolist(), strict=True):
+        rows[row].append(tuple(piece))
+    return rows
+
+
+def assert_sound(packing, lengths, times=None):
+    """Rows in order, none empty, none too full; every token as often as asked, token by token."""
+    rows = as_lists(packing)
+    assert (np.diff(packing.row) >= 0).all()
+    assert all(0 < sum(stop - start for _, start, stop in row) <= packing.row_tokens for row in rows)
+    counts = [np.zeros(length, np.int64) for length in lengths]
+    for document, start, stop in (piece for row in rows for piece in row):
+        assert 0 <= start < stop <= lengths[document]
+        counts[document][start:stop] += 1
+    times = np.ones(len(lengths), np.int64) if times is None else times
+    assert all((count == often).all() for count, often in zip(counts, times, strict=True))
+    assert covered_as_often(packing.pieces, lengths, times)
+
+
+@given(case=documents(), method=st.sampled_from(sorted(METHODS)), data=st.data())
+def test_every_way_keeps_every_token_once_and_overfills_no_row(case, method, data):
+    """With segments of any length, ends or none, and documents in any order, some of them left out, some twice."""
+    lengths, row_tokens = case
+    shape = Shape(row_tokens=row_tokens, segment_tokens=data.draw(st.integers(1, row_tokens)))
+    ends = data.draw(st.one_of(st.none(), ends_of(lengths)))
+    assert_sound(pack(lengths, method=method, shape=shape, ends=ends), lengths)
+    places = st.lists(st.integers(0, len(lengths) - 1), max_size=60) if len(lengths) else st.just([])
+    order = np.array(data.draw(places), np.int64)
+    assert_sound(
+        pack(lengths, method=method, shape=shape, ends=ends, order=order), lengths, times=np.bincount(order, minlength=len(lengths))
+    )
+
+
+@given(case=documents())
+def test_the_balance_adds_up(case):
+    """Tokens in and repeated are tokens in rows and left over; rows are tokens and padding; against sums over lists."""
+    lengths, row_tokens = case
+    order = np.arange(len(lengths))[::2].repeat(2)
+    packing = pack(lengths, method="concat", shape=Shape(row_tokens=row_tokens), order=order)
+    found, rows = balance(packing, lengths), as_lists(packing)
+    assert found.tokens == lengths.sum()
+    assert found.tokens + found.repeated == found.in_rows + found.left_over
+    assert found.in_rows + found.padding == found.rows * row_tokens
+    assert (found.repeated, found.left_over) == (lengths[::2].sum(), lengths[1::2].sum())
+    assert found.attention == sum((stop - start) ** 2 for row in rows for _, start, stop in row)
+    cut = {document for row in rows for document, start, stop in row if stop - start < lengths[document]}
+    assert found.cut == len(cut)
+    assert found.cut_needlessly == sum(lengths[document] <= row_tokens for document in cut)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(case=documents(most=200))
+def test_best_fit_is_its_twin(case):
+    """The tree finds what the sorted list of rooms finds."""
+    lengths, row_tokens = case
+    items = cut_evenly(whole(lengths), row_tokens).lengths
+    fast, slow = compiled_fit(items, row_tokens), plain_fit(items, row_tokens)
+    np.testing.assert_array_equal(fast[0], slow[0])
+    assert fast[1] == slow[1]
+
+
+@given(case=documents())
+def test_best_fit_cuts_nothing_that_a_row_holds_and_leaves_no_two_halves(case):
+    """A document is cut when it is longer than a row, and then into full rows and a rest; two rows at most half full never stand."""
+    lengths, row_tokens = case
+    packing = best_fit(lengths, row_tokens=row_tokens)
+    np.testing.assert_array_equal(cut_documents(packing.pieces, lengths), lengths > row_tokens)
+    assert len(packing.pieces) == (-(-lengths // row_tokens)).sum()
+    assert (packing.used * 2 <= row_tokens).sum() <= 1
+
+
+def test_best_fit_takes_the_fullest_row_that_has_room():
+    """By hand: 6 | 5 | 4 → 5+4 fits 9 exactly, 3 goes with 6, not into a new row; 2 opens one."""
+    packing = best_fit(np.array([4, 2, 6, 3, 5]), row_tokens=9)
+    assert as_lists(packing) == [[(2, 0, 6), (3, 0, 3)], [(0, 0, 4), (4, 0, 5)], [(1, 0, 2)]]
+
+
+@given(case=documents())
+def test_concatenation_cuts_only_at_the_ends_of_rows(case):
+    """Against one line of all tokens, chopped up; only the last row has padding."""
+    lengths, row_tokens = case
+    line = [(document, token) for document, length in enumerate(lengths) for token in range(length)]
+    chunks = [line[start : start + row_tokens] for start in range(0, len(line), row_tokens)]
+    packing = concatenate(lengths, row_tokens=row_tokens)
+    assert [[(d, t) for d, start, stop in row for t in range(start, stop)] for row in as_lists(packing)] == chunks
+    assert all(len({d for d, _, _ in row}) == len(row) for row in as_lists(packing))
+    assert (packing.used[:-1] == row_tokens).all()
+
+
+@given(case=documents(), data=st.data())
+def test_a_dispatched_document_has_one_segment_in_a_row_at_most(case, data):
+    """So that no two of its tokens in a row are further apart than a segment."""
+    lengths, row_tokens = case
+    segment_tokens = data.draw(st.integers(1, row_tokens))
+    ends = data.draw(st.one_of(st.none(), ends_of(lengths)))
+    packing = dispatch(lengths, row_tokens=row_tokens, segment_tokens=segment_tokens, ends=ends)
+    for row in as_lists(packing):
+        assert len({document for document, _, _ in row}) == len(row)
+        assert all(stop - start <= segment_tokens for _, start, stop in row)
+
+
+@settings(deadline=None)  # the first call compiles
+@given(case=documents(most=120), data=st.data())
+def test_dealing_is_its_twin(case, data):
+    """Segments of random documents, each document's the longest first, into a random number of rows to begin with."""
+    lengths, row_tokens = case
+    lengths = np.minimum(lengths[lengths > 0], row_tokens)
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(lengths)), max_size=20)) | {0, len(lengths)})
+    parts = [np.sort(lengths[start:stop])[::-1] for start, stop in itertools.pairwise(cuts)]
+    ordered, first = np.concatenate([*parts, np.empty(0, np.int64)]), np.array(cuts, np.int64)
+    n_rows = data.draw(st.integers(0, 30))
+    fast, slow = (deal(ordered, first, n_rows, row_tokens) for deal in (compiled_deal, plain_deal))
+    np.testing.assert_array_equal(fast[0], slow[0])
+    assert fast[1] == slow[1]
+    assert (np.bincount(fast[0], ordered) <= row_tokens).all() if len(ordered) else fast[1] == n_rows
+
+
+@settings(deadline=None)  # the first call compiles
+@given(case=documents(), data=st.data())
+def test_segments_end_at_ends_where_there_are_any(case, data):
+    """Compiled and plain alike; a segment is at most as long as asked, ends at an end or is full, and loses no token."""
+    lengths, segment_tokens = case
+    ends = data.draw(ends_of(lengths))
+    pieces = cut_evenly(whole(lengths), 3 * segment_tokens)
+    fast, slow = compiled_cut(pieces, segment_tokens, ends), plain_cut(pieces, segment_tokens, ends)
+    np.testing.assert_array_equal([fast.document, fast.start, fast.stop], [slow.document, slow.start, slow.stop])
+    assert (fast.lengths <= segment_tokens).all()
+    assert covered_as_often(fast, lengths, np.ones(len(lengths), np.int64))
+    kept = set(zip(pieces.document.tolist(), pieces.stop.tolist(), strict=True))
+    for document, start, stop in zip(fast.document.tolist(), fast.start.tolist(), fast.stop.tolist(), strict=True):
+        own = ends.token[ends.first[document] : ends.first[document + 1]].tolist()
+        if (document, stop) not in kept and stop - start < segment_tokens:
+            assert stop in own
+            assert 2 * (stop - start) >= segment_tokens
+            assert not any(stop < end <= start + segment_tokens for end in own)
+
+
+@given(case=documents(), data=st.data())
+def test_turns_keep_every_row_and_take_segments_one_of_each_piece(case, data):
+    """Against the obvious: the row's pieces chopped, first ones first; each row keeps its very tokens."""
+    lengths, row_tokens = case
+    segment_tokens = data.draw(st.integers(1, row_tokens))
+    before = concatenate(lengths, row_tokens=row_tokens)
+    after = interleave(before, segment_tokens)
+    for row, turned in zip(as_lists(before), as_lists(after), strict=True):
+        chopped = [
+            [(d, at, min(at + segment_tokens, stop)) for at in range(start, stop, segment_tokens)]
+            for d, start, stop in row
+        ]  # fmt: skip
+        most = max(map(len, chopped))
+        assert turned == [parts[turn] for turn in range(most) for parts in chopped if turn < len(parts)]
+
+
+@given(case=documents(), data=st.data())
+def test_turns_conserve_pairs_and_move_them_outwards(case, data):
+    """Pairs of tokens of one document within a row are as many as before: a row keeps its tokens; distances add up to no less."""
+    lengths, row_tokens = case
+    before = concatenate(lengths, row_tokens=row_tokens)
+    after = interleave(before, data.draw(st.integers(1, row_tokens)))
+    for row, turned in zip(as_lists(before), as_lists(after), strict=True):
+        pairs, moved = pair_distances(row), pair_distances(turned)
+        assert len(pairs) == len(moved)
+        assert sum(pairs) <= sum(moved)
+
+
+def pair_distances(row):
+    """Distances between any two tokens of one document in a row."""
+    line = [document for document, start, stop in row for _ in range(start, stop)]
+    places = {document: [at for at, other in enumerate(line) if other == document] for document in set(line)}
+    return [b - a for own in places.values() for number, a in enumerate(own) for b in own[number + 1 :]]
+
+
+def test_a_document_of_more_segments_than_rows_makes_rows():
+    """Nothing is left out and nothing shares a row; the padding says what that costs."""
+    packing = dispatch(np.array([40, 3]), row_tokens=8, segment_tokens=4)
+    assert packing.n_rows == 10
+    assert balance(packing, np.array([40, 3])).padding == 37
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda p: Pieces(p.document, p.start, np.minimum(p.stop + 1, 6)), "overlap"),
+        (lambda p: Pieces(p.document[1:], p.start[1:], p.stop[1:]), "lost"),
+        (lambda p: p.take(np.array([0, 0, 1, 2])), "twice"),
+        (lambda p: Pieces(p.document, p.start - 1, p.stop), "before the beginning"),
+        (lambda p: Pieces(p.document + 1, p.start, p.stop), "of another"),
+    ],
+    ids=lambda spoil: spoil if isinstance(spoil, str) else "",
+)
+def test_the_count_of_coverage_finds_what_is_wrong(spoil, words):
+    """An assertion that nothing can fail would promise nothing."""
+    lengths, once = np.array([6, 4]), np.array([1, 1])
+    pieces = cut_evenly(whole(lengths), 4)
+    assert covered_as_often(pieces, lengths, once)
+    assert not covered_as_often(spoil(pieces), lengths, once)
+
+
+@given(case=documents(), data=st.data())
+def test_coverage_is_counted_token_by_token(case, data):
+    """For any pieces, sound or not: the sorted ends say what counting every token says."""
+    lengths, most = case
+    pieces = cut_evenly(whole(lengths), most)
+    some = st.lists(st.integers(0, len(pieces) - 1), max_size=12) if len(pieces) else st.just([])
+    chosen = pieces.take(np.array(data.draw(some), np.int64))
+    times = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(lengths), max_size=len(lengths))), np.int64)
+    counts = [np.zeros(length, np.int64) for length in lengths]
+    for document, start, stop in zip(chosen.document.tolist(), chosen.start.tolist(), chosen.stop.tolist(), strict=True):
+        counts[document][start:stop] += 1
+    assert covered_as_often(chosen, lengths, times) == all((count == often).all() for count, often in zip(counts, times, strict=True))
+
+
+def test_what_cannot_be_meant_is_refused():
+    """Each message says what could be."""
+    for wrong in (0, -1, MOST_ROW_TOKENS + 1):
+        for method in (best_fit, concatenate):
+            with pytest.raises(BadInput, match=f"a row has 1 to {MOST_ROW_TOKENS:,} tokens, got {wrong:,}"):
+                method(np.array([3]), row_tokens=wrong)
+    with pytest.raises(BadInput, match="a segment has 1 to 8 tokens, got 9"):
+        dispatch(np.array([3]), row_tokens=8, segment_tokens=9)
+    with pytest.raises(BadInput, match="a segment has at least 1 token, got 0"):
+        cut_into_segments(whole(np.array([3])), 0, Ends(first=np.array([0, 0]), token=np.empty(0, np.int64)))
+    with pytest.raises(BadInput, match="none negative"):
+        best_fit(np.array([3, -1]), row_tokens=8)
+    with pytest.raises(BadInput, match="there are bestfit, concat, segment, reorder"):
+        pack(np.array([3]), method="first-fit", shape=Shape(row_tokens=8))
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_no_document_is_no_row(method):
+    packing = pack(np.empty(0, np.int64), method=method, shape=Shape(row_tokens=8, segment_tokens=2))
+    assert (packing.n_rows, len(packing.pieces), packing.padding) == (0, 0, 0)
+    assert balance(packing, np.empty(0, np.int64)).padding_share == 0
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_many_documents_take_the_compiled_way_to_the_same_rows(method, monkeypatch):
+    """30,000 documents are packed by compiled code, by default; without it, the same."""
+    lengths = np.random.default_rng(3).integers(0, 400, 30_000)
+    shape = Shape(row_tokens=512, segment_tokens=64)
+    ends = Ends(first=np.arange(30_001), token=lengths // 2)
+    fast = pack(lengths, method=method, shape=shape, ends=ends)
+    for name in ("bestfit", "segments", "cutting"):
+        monkeypatch.setattr(f"lc_assets.packing.{name}.COMPILED", False)
+    slow = pack(lengths, method=method, shape=shape, ends=ends)
+    for name in ("document", "start", "stop"):
+        np.testing.assert_array_equal(getattr(fast.pieces, name), getattr(slow.pieces, name))
+    np.testing.assert_array_equal(fast.row, slow.row)
+
+
+@given(case=documents(), data=st.data())
+def test_rows_in_another_order_are_the_same_rows(case, data):
+    lengths, row_tokens = case
+    packing = best_fit(lengths, row_tokens=row_tokens)
+    order = np.array(data.draw(st.permutations(range(packing.n_rows))), np.int64)
+    rows = as_lists(packing)
+    assert as_lists(packing.in_row_order(order)) == [rows[row] for row in order]
+    np.testing.assert_array_equal(packing.in_row_order(order).used, packing.used[order])

@@ -1,0 +1,108 @@
+"""Spans: positions, masks and cu_seqlens against a slow, obvious twin that walks through every token."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.packing import spans
+from lc_assets.packing.ends import BEGINS_BLANK, ENDS_LINE, ENDS_SENTENCE, KEPT_OF, ends_in, ends_of_all, flags_of
+
+
+@st.composite
+def rows(draw):
+    """A few rows, each a list of spans (owner, tokens), and their length; and a stretch of it."""
+    row_tokens = draw(st.integers(1, 12))
+    made = []
+    for _ in range(draw(st.integers(0, 4))):
+        row, left = [], row_tokens
+        while left and draw(st.booleans()):
+            length = draw(st.integers(1, left))
+            row.append((draw(st.integers(0, 3)), length))
+            left -= length
+        made.append(row)
+    left = draw(st.integers(0, row_tokens - 1))
+    return made, row_tokens, left, draw(st.integers(1, row_tokens - left))
+
+
+def columns(made):
+    """The format's three columns."""
+    first = np.concatenate([[0], np.cumsum([len(row) for row in made])]).astype(np.int64)
+    stop = np.array([stop for row in made for stop in np.cumsum([length for _, length in row])], np.int32)
+    return first, stop, np.array([owner for row in made for owner, _ in row], np.int32)
+
+
+def walked(made, row_tokens, left, width):
+    """Owner, number of span, and place in the span as far as the stretch shows it, of each token."""
+    out = []
+    for row in made:
+        line = [(owner, number) for number, (owner, length) in enumerate(row) for _ in range(length)]
+        line += [(-1, len(row))] * (row_tokens - len(line))
+        seen: dict[int, int] = {}
+        told = []
+        for owner, number in line[left : left + width]:
+            told.append((owner, number, seen.get(number, 0)))
+            seen[number] = seen.get(number, 0) + 1
+        out.append(told)
+    return out
+
+
+@given(case=rows())
+def test_all_that_is_told_is_what_walking_says(case):
+    made, row_tokens, left, width = case
+    first, stop, owner = columns(made)
+    lengths, owners = spans.tiled(first, stop, owner, left=left, width=width)
+    told, shape = walked(made, row_tokens, left, width), (len(made), width)
+    assert (lengths.dtype, owners.dtype, lengths.sum()) == (np.int32, np.int32, len(made) * width)
+    assert spans.owners_of_tokens(lengths, owners, shape).tolist() == [[token[0] for token in row] for row in told]
+    assert spans.positions(lengths, shape).tolist() == [[token[2] for token in row] for row in told]
+    assert spans.learnt(lengths, owners, shape).tolist() == [[token[0] >= 0 and token[2] > 0 for token in row] for row in told]
+    edges = [(row, at) for row, line in enumerate(told) for at, token in enumerate(line) if token[2] == 0]
+    assert spans.cumulative(lengths).tolist() == [row * width + at for row, at in edges] + [len(made) * width]
+    assert spans.attention_cost(lengths) == sum(length**2 for length in lengths.tolist())
+
+
+@given(case=rows())
+def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
+    made, row_tokens, left, width = case
+    first, stop, owner = columns(made)
+    lengths, owners = spans.tiled(first, stop, owner, left=left, width=width)
+    mask = spans.block_diagonal(spans.owners_of_tokens(lengths, owners, (len(made), width)))
+    for row, line in enumerate(walked(made, row_tokens, left, width)):
+        for at, (mine, *_) in enumerate(line):
+            sees = [other for other, (theirs, *_) in enumerate(line) if other == at or (other < at and theirs == mine >= 0)]
+            assert np.flatnonzero(mask[row, at]).tolist() == sees
+
+
+def test_a_mask_of_long_rows_is_refused():
+    with pytest.raises(BadInput, match="give cu_seqlens to an attention that takes spans"):
+        spans.block_diagonal(np.zeros((1, 65_536), np.int32))
+
+
+def test_the_cost_of_long_spans_does_not_overflow():
+    assert spans.attention_cost(np.array([2**31 - 1] * 3, np.int32)) == 3 * (2**31 - 1) ** 2
+
+
+@given(ids=st.lists(st.integers(0, 7), max_size=300))
+def test_ends_are_the_best_of_each_stretch(ids):
+    """Against a loop: flags are the ids themselves."""
+    flags = np.arange(8, dtype=np.uint8)
+    best: dict[int, tuple[int, int]] = {}
+    for at in range(len(ids) - 1):
+        sentence = ids[at] & ENDS_SENTENCE and ids[at + 1] & BEGINS_BLANK
+        strength = 2 if ids[at] & ENDS_LINE else int(bool(sentence))
+        if strength:
+            best[at // KEPT_OF] = max(best.get(at // KEPT_OF, (0, 0)), (strength, at + 1))
+    assert ends_in(np.array(ids, np.int64), flags).tolist() == [end for _, end in best.values()]
+
+
+def test_ends_of_documents_can_be_taken_in_any_order():
+    ends = ends_of_all([np.array([3, 9]), np.array([], np.int64), np.array([5])])
+    again = ends.of_documents(np.array([2, 0, 0, 1]))
+    assert (again.first.tolist(), again.token.tolist()) == ([0, 1, 3, 5, 5], [5, 3, 9, 3, 9])
+
+
+def test_flags_know_quotes_and_lines():
+    found = {text: flags_of(text) for text in (".”", "?)", "\n\n", " \n", "Mr", "\r\n", "。", "")}
+    assert found == {".”": 1, "?)": 1, "\n\n": 6, " \n": 6, "Mr": 0, "\r\n": 6, "。": 1, "": 0}
