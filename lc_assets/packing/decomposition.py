@@ -27,7 +27,7 @@ MOST: Final = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Pieces:
+class Decomposition:
     """Pieces of documents, in the order of the documents, and of the tokens in them.
 
     Attributes:
@@ -52,7 +52,7 @@ class Pieces:
 
 def decomposed(
     lengths: Int64[np.ndarray, " doc"], *, shortest: int, longest: int, keys: Sequence[str] | None = None, seed: int = 0
-) -> Pieces:
+) -> Decomposition:
     """Cut documents into pieces of 2^k tokens.
 
     Args:
@@ -78,7 +78,7 @@ def decomposed(
     exponent = np.repeat(np.tile(np.arange(longest, shortest - 1, -1, dtype=np.int8), len(lengths)), counts.reshape(-1))
     if keys is not None:
         exponent = exponent[_drawn(document, keys, len(lengths), seed)]
-    return Pieces(document=document, start=_starts(document, exponent), exponent=exponent)
+    return Decomposition(document=document, start=_starts(document, exponent), exponent=exponent)
 
 
 def _drawn(document: Int64[np.ndarray, " piece"], keys: Sequence[str], n_docs: int, seed: int) -> Int64[np.ndarray, " piece"]:
