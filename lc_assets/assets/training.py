@@ -28,18 +28,18 @@ def megatron_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     deps=[dg.AssetDep(megatron_rows, partition_mapping=ALL_SNAPSHOTS)],
 )
 def blended_mix(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """One weighted blend of snapshots as Megatron's dataset_index and dataset_sample_index, with an index per source."""
+    """One weighted blend of snapshots and kinds of rows as Megatron's dataset_index and dataset_sample_index, an index per source."""
     with workshop.open(context.log) as opened:
         built = blending.blend_mix(opened, context.partition_key)
         mix = blending.read_mix(built.published.folder)
-        asked = {source.snapshot: source.kept + source.weight * (mix.n_samples - mix.after) for source in mix.sources}
-        got = {source.snapshot: float(source.used) for source in mix.sources}
+        asked = {source.name: source.kept + source.weight * (mix.n_samples - mix.after) for source in mix.sources}
+        got = {source.name: float(source.used) for source in mix.sources}
         return report(
             built,
-            composition=plots.bars("Samples by snapshot", asked, unit="samples", beside=got, names=("asked", "got")),
+            composition=plots.bars("Samples by source", asked, unit="samples", beside=got, names=("asked", "got")),
             repetition=plots.bars(
-                "Repetition by snapshot",
-                {source.snapshot: 100 * source.used / source.available for source in mix.sources},
+                "Repetition by source",
+                {source.name: 100 * source.used / source.available for source in mix.sources},
                 unit="% of one epoch",
             ),
             sources=table(blending.table_of(mix)),

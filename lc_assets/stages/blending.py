@@ -1,4 +1,5 @@
-"""`mixes`: a weighted blend of snapshots, as Megatron's ``dataset_index`` and ``dataset_sample_index``.
+"""`mixes`: a weighted blend of snapshots, and of packed rows beside those of one document, as Megatron's ``dataset_index`` and
+``dataset_sample_index``.
 
 A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with their weights
 and counts, and a GPT index per source over as many epochs as the mix needs, built as Megatron builds it.
@@ -13,15 +14,15 @@ import numpy as np
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
-from lc_assets.formats.megatron import read_index
+from lc_assets.formats.megatron import idx_path, read_index
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.mixing.continuing import lengthened
-from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index
 from lc_assets.mixing.shares import whole_epoch_at
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.megatron import samples_of
-from lc_assets.stages.mix_plans import PlannedMix, named_by, params_of, plan_mix, settings_of
+from lc_assets.stages.mix_plans import PLAIN, PlannedMix, params_of, part_and_snapshot, plan_mix, reads, settings_of, source_name
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.storage.lake import Published, decode_json, encode_json
 from lc_assets.tally import Tally
@@ -39,6 +40,7 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
         available: samples of one epoch.
         used: samples that the mix takes; more than ``available`` means more than one epoch.
         kept: how many of them stand in the part that is kept.
+        part: kind of its rows, where that is not ``megatron``.
     """
 
     snapshot: str
@@ -47,6 +49,12 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
     available: int
     used: int
     kept: int = 0
+    part: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def name(self) -> str:
+        """Name of the source, and what its index is called in the mix's folder: its snapshot, or ``packed/`` and that."""
+        return source_name(PLAIN if self.part is msgspec.UNSET else self.part, self.snapshot)
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,18 +75,18 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
-        BadInput: when the recipe has no such mix, it names a snapshot that has no Megatron rows, or asks for an absurd size.
+        BadInput: when the recipe has no such mix, it names rows that are not there, or asks for an absurd size.
     """
     megatron = workshop.recipe.megatron
 
     def fill(draft: Draft) -> Tally:
-        published = {name.removeprefix("megatron/"): source for name, source in draft.inputs.items()}
-        available = {snapshot: samples_of(source) for snapshot, source in published.items()}
+        published = {source_name(*name.split("/")): source for name, source in draft.inputs.items()}
+        available = {name: _samples_of(source, megatron.sequence_length) for name, source in published.items()}
         plan = plan_mix(workshop.recipe, mix, available)
         for name, array in zip(("dataset_index", "dataset_sample_index"), plan.drawn, strict=True):
             write_npy(draft.folder / f"{name}.npy", array)
-        for snapshot, asked in zip(plan.names, plan.asked, strict=True):
-            _index_source(draft.folder, published[snapshot], megatron.sequence_length, plan.seed, asked)
+        for name, asked in zip(plan.names, plan.asked, strict=True):
+            _index_source(draft.folder / name, published[name], megatron.sequence_length, plan.seed, asked)
         described = Mix(
             sequence_length=megatron.sequence_length,
             seed=plan.seed,
@@ -94,20 +102,29 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
     return build(workshop, STAGE, mix, fill, randomness={"gpt index": drawn})
 
 
-def _index_source(folder: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]) -> None:
+def _samples_of(source: Published, sequence_length: int) -> int:
+    """Samples of one epoch: as a snapshot's own index counts them, or as an index over packed rows would."""
+    if source.name.startswith(f"{PLAIN}/"):
+        return samples_of(source)
+    prefix = source.only("train.idx") / "train"
+    return Cut(sequence_length=sequence_length).n_whole(read_index(prefix).n_tokens) if idx_path(prefix).is_file() else 0
+
+
+def _index_source(prefix: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]) -> None:
     if not asked:
         return
     lengths = read_index(source.only("train.idx") / "train").lengths
     index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=asked[0])
     for n_samples in asked[1:]:
         index = lengthened(index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples)
-    write_gpt_index(folder / source.receipt.fingerprint.key, index)
+    write_gpt_index(prefix, index)
 
 
 def _described(workshop: Workshop, plan: PlannedMix, published: Mapping[str, Published], available: Mapping[str, int]) -> list[MixSource]:
     return [
         MixSource(
-            snapshot=name,
+            snapshot=part_and_snapshot(name)[1],
+            part=msgspec.UNSET if part_and_snapshot(name)[0] == PLAIN else part_and_snapshot(name)[0],
             prefix=(published[name].home / "train").relative_to(workshop.lake.root).as_posix(),
             weight=weight,
             available=available[name],
@@ -127,7 +144,7 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
     """The mix as a table for people: what was asked, what was taken, how often each source is repeated."""
     return [
         {
-            "snapshot": source.snapshot,
+            "snapshot": source.name,
             "weight": round(source.weight, 6),
             "samples in one epoch": source.available,
             "samples taken": source.used,
@@ -162,16 +179,16 @@ def every_sample_can_be_found(evidence: Evidence) -> Finding:
     for number, source in enumerate(mix.sources):
         taken = samples[datasets == number]
         if not np.array_equal(taken, np.arange(source.used)):
-            wrong.append(f"{source.snapshot}: samples are not 0 to {source.used:,}")
-        elif source.used and not _reaches(evidence.folder / source.snapshot, source.used):
-            wrong.append(f"{source.snapshot}: its index holds fewer than {source.used:,} samples")
+            wrong.append(f"{source.name}: samples are not 0 to {source.used:,}")
+        elif source.used and not _reaches(evidence.folder / source.name, source.used):
+            wrong.append(f"{source.name}: its index holds fewer than {source.used:,} samples")
     if len(datasets) != evidence.tally.kept or len(samples) != len(datasets):
         wrong.append(f"{len(datasets):,} and {len(samples):,} entries, the receipt says {evidence.tally.kept:,}")
     return Finding(
         claim="every_sample_can_be_found",
         passed=not wrong,
         words="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
-        numbers={source.snapshot: source.used for source in mix.sources},
+        numbers={source.name: source.used for source in mix.sources},
     )
 
 
@@ -182,19 +199,21 @@ def _reaches(prefix: Path, n_used: int) -> bool:
         return False
 
 
-def _reads(recipe: Recipe, mix: str, snapshot: str) -> bool:
-    named = named_by(recipe, mix)
-    return named is None or snapshot in named
+class MixStage(Stage):
+    """A stage whose partitions read different stages: a mix without a share of packed rows does not depend on them."""
+
+    def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
+        """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
+        return stage in self.upstream and reads(recipe, key, stage, upstream_key)
 
 
-STAGE = Stage(
+STAGE = MixStage(
     name="mixes",
     code_version="2",
-    upstream=("megatron",),
+    upstream=("megatron", "packed"),
     params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron)},
     claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
     partitioned_by="mix",
     global_upstream=True,
-    reads=_reads,
 )
 """Blends of snapshots."""

@@ -15,9 +15,11 @@ from lc_assets.mixing.continuing import continued_blend
 from lc_assets.mixing.shares import largest_without_repeats, samples_for_epochs, samples_for_tokens, tempered
 from lc_assets.stages.megatron import require_sensible
 from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.row_settings import MixSettings, Part
 
 NO_SAMPLES = "without training samples (no training row, or fewer tokens in all rows together than megatron.sequence_length)"
+PLAIN: Part = "megatron"
+"""The kind of rows whose sources are named by their snapshot alone; others are ``packed/2023-06``."""
 TAKEN = "dataset"
 """``dataset_index.npy`` and ``dataset_sample_index.npy`` are the mix's own."""
 
@@ -27,7 +29,7 @@ class PlannedMix:
     """What a mix is to hold.
 
     Attributes:
-        names: of the sources, in the order of the data sets' numbers.
+        names: of the sources, as `source_name` makes them, in the order of the data sets' numbers.
         weights: shares of what comes behind the part that was kept; 0 for a source that only stands there.
         drawn: the arrays.
         after: samples that were kept of the mix before.
@@ -76,16 +78,40 @@ def lineage(recipe: Recipe, mix: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def source_name(part: str, snapshot: str) -> str:
+    """Name of a source: a kind of rows of one snapshot.
+
+    >>> source_name("megatron", "2023-06"), source_name("packed", "2023-06")
+    ('2023-06', 'packed/2023-06')
+    """
+    return snapshot if part == PLAIN else f"{part}/{snapshot}"
+
+
+def part_and_snapshot(source: str) -> tuple[str, str]:
+    """What `source_name` was made of; a snapshot's name has no ``/``.
+
+    >>> part_and_snapshot("2023-06"), part_and_snapshot("packed/2023-06")
+    (('megatron', '2023-06'), ('packed', '2023-06'))
+    """
+    part, _, snapshot = source.rpartition("/")
+    return part or PLAIN, snapshot
+
+
 def params_of(recipe: Recipe, mix: str) -> dict[str, Any]:
     """All settings that shape a mix: its own, and those of the mixes it continues."""
-    own, *before = lineage(recipe, mix)
-    return plain(settings_of(recipe, own)) | {"before": [plain(settings_of(recipe, name)) for name in before]}
+    own, *before = (_plain(settings_of(recipe, name)) for name in lineage(recipe, mix))
+    return own | {"before": before}
 
 
-def named_by(recipe: Recipe, mix: str) -> frozenset[str] | None:
-    """Snapshots that a mix reads, with those of the mixes it continues; none means every published one."""
-    each = [settings_of(recipe, name).named for name in lineage(recipe, mix)]
-    return None if each[0] is None else frozenset().union(*(names for names in each if names is not None))
+def _plain(settings: MixSettings) -> dict[str, Any]:
+    """Without parts where there are none: what does not ask for them is the version that it was."""
+    return {name: value for name, value in plain(settings).items() if name != "parts" or value}
+
+
+def reads(recipe: Recipe, mix: str, part: str, snapshot: str) -> bool:
+    """Whether a mix, or a mix it continues, takes from rows of this kind of this snapshot."""
+    each = (settings_of(recipe, name) for name in lineage(recipe, mix))
+    return any(part in settings.kinds and (settings.named is None or snapshot in settings.named) for settings in each)
 
 
 def plan_mix(recipe: Recipe, mix: str, available: Mapping[str, int]) -> PlannedMix:
@@ -94,7 +120,7 @@ def plan_mix(recipe: Recipe, mix: str, available: Mapping[str, int]) -> PlannedM
     Args:
         recipe: all settings.
         mix: its name.
-        available: samples of one epoch of every published snapshot.
+        available: samples of one epoch of every published source, by `source_name`.
 
     Raises:
         BadInput: when a source is missing or empty, or the settings cannot be meant.
@@ -113,11 +139,13 @@ def plan_mix(recipe: Recipe, mix: str, available: Mapping[str, int]) -> PlannedM
 
 def _continued(before: PlannedMix | None, after: int, recipe: Recipe, mix: str, available: Mapping[str, int]) -> PlannedMix:
     settings = settings_of(recipe, mix)
-    named = chosen(settings, available)
+    by_part = chosen(settings, available)
+    named = [source for sources in by_part.values() for source in sources]
     names = tuple(dict.fromkeys([*(before.names if before else ()), *named]))
     kept = counts(before.drawn[0][:after], len(names)) if before else [0] * len(names)
     left = [available[name] - kept[names.index(name)] for name in named]
-    weights, rest = _drawn(settings, [available[name] for name in named], left, recipe.megatron.sequence_length, after)
+    sizes = {part: [available[name] for name in sources] for part, sources in by_part.items()}
+    weights, rest = _drawn(settings, sizes, left, recipe.megatron.sequence_length, after)
     numbers = np.array([names.index(name) for name in named], np.int16)
     drawn = (numbers[rest[0]], rest[1])
     if before:
@@ -142,19 +170,28 @@ def _continued(before: PlannedMix | None, after: int, recipe: Recipe, mix: str, 
     )
 
 
-def chosen(settings: MixSettings, available: Mapping[str, int]) -> list[str]:
-    """The sources of a mix, sorted: those it names, or all that have training samples.
+def chosen(settings: MixSettings, available: Mapping[str, int]) -> dict[Part, list[str]]:
+    """The sources of a mix by their kind, sorted: of the snapshots that it names, or of all that have training samples.
 
     Raises:
-        BadInput: when a named snapshot is not published for Megatron or has no sample, or nothing is left to mix.
+        BadInput: when a named source is not published or has no sample, or nothing is left to mix.
     """
-    sampled = {snapshot for snapshot, n_samples in available.items() if n_samples}
-    named = sampled if settings.named is None else settings.named
-    if missing := sorted(named - available.keys()):
-        raise BadInput(f"the mix names {', '.join(missing)}, of which no `megatron` is published: build it, or take it out of the weights")
+    return {part: _chosen(settings, part, available) for part in settings.kinds}
+
+
+def _chosen(settings: MixSettings, part: Part, available: Mapping[str, int]) -> list[str]:
+    there = {source: n_samples for source, n_samples in available.items() if part_and_snapshot(source)[0] == part}
+    sampled = {source for source, n_samples in there.items() if n_samples}
+    named = sampled if settings.named is None else {source_name(part, snapshot) for snapshot in settings.named}
+    if missing := sorted(named - there.keys()):
+        raise BadInput(f"the mix names {', '.join(missing)}, of which no `{part}` is published: build it, or take it out of the weights")
     if empty := sorted(named - sampled):
         raise BadInput(f"the mix names {', '.join(empty)}, {NO_SAMPLES}; take it out of the weights")
     if not named:
+        if settings.parts:
+            raise BadInput(
+                f"the mix has a share of {part} rows, and no published `{part}` has samples: build it, or take it out of the parts"
+            )
         nothing = "no snapshot is named" if settings.weights == {} else f"every published snapshot is one {NO_SAMPLES}"
         raise BadInput(f"nothing to mix: {nothing}")
     if TAKEN in named:
@@ -163,17 +200,18 @@ def chosen(settings: MixSettings, available: Mapping[str, int]) -> list[str]:
 
 
 def _drawn(
-    settings: MixSettings, available: Sequence[int], left: Sequence[int], sequence_length: int, after: int
+    settings: MixSettings, by_part: Mapping[Part, Sequence[int]], left: Sequence[int], sequence_length: int, after: int
 ) -> tuple[list[float], Blend]:
+    available = [n_samples for sizes in by_part.values() for n_samples in sizes]
     if settings.tokens or settings.epochs:
         wanted = _wanted(settings, available, sequence_length)
         return normalise(wanted).tolist(), blend_all(wanted)
     # Twice, as Megatron does: its builder and its blend normalise one after the other.
-    weights = normalise(normalise(_asked(settings, available)).tolist())
+    weights = normalise(normalise(_asked(settings, by_part)).tolist())
     if settings.samples is None:
-        everything = settings.weights == "tokens" and settings.temperature == 1 and list(left) == list(available)
+        everything = not settings.parts and settings.weights == "tokens" and settings.temperature == 1 and list(left) == available
         if everything:
-            return weights.tolist(), blend_all(list(available))
+            return weights.tolist(), blend_all(available)
         return weights.tolist(), blend(weights, largest_without_repeats(weights, left))
     if settings.samples < after:
         raise BadInput(f"the mix has {settings.samples:,} samples, and keeps {after:,} of the mix it continues; samples counts both parts")
@@ -192,7 +230,14 @@ def _wanted(settings: MixSettings, available: Sequence[int], sequence_length: in
     return wanted
 
 
-def _asked(settings: MixSettings, available: Sequence[int]) -> list[float]:
+def _asked(settings: MixSettings, by_part: Mapping[Part, Sequence[int]]) -> list[float]:
+    if not settings.parts:
+        return _asked_of(settings, by_part[PLAIN])
+    shares = dict(zip(by_part, normalise([settings.parts[part] for part in by_part]).tolist(), strict=True))
+    return [shares[part] * weight for part, sizes in by_part.items() for weight in normalise(_asked_of(settings, sizes)).tolist()]
+
+
+def _asked_of(settings: MixSettings, available: Sequence[int]) -> list[float]:
     if settings.weights == "tokens":
         return tempered(available, settings.temperature) if settings.temperature != 1 else [float(one) for one in available]
     if isinstance(settings.weights, dict):

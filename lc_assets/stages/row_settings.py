@@ -18,6 +18,8 @@ Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
 """A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then are 10 GB."""
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Part = Literal["megatron", "packed"]
+"""Kinds of rows that a mix takes from: one document each, or packed with several."""
 
 
 class TokenizingSettings(Settings, frozen=True, kw_only=True):
@@ -127,6 +129,8 @@ class MixSettings(Settings, frozen=True, kw_only=True):
         tokens: instead of weights: tokens wanted of each snapshot, to the nearest sample.
         epochs: instead of weights: how often each snapshot is to be gone through, to the nearest sample.
         samples: size of the blend; none means the most that repeats no sample of any source.
+        parts: shares of samples by kind of rows, such as ``{megatron = 0.34, packed = 0.66}``: rows of one document beside packed
+            rows; within each part the weights hold. None means rows of one document alone.
         seed: of the indices; none means ``megatron.seed``.
         continues: the mix whose first samples this one keeps.
     """
@@ -136,6 +140,7 @@ class MixSettings(Settings, frozen=True, kw_only=True):
     tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(default_factory=dict)
     epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(default_factory=dict)
     samples: Samples | None = None
+    parts: dict[Part, Weight] = msgspec.field(default_factory=dict)
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
     continues: ContinuationSettings | None = None
 
@@ -144,6 +149,13 @@ class MixSettings(Settings, frozen=True, kw_only=True):
             raise BadInput('a temperature belongs to weights = "tokens", and to nothing else')
         if (self.tokens or self.epochs) and (self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)):
             raise BadInput("a mix is by weights and samples, or by tokens, or by epochs: only one of them")
+        if self.parts and (self.tokens or self.epochs):
+            raise BadInput("shares of parts go with weights; leave tokens and epochs out, or parts")
+
+    @property
+    def kinds(self) -> tuple[Part, ...]:
+        """The kinds of rows it takes from, sorted."""
+        return tuple(sorted(self.parts)) or ("megatron",)
 
     @property
     def named(self) -> frozenset[str] | None:

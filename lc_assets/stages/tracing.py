@@ -177,6 +177,11 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
         raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
     source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
     number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
+    if source.name != source.snapshot:
+        raise BadInput(
+            f"sample {sample:,} of {published.name} is sample {number:,} of {source.name}: packed rows hold spans of many documents; "
+            f"their spans lie beside {source.prefix}"
+        )
     grid = grid_behind(lake, lake.version_of(source.prefix))
     pieces = tuple(
         Piece(row=row_of_grid(grid, "train", row), start=start, stop=stop)

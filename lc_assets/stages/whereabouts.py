@@ -154,4 +154,4 @@ def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row
 
 
 def _source_number(mix: Mix, snapshot: str) -> tuple[int, Any]:
-    return next(((number, source) for number, source in enumerate(mix.sources) if source.snapshot == snapshot), (-1, None))
+    return next(((number, source) for number, source in enumerate(mix.sources) if source.name == snapshot), (-1, None))

@@ -59,10 +59,17 @@ def test_a_file_is_read_by_its_path(tmp_path):
     assert (rules.name, [rule.at_least for rule in rules.rules]) == ("mine", [50])
 
 
+def test_lucies_rules_with_a_band_are_lucies_rules_and_a_band():
+    """Word for word, so that a change of one is a change of both."""
+    lucie, banded = read_rules("redpajama-lucie"), read_rules("redpajama-lucie-gzip")
+    assert banded.rules[:-1] == lucie.rules
+    assert banded.rules[-1].column == "gzip_ratio"
+
+
 @pytest.mark.parametrize("name", ["no-such-preset", "../presets/longcrawl64", "/"])
 def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="longcrawl64, redpajama-lucie, refinedweb"):
+    with pytest.raises(BadInput, match="longcrawl64, redpajama-lucie, redpajama-lucie-gzip, refinedweb"):
         read_rules(name)
     assert {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
 
@@ -152,7 +159,8 @@ def test_a_rule_says_of_which_words_and_a_file_how_lines_are_edited():
 
 def test_every_preset_is_named_after_its_file_and_gives_a_source_for_every_rule():
     assert preset_names() == [
-        "c4", "fineweb", "gopher-datatrove", "gopher-dolma", "gopher-paper", "longcrawl64", "redpajama-lucie", "refinedweb",
+        "c4", "fineweb", "gopher-datatrove", "gopher-dolma", "gopher-paper", "longcrawl64", "redpajama-lucie",
+        "redpajama-lucie-gzip", "refinedweb",
     ]  # fmt: skip
     for name in preset_names():
         rules = read_rules(name)

@@ -9,7 +9,7 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.mixing.blending import blend, normalise
 from lc_assets.stages.blending import blend_mix, read_mix, table_of
-from lc_assets.stages.mix_plans import named_by, params_of, plan_mix
+from lc_assets.stages.mix_plans import params_of, plan_mix, reads
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.row_settings import MixSettings
 
@@ -74,10 +74,10 @@ def test_a_mix_that_continues_another_keeps_what_was_consumed():
 def test_a_mix_depends_on_the_mixes_it_continues():
     """On their settings, and on their sources."""
     recipe = parse_recipe(CONTINUED, where="here")
-    assert named_by(recipe, "m") == {"a", "b", "c"}
+    assert [name for name in "abcd" if reads(recipe, "m", "megatron", name)] == ["a", "b", "c"]
     changed = parse_recipe(CONTINUED.replace("samples = 100", "samples = 99"), where="here")
     assert params_of(recipe, "m") != params_of(changed, "m")
-    assert named_by(Recipe(), "equal") is None
+    assert reads(Recipe(), "equal", "megatron", "any")
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ BOUNDS = [
     if getattr(rule, bound) is not None
 ]
 MODELS = open_models([LANGUAGE])
-SHORT = tuple(name for name in RULES if name != "longcrawl64")
+SHORT = tuple(name for name in RULES if name not in {"longcrawl64", "redpajama-lucie-gzip"})
 
 
 @pytest.mark.parametrize(("preset", "rule_name", "bound"), BOUNDS)
@@ -78,6 +78,17 @@ def test_a_page_of_prose_is_kept(preset):
 
 def test_a_page_of_prose_is_too_short_for_long_context():
     assert verdict("longcrawl64", PROSE) == "words"
+    assert verdict("redpajama-lucie-gzip", PROSE) == "gzip_ratio"  # a short text cannot be packed well
+
+
+def test_whole_books_are_in_the_band_of_long_documents(shared_data):
+    """And neither the same sentence over and over nor noise."""
+    book = next((shared_data / "books_en").glob("*.txt")).read_text("utf-8")
+    judged = {
+        name: Judge(RULES["redpajama-lucie-gzip"].on(["gzip_ratio"])).document(CorpusDocument(id=name, text=text))[1].complaints
+        for name, text in {"book": book, "list": REPEATED * 50, "noise": np.random.default_rng(1).bytes(10**5).hex()[::2]}.items()
+    }
+    assert {name: bool(found) for name, found in judged.items()} == {"book": False, "list": True, "noise": True}
 
 
 @pytest.mark.parametrize("preset", RULES)

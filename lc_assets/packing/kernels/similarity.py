@@ -1,0 +1,169 @@
+"""Looking for similar pages through an inverted index, and placing them.
+
+Here: the compiled loops. What they place, and their plain twin, are in `lc_assets.packing.similarity`.
+"""
+
+import numpy as np
+from jaxtyping import Bool, Int16, Int32, Int64
+
+from lc_assets.compiling import compiled
+
+
+@compiled
+def fill_postings(
+    begins: Int64[np.ndarray, " boundary"],
+    terms: Int32[np.ndarray, " entry"],
+    weights: Int16[np.ndarray, " entry"],
+    ends: Int64[np.ndarray, " term"],
+    pages: Int32[np.ndarray, " entry"],
+    page_weights: Int16[np.ndarray, " entry"],
+) -> None:
+    """Turn vectors into, for each term, the pages that have it, ascending; ``ends`` begins as where a term's pages begin."""
+    for page in range(len(begins) - 1):
+        for at in range(begins[page], begins[page + 1]):
+            place = ends[terms[at]]
+            pages[place] = page
+            page_weights[place] = weights[at]
+            ends[terms[at]] = place + 1
+
+
+@compiled
+def nearest(
+    page: int,
+    begins: Int64[np.ndarray, " boundary"],
+    terms: Int32[np.ndarray, " entry"],
+    weights: Int16[np.ndarray, " entry"],
+    term_begins: Int64[np.ndarray, " term"],
+    term_ends: Int64[np.ndarray, " term"],
+    pages: Int32[np.ndarray, " entry"],
+    page_weights: Int16[np.ndarray, " entry"],
+    used: Bool[np.ndarray, " page"],
+    lengths: Int64[np.ndarray, " page"],
+    room: int,
+    least: int,
+    most: int,
+    scores: Int32[np.ndarray, " page"],
+    touched: Int32[np.ndarray, " page"],
+    found: Int32[np.ndarray, " neighbour"],
+) -> int:
+    """Find the most similar pages that are not used and fit; forgets pages that are used on the way.
+
+    Args:
+        page: whose neighbours are wanted.
+        begins, terms, weights: vectors of all pages.
+        term_begins, term_ends, pages, page_weights: pages by term; the ends move to the front as pages are used.
+        used: pages that are not to be found.
+        lengths: tokens of each page; ``room``: most tokens of one that is found.
+        least, most: similarities between which one lies that is found, bounds included.
+        scores: zeros, and zeros again afterwards; ``touched``: room for as many numbers.
+        found: gets the pages, the most similar first, of equal ones the first; as many as it has room for.
+
+    Returns:
+        How many were found.
+    """
+    n_touched = 0
+    for at in range(begins[page], begins[page + 1]):
+        term = terms[at]
+        weight = np.int32(weights[at])
+        kept = term_begins[term]
+        for place in range(term_begins[term], term_ends[term]):
+            other = pages[place]
+            if used[other]:
+                continue
+            pages[kept] = other
+            page_weights[kept] = page_weights[place]
+            kept += 1
+            if scores[other] == 0:
+                touched[n_touched] = other
+                n_touched += 1
+            scores[other] += weight * np.int32(page_weights[place])
+        term_ends[term] = kept
+    n_found = 0
+    for number in range(n_touched):
+        other = touched[number]
+        score = scores[other]
+        if least <= score <= most and lengths[other] <= room:
+            place = n_found
+            while place > 0 and (score > scores[found[place - 1]] or (score == scores[found[place - 1]] and other < found[place - 1])):
+                place -= 1
+            if place < len(found):
+                n_found = min(n_found + 1, len(found))
+                for later in range(n_found - 1, place, -1):
+                    found[later] = found[later - 1]
+                found[place] = other
+    for number in range(n_touched):
+        scores[touched[number]] = 0
+    return n_found
+
+
+@compiled
+def place_similar(
+    begins: Int64[np.ndarray, " boundary"],
+    terms: Int32[np.ndarray, " entry"],
+    weights: Int16[np.ndarray, " entry"],
+    term_begins: Int64[np.ndarray, " term"],
+    term_ends: Int64[np.ndarray, " term"],
+    pages: Int32[np.ndarray, " entry"],
+    page_weights: Int16[np.ndarray, " entry"],
+    lengths: Int64[np.ndarray, " page"],
+    max_tokens: int,
+    n_neighbours: int,
+    path: bool,
+    least: int,
+    most: int,
+    order: Int64[np.ndarray, " page"],
+    parents: Int64[np.ndarray, " page"],
+    first: Int64[np.ndarray, " boundary"],
+) -> int:
+    """Place every page in a pack.
+
+    Args:
+        begins, terms, weights: vectors; pages are in the order in which they become roots.
+        term_begins, term_ends, pages, page_weights: pages by term, as `fill_postings` gives them; used up.
+        lengths: tokens of each page.
+        max_tokens: of a pack.
+        n_neighbours: that are looked for around each page.
+        path: whether a pack begins with the nearest to the last page before it.
+        least, most: similarities between which neighbours are.
+        order: gets the pages as they are placed; ``parents``: whose neighbour each was, -1 for a root.
+        first: gets where in ``order`` each pack begins, and the end of the last.
+
+    Returns:
+        How many packs there are.
+    """
+    n_pages = len(lengths)
+    used: Bool[np.ndarray, " page"] = np.zeros(n_pages, np.bool_)
+    scores: Int32[np.ndarray, " page"] = np.zeros(n_pages, np.int32)
+    touched: Int32[np.ndarray, " page"] = np.empty(n_pages, np.int32)
+    found: Int32[np.ndarray, " neighbour"] = np.empty(n_neighbours, np.int32)
+    shortest = lengths.min() if n_pages else 0
+    n_placed, n_packs, next_root = 0, 0, 0
+    while n_placed < n_pages:
+        n_found = 0
+        if path and n_placed:
+            n_found = nearest(
+                order[n_placed - 1], begins, terms, weights, term_begins, term_ends, pages, page_weights,
+                used, lengths, max_tokens, least, most, scores, touched, found,
+            )  # fmt: skip
+        while used[next_root]:
+            next_root += 1
+        root = np.int64(found[0]) if n_found else np.int64(next_root)
+        first[n_packs] = at = n_placed
+        n_packs += 1
+        order[n_placed], parents[n_placed], used[root] = root, -1, True
+        n_placed += 1
+        room = max_tokens - lengths[root]
+        while at < n_placed < n_pages and room >= shortest:
+            n_found = nearest(
+                order[at], begins, terms, weights, term_begins, term_ends, pages, page_weights,
+                used, lengths, room, least, most, scores, touched, found,
+            )  # fmt: skip
+            for number in range(n_found):
+                page = found[number]
+                if lengths[page] <= room:
+                    order[n_placed], parents[n_placed], used[page] = page, order[at], True
+                    n_placed += 1
+                    room -= lengths[page]
+            at += 1
+    first[n_packs] = n_placed
+    return n_packs

@@ -1,0 +1,170 @@
+"""Packs of similar pages: compiled equals plain, every page once, whatever the order of arrival; and topics come together."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.packing import similarity
+from lc_assets.packing.similarity import Likeness, compiled_packs, plain_packs, similar_packs
+from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
+
+
+@st.composite
+def counted_pages(draw):
+    """Pages of a few terms, of which many are shared, some by all and some by none."""
+    page = st.dictionaries(st.sampled_from([0, 1, 2, 3, 5, 8, 13, 1048575]), st.sampled_from([1, 2, 9, 5000]), max_size=6)
+    return draw(st.lists(page, max_size=14))
+
+
+def counts_of(pages):
+    """As arrays."""
+    return TermCounts.of((np.array(sorted(page), np.int32), np.array([page[term] for term in sorted(page)], np.int32)) for page in pages)
+
+
+def vectors_of(pages, **more):
+    """As vectors."""
+    counts = counts_of(pages)
+    return term_vectors(counts, counts.pages_with(), len(counts), **more)
+
+
+LIKENESS = st.builds(
+    Likeness,
+    neighbours=st.integers(1, 4),
+    path=st.booleans(),
+    least_alike=st.sampled_from([0.0, 0.3]),
+    most_alike=st.sampled_from([0.7, 0.95, 1.0]),
+)
+CASES = st.tuples(counted_pages(), LIKENESS, st.sampled_from([1, 10, 25, 1000]), st.integers(0, 5))
+
+
+@given(CASES, st.sampled_from([1, 10, similarity.EFFORT]))
+@settings(deadline=None)
+def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
+    """Also when the commonest terms do not count, because they would cost too much."""
+    pages, likeness, max_tokens, step = case
+    vectors = vectors_of(pages)
+    lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(similarity, "EFFORT", effort)
+        fast, slow = (pack(vectors, lengths, max_tokens, likeness) for pack in (compiled_packs, plain_packs))
+    for name in ("order", "parents", "first"):
+        assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
+
+
+@given(CASES, st.randoms(use_true_random=False))
+@settings(deadline=None)
+def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
+    """Packs hold whole pages within the limit; parents stand before their neighbours in the same pack."""
+    pages, likeness, max_tokens, step = case
+    keys = [f"page {place}" for place in range(len(pages))]
+    lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
+    packs = similar_packs(vectors_of(pages), lengths, keys, max_tokens=max_tokens, likeness=likeness)
+    assert sorted(packs.order.tolist()) == list(range(len(pages)))
+    assert all(len(pack) == 1 or lengths[pack].sum() <= max_tokens for pack in packs.packs())
+    parent = dict(zip(packs.order.tolist(), packs.parents.tolist(), strict=True))
+    for pack in packs.packs():
+        assert parent[pack[0]] == -1
+        assert all(parent[page] in pack[:place] for place, page in enumerate(pack) if place)
+    places = list(range(len(pages)))
+    random.shuffle(places)
+    shuffled = similar_packs(
+        vectors_of([pages[n] for n in places]), lengths[places], [keys[n] for n in places], max_tokens=max_tokens, likeness=likeness
+    )
+    assert [[keys[places[n]] for n in pack] for pack in shuffled.packs()] == [[keys[n] for n in pack] for pack in packs.packs()]
+    assert shuffled.depths().tolist() == packs.depths().tolist()
+
+
+@given(counted_pages(), st.integers(1, 4))
+def test_vectors_are_tf_idf_to_the_rounding(pages, most_terms):
+    """The heaviest terms of those that two pages share, of length one."""
+    n_pages, pages_with = len(pages), Counter(term for page in pages for term in page)
+    vectors = vectors_of(pages, most_terms=most_terms)
+    for place, page in enumerate(pages):
+        begin, end = vectors.begins[place : place + 2]
+        got = dict(zip(vectors.terms[begin:end].tolist(), (vectors.weights[begin:end] / UNIT).tolist(), strict=True))
+        value = {
+            term: (1 + math.log(min(count, 4096))) * math.log(n_pages / pages_with[term])
+            for term, count in page.items()
+            if pages_with[term] > 1 and pages_with[term] < n_pages
+        }
+        length = math.sqrt(sum(value.get(term, 0) ** 2 for term in got))
+        assert got == pytest.approx({term: value[term] / length for term in got}, abs=2e-3)
+        left_out = sorted(value.keys() - got.keys(), key=value.get)
+        assert len(got) == min(most_terms, len(value))
+        assert not left_out or value[left_out[-1]] <= min(value[term] for term in got) + 5e-3
+
+
+def test_parts_of_a_corpus_are_the_corpus():
+    """Vectors made part by part, of counts that were added up, are those of the whole."""
+    pages = [{1: 2, 2: 1}, {1: 1, 3: 1}, {3: 4, 2: 2}, {9: 1}]
+    parts = [counts_of(pages[:1]), counts_of(pages[1:])]
+    together = sum(part.pages_with() for part in parts)
+    joined = TermVectors.joined(term_vectors(part, together, 4) for part in parts)
+    whole = vectors_of(pages)
+    for name in ("begins", "terms", "weights"):
+        assert getattr(joined, name).tolist() == getattr(whole, name).tolist()
+
+
+def test_topics_come_together():
+    """Ten topics of eight pages each, with common words between them: no pack mixes two."""
+    pages = [
+        {**dict.fromkeys(range(100 * topic, 100 * topic + 20), 3), 7777: 5, 8000 + page % 3: 1} for topic in range(10) for page in range(8)
+    ]
+    vectors = vectors_of(pages)
+    for likeness in (Likeness(most_alike=1.0), Likeness(path=True, most_alike=1.0)):
+        packs = similar_packs(vectors, np.full(80, 10), [str(n) for n in range(80)], max_tokens=80, likeness=likeness)
+        assert len(packs) == 10
+        assert all(len({page // 8 for page in pack}) == 1 for pack in packs.packs())
+
+
+def test_copies_are_not_each_others_neighbours():
+    """Unless one says so."""
+    pages = [{1: 1, 2: 1}, {1: 1, 2: 1}, {1: 1, 3: 1}, {3: 1, 4: 1}, {2: 4, 4: 1}]
+    keys = [str(n) for n in range(5)]
+    for most, together in ((0.95, False), (1.0, True)):
+        packs = similar_packs(vectors_of(pages), np.full(5, 1), keys, max_tokens=2, likeness=Likeness(most_alike=most)).packs()
+        assert any({0, 1} <= set(pack) for pack in packs) == together
+
+
+def test_common_terms_cost_no_more_than_the_effort():
+    """Twenty thousand pages that all share two hundred terms would be looked at 80 thousand million times."""
+    n_pages, shared = 20_000, np.arange(200, dtype=np.int32)
+    own = np.arange(n_pages, dtype=np.int32) // 2 + 1000
+    terms = np.concatenate([np.tile(shared, (n_pages, 1)), own[:, np.newaxis]], axis=1).astype(np.int32)
+    weights = np.full(terms.shape, 1000, np.int16)
+    vectors = TermVectors(begins=np.arange(n_pages + 1, dtype=np.int64) * 201, terms=terms.reshape(-1), weights=weights.reshape(-1))
+    packs = similar_packs(vectors, np.full(n_pages, 1), [str(n) for n in range(n_pages)], max_tokens=2, likeness=Likeness())
+    assert all(pack[0] // 2 == pack[1] // 2 for pack in packs.packs())
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"keys": ["a"]}, "a length and a key for each of 2"),
+        ({"lengths": np.array([1])}, "for each of 2 pages, got 1"),
+        ({"max_tokens": 0}, "at least 1"),
+        ({"keys": ["a", "a"]}, "share a key"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(changed, said):
+    usual = {"vectors": vectors_of([{1: 1}, {1: 1}]), "lengths": np.array([1, 1]), "keys": ["a", "b"], "max_tokens": 5}
+    with pytest.raises(BadInput, match=said):
+        similar_packs(**{**usual, "likeness": Likeness(), **changed})
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"neighbours": 0}, {"neighbours": 1001}, {"least_alike": 0.96}, {"most_alike": 1.01}, {"least_alike": -1}]
+)
+def test_likeness_is_sound_from_birth(wrong):
+    with pytest.raises(BadInput, match="wanted|neighbours"):
+        Likeness(**wrong)
+
+
+def test_no_term_is_no_vector():
+    with pytest.raises(BadInput, match="at least 1 term"):
+        vectors_of([{1: 1}], most_terms=0)

@@ -1,0 +1,185 @@
+"""Mixes that take shares of packed rows beside rows of one document; and mixes that do not, which stay what they were."""
+
+import dataclasses
+import shutil
+
+import msgspec
+import numpy as np
+import pytest
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.npy import read_npy
+from lc_assets.stages.blending import MIX_FILE, STAGE, blend_mix, read_mix, table_of
+from lc_assets.stages.building import Stage, build
+from lc_assets.stages.mix_plans import params_of, plan_mix
+from lc_assets.stages.planning import plan
+from lc_assets.stages.recipe import parse_recipe
+from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.tracing import sample_of_mix
+from lc_assets.stages.whereabouts import find_id
+from lc_assets.tally import Tally
+
+AVAILABLE = {"a": 900, "b": 100, "packed/a": 400, "packed/b": 1600}
+
+
+def planned(content, available=AVAILABLE, mix="m"):
+    return plan_mix(parse_recipe(content, where="here"), mix, available)
+
+
+def test_parts_get_their_shares_and_weights_hold_within_each():
+    """A third of long documents' rows by their sizes, two thirds of packed ones by theirs."""
+    found = planned("[mixes.m]\nparts = {megatron = 1, packed = 2}\nsamples = 3000")
+    assert found.names == ("a", "b", "packed/a", "packed/b")
+    assert found.used == (900, 100, 400, 1600)
+    equal = planned('[mixes.m]\nparts = {megatron = 0.34, packed = 0.66}\nweights = "equal"\nsamples = 1000')
+    assert equal.used == (170, 170, 330, 330)
+    named = planned("[mixes.m]\nparts = {packed = 3, megatron = 1}\nweights = {b = 5}\nsamples = 80")
+    assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed/b": 60}
+
+
+def test_without_a_size_nothing_is_repeated():
+    """As long as the scarcest source allows."""
+    found = planned("[mixes.m]\nparts = {megatron = 1, packed = 1}")
+    assert all(used <= AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
+    assert max(used / AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True)) > 0.98
+
+
+def test_packed_rows_alone_are_a_mix_too():
+    assert planned("[mixes.m]\nparts = {packed = 1}\nsamples = 10").names == ("packed/a", "packed/b")
+
+
+def test_a_mix_without_parts_does_not_see_packed_rows():
+    """Nor do its settings say anything of them, so that it is the version that it was."""
+    content = "[mixes.m]\nsamples = 100"
+    alone = {name: n for name, n in AVAILABLE.items() if "/" not in name}
+    assert [array.tolist() for array in planned(content).drawn] == [array.tolist() for array in planned(content, alone).drawn]
+    assert "parts" not in params_of(parse_recipe(content, where="here"), "m")
+    recipe = parse_recipe(f"{content}\n[mixes.long]\nparts = {{packed = 1}}", where="here")
+    assert not STAGE.is_fed_by(recipe, "m", "packed", "a")
+    assert STAGE.is_fed_by(recipe, "long", "packed", "a")
+    assert not STAGE.is_fed_by(recipe, "long", "megatron", "a")
+    assert STAGE.is_fed_by(recipe, "m", "megatron", "a")
+
+
+CONTINUED = """
+[mixes.short]
+weights = {a = 1, b = 1}
+samples = 100
+[mixes.m]
+weights = {b = 1}
+parts = {megatron = 1, packed = 1}
+samples = 200
+continues = {mix = "short", after = 60}
+"""
+
+
+def test_a_run_can_turn_to_packed_rows_half_way():
+    """What was consumed stays, sources keep their numbers, and new ones follow."""
+    old, new = planned(CONTINUED, mix="short"), planned(CONTINUED)
+    assert new.names == ("a", "b", "packed/b")
+    assert new.used == (30, 30 + 70, 70)
+    for before, now in zip(old.drawn, new.drawn, strict=True):
+        np.testing.assert_array_equal(now[:60], before[:60])
+    recipe = parse_recipe(CONTINUED, where="here")
+    assert STAGE.is_fed_by(recipe, "m", "megatron", "a")
+    assert not STAGE.is_fed_by(recipe, "m", "packed", "c")
+
+
+@pytest.mark.parametrize(
+    ("content", "available", "said"),
+    [
+        ("parts = {packed = 1, megatron = 1}\nsamples = 5", {"a": 4}, "a share of packed rows, and no published `packed` has samples"),
+        ("parts = {packed = 1}\nweights = {a = 1}", {"a": 4}, "names packed/a, of which no `packed` is published"),
+        ("parts = {packed = 1}\nweights = {a = 1}", {"packed/a": 0}, "names packed/a, without training samples"),
+        ("parts = {packed = 1}\nsamples = 5000", {"packed/a": 4}, "more than 1,000 epochs"),
+        ("parts = {packed = 0}", AVAILABLE, "Expected `float` > 0.0"),
+        ("parts = {long = 1}", AVAILABLE, "long"),
+        ("parts = {packed = 1}\ntokens = {a = 5}", AVAILABLE, "shares of parts go with weights"),
+        ("parts = {packed = 1}\nepochs = {a = 5}", AVAILABLE, "shares of parts go with weights"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(content, available, said):
+    with pytest.raises(BadInput, match=said):
+        planned(f"[mixes.m]\n{content}", available)
+
+
+PACKED = Stage(name="packed", code_version="toy", upstream=(), params=lambda recipe, key: {}, claims=())
+
+
+def pack_rows(workshop, snapshot, lengths):
+    """Publish documents of some lengths as packed rows' spans would be."""
+
+    def fill(draft):
+        source = MegatronReader(workshop.lake.place("megatron", snapshot).require().folder / "train")
+        with MegatronWriter.publishing(draft.folder / "train", source.dtype) as writer:
+            for length in lengths:
+                writer.add(source.ids[:length])
+        return Tally(seen=len(lengths), kept=len(lengths))
+
+    return build(workshop, PACKED, snapshot, fill)
+
+
+def mixed(tiny, folder, mixes):
+    """A copy of the lake with another recipe's mixes."""
+    root = folder / "lake"
+    shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
+    recipe = msgspec.structs.replace(tiny.workshop.recipe, mixes=mixes)
+    return dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
+
+
+def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
+    """With an index per source, over Megatron's documents of each kind; another mix beside it is not touched."""
+    mixes = {**standing_lake.workshop.recipe.mixes, "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50)}
+    workshop = mixed(standing_lake, tmp_path, mixes)
+    snapshot = min(workshop.lake.published("megatron"))
+    pack_rows(workshop, snapshot, [700, 300, 1000, 50])
+    built = blend_mix(workshop, "long")
+    assert all(finding.passed for finding in built.findings)
+    assert f"packed/{snapshot}" in built.published.receipt.fingerprint.inputs
+    folder = built.published.folder
+    mix = read_mix(folder)
+    packed = mix.sources[-1]
+    assert (packed.name, packed.snapshot, packed.part) == (f"packed/{snapshot}", snapshot, "packed")
+    assert abs(packed.used - 33) <= 1
+    lengths = MegatronReader(workshop.lake.root / packed.prefix).lengths
+    index = read_gpt_index(folder / packed.name)
+    assert index.n_samples >= packed.used
+    assert sorted(set(index.document_index.tolist())) == list(range(len(lengths)))
+    assert [line["snapshot"] for line in table_of(mix)][-1] == f"packed/{snapshot}"
+    assert b'"part": "packed"' in (folder / MIX_FILE).read_bytes()
+    current = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [snapshot])}
+    assert current["mixes/long"] == "current"
+    for name in standing_lake.workshop.recipe.mixes:
+        before = standing_lake.workshop.lake.place("mixes", name).require()
+        again = blend_mix(workshop, name)
+        assert again.reused
+        assert again.published.folder.name == before.folder.name
+        assert b"part" not in (before.folder / MIX_FILE).read_bytes()
+    number = int(np.flatnonzero(np.asarray(read_npy(folder / "dataset_index.npy")) == len(mix.sources) - 1)[0])
+    with pytest.raises(BadInput, match=f"of packed/{snapshot}: packed rows hold spans of many documents"):
+        sample_of_mix(workshop.lake, "long", number)
+
+
+def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):
+    """Not in those of packed rows of its snapshot, whose documents are others."""
+    workshop = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)})
+    shutil.rmtree(workshop.lake.root / "mixes")
+    snapshot = min(workshop.lake.published("megatron"))
+    pack_rows(workshop, snapshot, [900, 900])
+    mix = read_mix(blend_mix(workshop, "long").published.folder)
+    own = [number for number, source in enumerate(mix.sources) if source.part is msgspec.UNSET and source.snapshot == snapshot]
+    datasets = read_npy(workshop.lake.place("mixes", "long").require().folder / "dataset_index.npy")
+    grid = workshop.lake.place("grid", snapshot).require()
+    (row,) = [line for line in _rows(grid) if line["split"] == "train" and line["row"] == 0]
+    (found,) = find_id(workshop.lake, row["id"])
+    assert found.samples["long"]
+    assert {int(datasets[sample]) for sample in found.samples["long"]} == set(own)
+
+
+def _rows(grid):
+    from lc_assets.stages.gridding import ROWS_FILE
+    from lc_assets.stages.tables import read_table
+
+    return read_table(grid.folder / ROWS_FILE).to_pylist()
