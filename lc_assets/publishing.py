@@ -8,6 +8,7 @@ power cut. Formats and storage both write so, which is why this stands below the
 import contextlib
 import errno
 import os
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,8 @@ DRAFT_PREFIX = ".draft-"
 """Names that begin so are unfinished; no reader looks at them, and the next build of the folder removes them."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""Another file system, one without hard links, too many of them, or a file that somebody else owns."""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
@@ -36,7 +39,7 @@ def publish(path: Path) -> Iterator[Path]:
         StorageFull: when the disk is full; whatever stood at ``path`` before still stands there.
         NotWritable: when nothing may be written there.
     """
-    draft = path.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
+    draft = _draft_of(path)
     with disk_said_plainly(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -46,6 +49,39 @@ def publish(path: Path) -> Iterator[Path]:
             flush(path.parent)
         finally:
             draft.unlink(missing_ok=True)
+
+
+def publish_linked(source: Path, path: Path) -> None:
+    """Publish a finished file under a second name: the same bytes on the disk, or a copy where no link can be made.
+
+    Nothing may ever write into either: this package renames whole files into place. The folder's names are not flushed, so
+    that whoever links many files can do that once, by `flush`.
+
+    Raises:
+        StorageFull: when the disk is full.
+        NotWritable: when nothing may be written there.
+    """
+    draft = _draft_of(path)
+    with disk_said_plainly(path):
+        try:
+            _link_or_copy(source, draft)
+            draft.replace(path)  # of two names of one file it removes neither, see rename(2)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def _link_or_copy(source: Path, draft: Path) -> None:
+    try:
+        draft.hardlink_to(source)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        shutil.copyfile(source, draft)
+        flush(draft)
+
+
+def _draft_of(path: Path) -> Path:
+    return path.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
 
 
 def publish_bytes(path: Path, content: bytes) -> None:

@@ -5,8 +5,8 @@ finds the finished shards of the same version and goes on. A stage says *what* t
 """
 
 import contextlib
-import functools
 import shutil
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -19,9 +19,23 @@ import msgspec
 from lc_assets.engines.local import Engine
 from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, remove_drafts
-from lc_assets.stages.metering import Meter, measured_by, metered
+from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import GLOBAL, WORKINGS, Fingerprint, LakeFolder, Place, Published, Receipt, receipt_of, write_receipt
+from lc_assets.stages.shard_runs import ShardRun
+from lc_assets.stages.sharding import Sharding, Shards, shards_of
+from lc_assets.storage.digests import FileFact
+from lc_assets.storage.lake import (
+    GLOBAL,
+    WORKINGS,
+    Fingerprint,
+    LakeFolder,
+    Place,
+    Published,
+    Receipt,
+    receipt_of,
+    version_files,
+    write_receipt,
+)
 from lc_assets.storage.upstream import Upstream
 from lc_assets.tally import Tally
 
@@ -36,7 +50,8 @@ BUSY_SECONDS = 30.0
 class Workshop:
     """Where a stage works: what it reads, where it publishes, by which settings, on which engine.
 
-    ``crawl`` is where the crawl's own archives lie, when there are any.
+    ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a sentence what a stage did, when
+    that is not what one would expect.
     """
 
     lake: LakeFolder
@@ -44,6 +59,7 @@ class Workshop:
     recipe: Recipe
     engine: Engine
     crawl: Upstream | None = None
+    say: Callable[[str], object] = lambda _words: None
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +82,23 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A version's folder while it is being filled."""
+    """A version's folder while it is being filled.
+
+    Attributes:
+        folder: where.
+        fingerprint: what determines its bytes.
+        inputs: what it is made from.
+        shards: how it falls into shards, when its stage says so.
+        meter: what its tasks took.
+        facts: of its files, by path, where somebody has read them since they were written.
+    """
 
     folder: Path
     fingerprint: Fingerprint
     inputs: Mapping[str, Published]
+    shards: Shards | None = None
     meter: Meter = field(default_factory=Meter)
+    facts: dict[str, FileFact] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +146,7 @@ class Stage:
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
         claims: what must hold of what it wrote.
+        sharding: how its versions fall into shards that a newer version may take over; None when they do not.
     """
 
     name: str
@@ -130,6 +158,7 @@ class Stage:
     global_upstream: bool = False
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
+    sharding: Sharding | None = None
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
@@ -217,13 +246,25 @@ def build(
         before, standing = place.state(), place.finished(fingerprint.version)
         if standing is not None:
             return _republish(place, standing, before)
-        draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=read)
+        draft = _draft_of(stage, place, fingerprint, read)
         with disk_said_plainly(draft.folder), measured_by(draft.meter) as measured:
             tally = _fill(draft, fill)
+        started = time.perf_counter()
         findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
         _refuse_what_is_wrong(findings, place, draft)
-        receipt = receipt_of(draft.folder, fingerprint, tally, randomness=dict(randomness or {}), libraries=_versions(), measured=measured)
+        files = version_files(draft.folder, draft.facts)
+        measured["audit_seconds"] = round(time.perf_counter() - started, 3)
+        more = {"randomness": dict(randomness or {}), "libraries": _versions(), "measured": measured}
+        receipt = receipt_of(draft.folder, fingerprint, tally, files=files, **more)
         return Built(published=_publish(place, draft.folder, receipt, before), reused=False, findings=tuple(findings))
+
+
+def _draft_of(stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapping[str, Published]) -> Draft:
+    shards = shards_of(stage.sharding, fingerprint, inputs, place) if stage.sharding else None
+    draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=inputs, shards=shards)
+    if shards is None:
+        draft.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
+    return draft
 
 
 def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
@@ -263,12 +304,25 @@ def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
 
 
 def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
-    """Run a shard function over tasks, add up what it counted, and note on the draft's meter what it took."""
-    counted = []
-    for _, (tally, spent) in workshop.engine.run(functools.partial(metered, function), tasks, what=what):
-        counted.append(tally)
-        draft.meter.add(spent)
-    return Tally.total(counted)
+    """Run a shard function over tasks, and add up what it counted; see `lc_assets.stages.shard_runs`.
+
+    Args:
+        workshop: whose engine runs them.
+        draft: whose shards they are; one that older versions hold is taken over.
+        function: of a task that has ``folder`` and ``name``; see `lc_assets.storage.workings.once`.
+        tasks: one per shard.
+        what: says in a few words what is being done.
+    """
+    run = ShardRun(
+        engine=workshop.engine,
+        folder=draft.folder,
+        fingerprint=draft.fingerprint,
+        meter=draft.meter,
+        shards=draft.shards,
+        say=workshop.say,
+        facts=draft.facts,
+    )
+    return run.run(function, tasks, what=what)
 
 
 def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:

@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from lc_assets.stages.building import Claim, Evidence, Finding
 from lc_assets.stages.schemas import complaints_about
+from lc_assets.stages.sharding import SHARDS_FILE, read_records
 from lc_assets.stages.tables import DROPPED, count_lines, read_schema, read_table
+from lc_assets.tally import Tally
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -94,6 +96,31 @@ def tables_fit(schema: pa.Schema | None = None) -> Claim:
         )
 
     return the_tables_fit_their_schemas
+
+
+def the_shards_add_up(evidence: Evidence) -> Finding:
+    """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are there; names what is not so."""
+    path = evidence.folder / SHARDS_FILE
+    if not path.is_file():
+        n_shards = evidence.tally.also.get("shards", 0)
+        words = f"nothing is noted of {n_shards:,} shards, so no newer version can take one over" if n_shards else "there are no shards"
+        return Finding(claim="the_shards_add_up", passed=not n_shards, words=words, severity="warning")
+    records = read_records(path)
+    lost = [fact.path for record in records for fact in record.files if _n_bytes(evidence.folder / fact.path) != fact.n_bytes]
+    counted = Tally.total([record.tally for record in records])
+    agrees = counted == evidence.tally
+    return Finding(
+        claim="the_shards_add_up",
+        passed=agrees and not lost,
+        words=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
+        + ("" if agrees else f"; together {counted.kept:,} of {counted.seen:,} kept, the receipt says {evidence.tally}")
+        + (f"; not as noted: {', '.join(lost[:3])}" if lost else ""),
+        numbers={"shards": len(records)},
+    )
+
+
+def _n_bytes(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else -1
 
 
 def every_document_is_named_once(evidence: Evidence) -> Finding:

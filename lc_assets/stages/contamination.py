@@ -6,7 +6,7 @@ snapshot needs no other; what is common in a whole corpus, and cutting instead o
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,13 +15,15 @@ from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced, the_shards_add_up
 from lc_assets.stages.contamination_files import EVIDENCE, lines_of
 from lc_assets.stages.decontaminating import CONTAMINATED, index_of
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.sharding import Reads, Sharding, documents_read
 from lc_assets.stages.tables import TableWriter, read_lines, read_table
 from lc_assets.storage.digests import sha256_of_file
+from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.contamination import ContaminationRule, Weigher, in_many_items
@@ -72,6 +74,11 @@ def find_contamination(workshop: Workshop, snapshot: SnapshotId) -> Built:
         return run_shards(workshop, draft, scan_shard, tasks, what=f"decontaminate {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """The shard's filtered documents; what is looked for stands in the settings, by its digests."""
+    return {name: (read,) for name, read in documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX).items()}
 
 
 @once
@@ -167,6 +174,12 @@ STAGE = Stage(
     code_version="1",
     upstream=("filtered",),
     params=_params,
-    claims=(all_that_was_kept_came_in("filtered"), evidence_is_as_it_says, the_text_holds_what_the_evidence_says),
+    claims=(
+        all_that_was_kept_came_in("filtered"),
+        evidence_is_as_it_says,
+        the_text_holds_what_the_evidence_says,
+        the_shards_add_up,
+    ),
+    sharding=Sharding(reads=_reads, suffixes=(EVIDENCE_SUFFIX,)),
 )
 """Filtered documents that hold evaluation items."""

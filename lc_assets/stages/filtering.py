@@ -28,6 +28,7 @@ from lc_assets.stages.claims import (
     dropped_files,
     every_document_is_named_once,
     tables_fit,
+    the_shards_add_up,
 )
 from lc_assets.stages.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.measuring import Survivors, lists_of, models_of
@@ -40,9 +41,11 @@ from lc_assets.stages.shard_inputs import (
     FilterTask,
     Skip,
     duplicates_of_shard,
+    reads_of_shards,
     signals_of_shard,
     undecided_documents,
 )
+from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.sweeping import SWEEP_SUFFIX, sweep_of_shard, the_sweeps_meet_the_counts
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all, write_table
 from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
@@ -232,6 +235,14 @@ STAGE = Stage(
     code_version="2",
     upstream=("raw",),
     params=_params,
-    claims=(counts_add_up, tables_fit(), every_document_is_named_once, every_shard_was_filtered, the_sweeps_meet_the_counts),
+    claims=(
+        counts_add_up,
+        tables_fit(),
+        every_document_is_named_once,
+        every_shard_was_filtered,
+        the_sweeps_meet_the_counts,
+        the_shards_add_up,
+    ),
+    sharding=Sharding(reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)),
 )
 """Documents worth keeping, and why the others are not."""

@@ -9,38 +9,50 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import msgspec
 
-from lc_assets.tally import Tally
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """What a task took: CPU seconds, and the highest memory its process (by number) has reached, in MiB."""
+    """What a task took: CPU seconds, the highest memory its process (by number) has reached, in MiB, and seconds by the clock."""
 
     process: int
     cpu_seconds: float
     peak_rss_mb: float
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
 class Meter:
-    """What the tasks of a build took, in whatever process they ran."""
+    """What the tasks of a build took, in whatever process they ran.
+
+    Attributes:
+        spent: by each task.
+        shards_computed: how many shards were done.
+        shards_taken_over: how many an older version held.
+        bytes_read: size of what was read for the shards that were done, or for the whole version where there are no shards.
+    """
 
     spent: list[Spent] = field(default_factory=list)
+    shards_computed: int = 0
+    shards_taken_over: int = 0
+    bytes_read: int = 0
 
     def add(self, spent: Spent) -> None:
         """Note one task."""
         self.spent.append(spent)
 
 
-def metered(function: Callable[[Any], Tally], task: Any) -> tuple[Tally, Spent]:
+def metered(function: Callable[[Task], Answer], task: Task) -> tuple[Answer, Spent]:
     """Do a task and say what it took."""
-    before = usage().cpu_seconds
-    tally = function(task)
+    wall, before = time.perf_counter(), usage().cpu_seconds
+    answer = function(task)
     after = usage()
-    return tally, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb)
+    return answer, Spent(os.getpid(), after.cpu_seconds - before, after.peak_rss_mb, time.perf_counter() - wall)
 
 
 @contextlib.contextmanager
@@ -54,6 +66,10 @@ def measured_by(meter: Meter) -> Iterator[dict[str, float]]:
     measured["seconds"] = round(time.perf_counter() - wall, 3)
     measured["cpu_seconds"] = round(now.cpu_seconds - before.cpu_seconds + sum(spent.cpu_seconds for spent in others), 3)
     measured["peak_rss_mb"] = round(max(spent.peak_rss_mb for spent in (now, *others)), 1)
+    measured["bytes_read"] = float(meter.bytes_read)
+    if meter.shards_computed or meter.shards_taken_over:
+        measured["shards_computed"] = float(meter.shards_computed)
+        measured["shards_taken_over"] = float(meter.shards_taken_over)
 
 
 def usage() -> Spent:

@@ -6,7 +6,7 @@ says so. Not here: sorting documents (`filtering`), judging (`verdicts`).
 
 import contextlib
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import nan
 from pathlib import Path
@@ -22,8 +22,10 @@ from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
 from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.measuring import lists_of, models_of, record_offers
-from lc_assets.stages.raw import ShardFiles
+from lc_assets.stages.raw import ShardFiles, read_manifest
+from lc_assets.stages.sharding import Read, Reads
 from lc_assets.stages.verdicts import Verdicts
+from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import RuleSet
@@ -32,6 +34,9 @@ from lc_assets.text.signal_names import SCALARS
 SKIPPED = "shards skipped"
 UNIQUE = "shards treated as unique"
 COMPUTED = "shards with computed signals"
+
+PARTS_READ = ("documents", "signals", "duplicates")
+"""Parts of a shard that filtering reads."""
 
 
 class Skip(Exception):
@@ -65,6 +70,17 @@ class FilterTask:
 
     def __str__(self) -> str:
         return self.files.shard.tag
+
+
+def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """What filtering reads of each shard: its files upstream, as the manifest has them."""
+    return {
+        files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ))) for files in read_manifest(inputs[f"raw/{key}"])
+    }
+
+
+def _read(part: str, file: UpstreamFile | None) -> Read:
+    return Read(part, "") if file is None else Read(part, file.identity, file.n_bytes)
 
 
 def documents_of(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:

@@ -10,7 +10,7 @@ signatures that agree.
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +24,13 @@ from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, the_shards_add_up
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import plain
+from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
@@ -108,6 +110,17 @@ def sign_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         return run_shards(workshop, draft, sign_shard, tasks, what=f"sign {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """The shard's filtered documents, and its published signatures where there are any."""
+    published = {files.shard.name: files.parts.get("minhash") for files in read_manifest(inputs[f"raw/{key}"])}
+    documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
+    return {name: (read, _minhash_read(published.get(name))) for name, read in documents.items()}
+
+
+def _minhash_read(file: UpstreamFile | None) -> Read:
+    return Read("minhash", "") if file is None else Read("minhash", file.identity, file.n_bytes)
 
 
 def sign_corpus(
@@ -283,6 +296,8 @@ STAGE = Stage(
         every_document_is_signed_or_short,
         one_scheme_signed_all,
         the_published_signatures_are_ours,
+        the_shards_add_up,
     ),
+    sharding=Sharding(reads=_reads, suffixes=(MINHASH_SUFFIX,)),
 )
 """MinHash signatures of the documents worth keeping."""

@@ -29,12 +29,17 @@ from lc_assets.stages.claims import (
     documents_files,
     every_document_is_named_once,
     tables_fit,
+    the_shards_add_up,
 )
 from lc_assets.stages.recipe import Recipe, plain
+from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
+from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
+from lc_assets.storage.digests import digest_of
+from lc_assets.storage.lake import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.privacy import replace_personal
@@ -100,6 +105,13 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """The shard's filtered documents, and which of them do not go on."""
+    removed = removed_by_shard(inputs[f"removals/{key}"].only(REMOVALS_TABLE))
+    documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
+    return {name: (read, Read("removed", digest_of(removed.get(name, {})))) for name, read in documents.items()}
 
 
 class TwinDiffers(Exception):
@@ -263,6 +275,8 @@ STAGE = Stage(
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
+        the_shards_add_up,
     ),
+    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
 )
 """Token ids of the documents that fill a row."""

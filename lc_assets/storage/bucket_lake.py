@@ -17,7 +17,7 @@ one request per file and 5 more. docs/google-cloud.md has the counts of a whole 
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import Busy, CorruptFile, NotPublished
+from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.bucket import SCHEME, Bucket, crc32c
 from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, Receipt, encode_json, version_named
@@ -135,14 +135,17 @@ class BucketPlace(Place):
             return self.at(version)
         return None
 
-    def with_digest(self, digest: str) -> Published | None:
-        """See `Place.with_digest`; by one listing when it is not the current one."""
-        current = self.current()
-        if current is not None and current.digest == digest:
-            return current
-        versions = [path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}")]
-        found = (self.finished(version) for version in versions)
-        return next((published for published in found if published is not None and published.digest == digest), None)
+    def versions(self) -> Iterator[Published]:
+        """See `Place.versions`; those but the current one by a listing."""
+        current = None
+        with contextlib.suppress(LcError):
+            current = self.current()
+        if current is not None:
+            yield current
+        for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"):
+            published = self.finished(path.split("/")[-2])
+            if published is not None and (current is None or published.home != current.home):
+                yield published
 
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""

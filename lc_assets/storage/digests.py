@@ -16,10 +16,11 @@ SHORT = 12
 """Hexadecimal digits of a digest that are shown to people and used in folder names (48 bits)."""
 
 
-ASIDE = (".sweep.parquet",)
-"""Ends of names of files that only people read: checked like all others, but no part of the digest that stages go by.
+ASIDE = (".sweep.parquet", "shards.jsonl")
+"""Ends of names of files that no stage behind reads: checked like all others, but no part of the digest that stages go by.
 
-A threshold that keeps the same documents has another sweep, and nothing behind it need be built again for that.
+A threshold that keeps the same documents has another sweep, and says in another way what its shards were made of; nothing
+behind it need be built again for that.
 """
 
 
@@ -37,12 +38,28 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def file_facts(folder: Path, *, leave_out: Iterable[str] = ()) -> list[FileFact]:
-    """Facts of every file below ``folder``, sorted by path; files and folders named in ``leave_out`` do not count."""
+def file_facts(folder: Path, *, leave_out: Iterable[str] = (), known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
+    """Facts of every file below ``folder``, sorted by path.
+
+    Args:
+        folder: where.
+        leave_out: names of files and folders that do not count.
+        known: facts by path of files that have been read since they were written; those of the size found are not read again.
+    """
     skipped = set(leave_out)
     relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
-    paths = [path for path in relative if skipped.isdisjoint(path.parts)]
-    return sorted(FileFact(path.as_posix(), (folder / path).stat().st_size, sha256_of_file(folder / path)) for path in paths)
+    paths = [path.as_posix() for path in relative if skipped.isdisjoint(path.parts)]
+    return sorted(_fact(folder, path, (known or {}).get(path)) for path in paths)
+
+
+def fact_of(folder: Path, path: str) -> FileFact:
+    """Facts of one file, named relative to ``folder``; all of it is read."""
+    return _fact(folder, path, None)
+
+
+def _fact(folder: Path, path: str, known: FileFact | None) -> FileFact:
+    n_bytes = (folder / path).stat().st_size
+    return known if known is not None and known.n_bytes == n_bytes else FileFact(path, n_bytes, sha256_of_file(folder / path))
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:

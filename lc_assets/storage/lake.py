@@ -17,7 +17,7 @@ that gives the same bytes makes nothing downstream stale.
 """
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -257,12 +257,19 @@ class Place:
 
     def with_digest(self, digest: str) -> Published | None:
         """The finished version that holds these very bytes: the current one, or an older one."""
+        return next((published for published in self.versions() if published.digest == digest), None)
+
+    def versions(self) -> Iterator[Published]:
+        """The finished versions, the current one first; those that cannot be read are passed over."""
+        current = None
         with contextlib.suppress(LcError):
             current = self.current()
-            if current is not None and current.digest == digest:
-                return current
-        finished = (_finished(path.parent) for path in sorted(self.folder.glob(f"*/{RECEIPT}")))
-        return next((published for published in finished if published is not None and published.digest == digest), None)
+        if current is not None:
+            yield current
+        for path in sorted(self.folder.glob(f"*/{RECEIPT}")):
+            published = _finished(path.parent) if current is None or path.parent != current.home else None
+            if published is not None:
+                yield published
 
     def state(self) -> int:
         """What stands here now, to be handed to `point_at`; in a folder the lock of a build says enough."""
@@ -323,10 +330,15 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
     return Published(folder, receipt)
 
 
-def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, **more: Any) -> Receipt:
-    """Make the receipt of the files now in ``folder``."""
-    files = file_facts(folder, leave_out=NOT_COUNTED)
+def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, *, files: list[FileFact] | None = None, **more: Any) -> Receipt:
+    """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just looked at."""
+    files = version_files(folder) if files is None else files
     return Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more)
+
+
+def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
+    """Facts of every file of a version that counts; those that are ``known``, and as large, are not read again."""
+    return file_facts(folder, leave_out=NOT_COUNTED, known=known)
 
 
 def encode_json(value: Any) -> bytes:

@@ -7,7 +7,7 @@ are published. It belongs to no digest and is removed once the version has its r
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.lake import WORKINGS, decode_json, encode_json
@@ -36,7 +36,7 @@ def once(function: Callable[[Work], Tally]) -> Callable[[Work], Tally]:
 
     @functools.wraps(function)
     def remembering(task: Work) -> Tally:
-        memo = task.folder / WORKINGS / f"{task.name}.json"
+        memo = _memo(task)
         if memo.is_file():
             return decode_json(memo, Tally)
         tally = function(task)
@@ -44,3 +44,12 @@ def once(function: Callable[[Work], Tally]) -> Callable[[Work], Tally]:
         return tally
 
     return remembering
+
+
+def is_remembered(task: Any) -> bool:
+    """Whether a task was finished before, as `once` has it; one that has no name or folder never was."""
+    return hasattr(task, "folder") and hasattr(task, "name") and _memo(task).is_file()
+
+
+def _memo(task: OutputTask) -> Path:
+    return task.folder / WORKINGS / f"{task.name}.json"

@@ -14,6 +14,7 @@ import pytest
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.stages.building import Evidence, evidence_of
 from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.sharding import SHARDS_FILE
 from lc_assets.storage.lake import encode_json
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
@@ -78,6 +79,11 @@ def misname_an_id(evidence: Evidence) -> Evidence:
 
 def lose_a_shard(evidence: Evidence) -> Evidence:
     first(evidence.folder, "*.dropped.parquet").unlink()
+    return evidence
+
+
+def forget_what_shards_there_are(evidence: Evidence) -> Evidence:
+    (evidence.folder / SHARDS_FILE).unlink()
     return evidence
 
 
@@ -230,8 +236,11 @@ SPOILS = [
             ("the_tables_fit_their_schemas", misname_an_id),
             ("the_tables_fit_their_schemas", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
             ("every_document_is_named_once", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
+            ("the_shards_add_up", lose_a_shard),
         )
     ),
+    *((stage, "the_shards_add_up", see_one_more) for stage in ("filtered", "signatures", "tokens")),
+    *((stage, "the_shards_add_up", forget_what_shards_there_are) for stage in ("filtered", "signatures", "tokens")),
     ("filtered", "every_shard_was_filtered", lose_a_shard),
     ("filtered", "every_shard_was_filtered", lambda evidence: say_also(evidence, shards_treated_as_unique=1)),
     ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
@@ -297,8 +306,10 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     """A new claim needs a way to fail here, or where its stage has something to be wrong about: near duplicates, contamination."""
     elsewhere = {("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")}
     elsewhere |= {("removals", claim) for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")}
-    elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}
     elsewhere |= {("card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")}
+    elsewhere |= {
+        ("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says", "the_shards_add_up")
+    }
     spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")} | elsewhere
     assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
 
@@ -306,4 +317,4 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
 def _copied(published, tmp_path):
     folder = Path(shutil.copytree(published.folder, tmp_path / f"copy-{published.folder.name}"))
     (folder / "receipt.json").write_bytes(encode_json(published.receipt))
-    return replace(published, folder=folder)
+    return replace(published, home=folder)

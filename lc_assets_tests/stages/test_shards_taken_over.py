@@ -1,0 +1,377 @@
+"""A new version takes over the shards that did not change: the bytes are those of a build from nothing, and nothing else moves."""
+
+import errno
+import importlib
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from lc_assets.formats.redpajama import listings
+from lc_assets.publishing import publish_linked
+from lc_assets.stages import fates, removals
+from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.settings import DecontaminationSettings
+from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
+from lc_assets.storage.lake import Published
+from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.builders import N_LONG, SNAPSHOTS, tiny_documents, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.faults import BEFORE_TOKENS, at_upstream, build_snapshot, copied, file_of, flipped, with_policies
+from lc_assets_tests.killing import Killer
+
+KEY = SNAPSHOTS[0]
+TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(2) for bucket in ("head", "middle"))
+IN_SHARDS = ("filtered", "signatures", "contamination", "tokens")
+TO_TOKENS = (*BEFORE_TOKENS, "tokens")
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[KEY], tags=TAGS)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory, upstream) -> Workshop:
+    """A workshop that looks for an evaluation item, so that every stage that falls into shards does something."""
+    folder = tmp_path_factory.mktemp("workshop")
+    evals = folder / "evals.txt"
+    evals.write_text("who ever saw seven zebras juggle nine violins on a quiet frozen harbour before the morning came\n")
+    plain = tiny_workshop(folder, upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),)))
+    return with_policies(plain, missing_duplicates="treat_as_unique")
+
+
+@pytest.fixture(scope="module")
+def standing(workshop) -> dict[str, Built]:
+    """The snapshot up to its tokens, built once; whoever changes it copies the lake."""
+    return build_snapshot(workshop, KEY, TO_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A copy of the standing lake over a copy of its upstream, to be changed."""
+
+    workshop: Workshop
+    upstream: Path
+
+    def change(self, tag: str, seed: int = 7) -> None:
+        """Give a shard other documents."""
+        shard = Shard.parse(f"{KEY}/{tag}")
+        write_shard(self.upstream, shard, tiny_documents(shard, seed=seed), duplicates=[N_LONG + 3])
+
+    def list_shards(self, tags: Sequence[str]) -> None:
+        listings.write_listing(
+            self.upstream / listings.listing_path(parse_snapshot(KEY), "en"), [Shard.parse(f"{KEY}/{tag}") for tag in tags]
+        )
+
+    def build(self, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
+        return build_snapshot(self.workshop, KEY, stages)
+
+    def from_nothing(self, folder: Path, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
+        return build_snapshot(at_upstream(self.workshop, self.upstream, folder / "nothing"), KEY, stages)
+
+    def version(self, stage: str) -> Published:
+        return self.workshop.lake.place(stage, KEY).require()
+
+
+@pytest.fixture
+def place(tmp_path, workshop, standing, upstream) -> Place:
+    return a_place(tmp_path, workshop, upstream)
+
+
+def a_place(folder: Path, workshop: Workshop, upstream: Path) -> Place:
+    there = copied(upstream, folder / "upstream")
+    shutil.copytree(workshop.lake.root, folder / "lake")
+    return Place(at_upstream(workshop, there, folder / "lake"), there)
+
+
+def what_was_done(built: Mapping[str, Built]) -> dict[str, tuple[int, int]]:
+    """Shards computed and taken over, of the stages that fall into shards; a version that was found finished did neither."""
+    measured = {name: built[name].published.receipt.measured for name in IN_SHARDS if name in built and not built[name].reused}
+    return {name: (int(found["shards_computed"]), int(found["shards_taken_over"])) for name, found in measured.items()}
+
+
+def assert_as_from_nothing(built: Mapping[str, Built], scratch: Mapping[str, Built]) -> None:
+    """Every file of every version is the same, the notes on shards too, and so are counts and names of versions."""
+    for name, found in built.items():
+        ours, theirs = found.published.receipt, scratch[name].published.receipt
+        assert ours.files == theirs.files, name
+        assert (ours.digest, ours.tally, ours.fingerprint) == (theirs.digest, theirs.tally, theirs.fingerprint), name
+        assert found.published.damage() == []
+
+
+def test_one_changed_shard_is_done_and_the_others_are_taken_over(place, tmp_path):
+    """Four shards, one changed upstream: each stage does one and takes three, and the files are those of a build from nothing."""
+    place.change(TAGS[1])
+    built = place.build()
+    assert what_was_done(built) == dict.fromkeys(IN_SHARDS, (1, 3))
+    assert_as_from_nothing(built, place.from_nothing(tmp_path))
+
+
+def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
+    """Links and work in two processes: the same versions."""
+    place.change(TAGS[0])
+    there = replace(place.workshop, engine=replace(place.workshop.engine, workers=2, preload=("lc_assets.stages.catalogue",)))
+    built = build_snapshot(there, KEY, ["raw", "filtered"])
+    assert what_was_done(built) == {"filtered": (1, 3)}
+    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+
+
+def test_files_are_shared_and_the_older_version_is_as_it_was(place):
+    """What was taken over is one file with two names; bytes, sizes and times of the older version have not moved."""
+    before = {stage: place.version(stage) for stage in IN_SHARDS}
+    looked = {path: (path.stat().st_mtime_ns, path.stat().st_size) for old in before.values() for path in old.folder.rglob("*")}
+    place.change(TAGS[1])
+    place.build()
+    for stage, old in before.items():
+        new = place.version(stage)
+        assert new.folder != old.folder
+        assert old.damage() == []
+        shared = [path.name for path in new.folder.iterdir() if (old.folder / path.name).exists() and path.samefile(old.folder / path.name)]
+        assert {name.partition(".")[0] for name in shared} >= {tag.replace("/", "-") for tag in TAGS if tag != TAGS[1]}
+        assert not any(name.startswith("0000-en_middle") for name in shared)
+    assert looked == {path: (path.stat().st_mtime_ns, path.stat().st_size) for old in before.values() for path in old.folder.rglob("*")}
+
+
+def test_a_shard_added_and_one_left_out_cost_only_themselves(place, tmp_path):
+    """Upstream lists another shard, and one no longer: one is done, three are taken, the fourth is nowhere."""
+    shard = Shard.parse(f"{KEY}/0009/en_head")
+    write_shard(place.upstream, shard, tiny_documents(shard, seed=3))
+    place.list_shards([*TAGS[1:], "0009/en_head"])
+    built = place.build()
+    assert what_was_done(built) == dict.fromkeys(IN_SHARDS, (1, 3))
+    assert_as_from_nothing(built, place.from_nothing(tmp_path))
+
+
+def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, monkeypatch):
+    """A removal of one document: its shard is tokenized again, the others are taken over."""
+    victim = f"{KEY}/{TAGS[2]}.json.gz/1"
+    monkeypatch.setattr(removals, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
+    recipe = msgspec.structs.replace(
+        place.workshop.recipe, deduplication=msgspec.structs.replace(place.workshop.recipe.deduplication, threshold=0.9)
+    )
+    there = replace(place.workshop, recipe=recipe)
+    built = build_snapshot(there, KEY, ["removals", "tokens"])
+    assert built["removals"].tally.dropped == {"contaminated": 1}
+    assert what_was_done(built) == {"tokens": (1, 3)}
+    scratch = at_upstream(there, place.upstream, tmp_path / "nothing")
+    assert_as_from_nothing(built, build_snapshot(scratch, KEY))
+
+
+def test_a_setting_that_changes_nothing_behind_stops_there(place):
+    """Another threshold that keeps the same documents: the filter is done again as a whole, what reads it is found finished."""
+    filtering = msgspec.structs.replace(place.workshop.recipe.filtering, min_words=41)
+    there = replace(place.workshop, recipe=msgspec.structs.replace(place.workshop.recipe, filtering=filtering))
+    built = build_snapshot(there, KEY, TO_TOKENS)
+    assert what_was_done(built) == {"filtered": (4, 0)}
+
+
+def test_an_older_version_than_the_current_one_gives_its_shards_too(place):
+    """Changed, changed again, and one of both changes taken back: each shard comes from the version that has it."""
+    place.change(TAGS[0], seed=5)
+    place.build(["raw", "filtered"])
+    place.change(TAGS[1], seed=6)
+    place.change(TAGS[0], seed=8)
+    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (2, 2)}
+    place.change(TAGS[0], seed=5)
+    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (0, 4)}
+
+
+@pytest.mark.parametrize("module", ["filtering", "signing", "contamination", "tokenizing"])
+def test_nothing_is_taken_over_by_another_code_version(place, module, monkeypatch):
+    """Raised by hand because the output changes: every shard is done."""
+    home = importlib.import_module(f"lc_assets.stages.{module}")
+    monkeypatch.setattr(home, "STAGE", replace(home.STAGE, code_version="next"))
+    assert what_was_done(build_snapshot(place.workshop, KEY, [home.STAGE.name])) == {home.STAGE.name: (4, 0)}
+
+
+def test_damage_does_not_spread(place, tmp_path):
+    """A file of the older version has rotted: its shard is done again, the new version is whole, and the check still names the old."""
+    old = place.version("filtered")
+    (victim,) = old.folder.glob("0001-en_head.documents.parquet")
+    flipped(victim)
+    place.change(TAGS[1])
+    built = place.build(["raw", "filtered"])
+    assert what_was_done(built) == {"filtered": (2, 2)}
+    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+    assert [said.partition(":")[0] for said in old.damage()] == [victim.name]
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, flipped, lambda path: path.write_bytes(b"{}\n")], ids=["gone", "flipped", "no records"])
+def test_notes_that_are_not_as_published_are_not_believed(place, spoil):
+    """The notes on shards decide what is taken over, so they count only as the receipt has them."""
+    spoil(place.version("filtered").folder / SHARDS_FILE)
+    place.change(TAGS[1])
+    assert what_was_done(place.build(["raw", "filtered"])) == {"filtered": (4, 0)}
+
+
+def test_where_no_link_can_be_made_files_are_copied(place, tmp_path, monkeypatch):
+    """Another file system, or one without links: the same bytes, in files of their own."""
+
+    def refuse(self, target):
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    old = place.version("filtered")
+    place.change(TAGS[1])
+    built = place.build(["raw", "filtered"])
+    assert what_was_done(built) == {"filtered": (1, 3)}
+    assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
+    name = "0001-en_head.documents.parquet"
+    assert not (built["filtered"].published.folder / name).samefile(old.folder / name)
+
+
+def test_linking_over_a_file_leaves_one_whole_file_and_no_draft(tmp_path):
+    """The same file twice, another file's place, and a place in use: always the source's bytes."""
+    (tmp_path / "source").write_bytes(b"new")
+    for before in (None, b"old"):
+        path = tmp_path / "path"
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_bytes(before)
+        for _ in range(2):
+            publish_linked(tmp_path / "source", path)
+            assert path.read_bytes() == b"new"
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["path", "source"]
+
+
+def kill_while_taking_over(place: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]) -> None:
+    """Kill the stage's build at each of these flushes; look, run it again, look."""
+    place.change(TAGS[1])
+    before_it = TO_TOKENS[: TO_TOKENS.index(stage)]
+    place.build(before_it)
+    scratch = place.from_nothing(folder, (*before_it, stage))
+    old = place.version(stage)
+    with Killer(place.workshop) as killer:
+        last = killer.count(stage, KEY)
+        new = place.version(stage)
+        for kill_at in moments(last):
+            shutil.rmtree(new.folder)
+            place.workshop.lake.place(stage, KEY).point_at(old)
+            assert killer.kill(stage, KEY, kill_at)
+            assert place.version(stage).damage() == []
+            assert place.version(stage).folder in (old.folder, new.folder)
+            assert_as_from_nothing(place.build([stage]), scratch)
+            assert old.damage() == []
+            assert not list(new.folder.parent.rglob(".draft-*"))
+
+
+def test_a_kill_while_taking_over_leaves_the_old_or_the_new(place, tmp_path):
+    """SIGKILL here and there: the old version stands until the new one does, a rerun ends with the bytes of a build from nothing."""
+    kill_while_taking_over(place, tmp_path, "tokens", lambda last: sorted({1, 2, last // 2, last - 2, last}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", IN_SHARDS)
+def test_a_kill_anywhere_while_taking_over_leaves_the_old_or_the_new(place, tmp_path, stage):
+    """At every flush."""
+    kill_while_taking_over(place, tmp_path, stage, lambda last: range(1, last + 1))
+
+
+changes = st.fixed_dictionaries(
+    {
+        "changed": st.sets(st.sampled_from(TAGS)),
+        "listed": st.sets(st.sampled_from(TAGS), min_size=1),
+        "without": st.sets(st.sampled_from(TAGS[:2])),
+    }
+)
+
+
+@given(change=changes)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(tmp_path_factory, workshop, standing, upstream, change):
+    """Shards changed, left out, robbed of their lists of duplicates, in any combination: as many are done as were touched."""
+    folder = tmp_path_factory.mktemp("any")
+    place = a_place(folder, workshop, upstream)
+    for tag in change["changed"]:
+        place.change(tag)
+    for tag in change["without"]:
+        file_of(place.upstream, "duplicates", f"{KEY}/{tag}").unlink()
+    place.list_shards(sorted(change["listed"]))
+    stages = ("raw", "filtered", "signatures")
+    built = place.build(stages)
+    assert_as_from_nothing(built, place.from_nothing(folder, stages))
+    touched = (change["changed"] | change["without"]) & change["listed"]
+    if not built["filtered"].reused:
+        assert what_was_done(built)["filtered"] == (len(touched), len(change["listed"] - touched))
+    shutil.rmtree(folder)
+
+
+def test_what_a_shard_is_made_of_is_what_it_reads(place):
+    """Each part's identity and size, the settings, the code version, the shard's name: whatever changes gives another fingerprint."""
+    stage, published = step("filtered").stage, place.version("filtered")
+    made, inputs = published.receipt.fingerprint, {f"raw/{KEY}": place.version("raw")}
+    assert stage.sharding is not None
+    reads = stage.sharding.reads(inputs, KEY)
+    assert sorted(reads) == sorted(tag.replace("/", "-") for tag in TAGS)
+    assert [read.what for read in reads["0000-en_head"]] == ["documents", "signals", "duplicates"]
+    plain = fingerprints(made, reads)
+    assert len(set(plain.values())) == len(TAGS)
+    first = reads["0000-en_head"]
+    variants = [
+        fingerprints(msgspec.structs.replace(made, code_version="x"), reads),
+        fingerprints(msgspec.structs.replace(made, params={"a": 1}), reads),
+        fingerprints(msgspec.structs.replace(made, key="other"), reads),
+        *(
+            fingerprints(made, {"0000-en_head": (*first[:n], msgspec.structs.replace(first[n], identity="x"), *first[n + 1 :])})
+            for n in range(3)
+        ),
+        fingerprints(made, {"0000-en_head": (msgspec.structs.replace(first[0], n_bytes=1), *first[1:])}),
+    ]
+    assert len({found["0000-en_head"] for found in [plain, *variants]}) == len(variants) + 1
+    assert fingerprints(msgspec.structs.replace(made, inputs={"raw/x": "y"}), reads) == plain
+
+
+@pytest.mark.parametrize("stage", IN_SHARDS)
+def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
+    """A line per shard with its files; every file of the version belongs to one shard, but for the notes and the index."""
+    published = place.version(stage)
+    records = records_of(published)
+    assert sorted(records) == sorted(tag.replace("/", "-") for tag in TAGS)
+    noted = [fact for record in records.values() for fact in record.files]
+    assert len(noted) == len(set(noted))
+    others = {fact.path.partition("/")[0] for fact in set(published.receipt.files) - set(noted)}
+    assert others == {SHARDS_FILE} | ({"index"} if stage == "contamination" else set())
+    inputs = {name: place.version(name.partition("/")[0]) for name in published.receipt.fingerprint.inputs}
+    found = shards_of(step(stage).stage.sharding, published.receipt.fingerprint, inputs, place.workshop.lake.place(stage, KEY))
+    assert found.to_do == []
+    assert {older.version.folder for older in found.older.values()} == {published.folder}
+    assert found.n_bytes(found.made_of) > 0
+
+
+def test_stages_that_read_by_shards_say_how():
+    """Those whose tasks are shards of documents; the others are made of rows of all of them."""
+    assert {found.name for found in CHAIN if found.stage.sharding} == set(IN_SHARDS)
+
+
+def test_fates_are_told_one_line_a_shard(place, tmp_path):
+    """Computed and taken over, with counts, sizes, seconds and rates; nothing is written when nobody asked."""
+    place.change(TAGS[1])
+    with fates.fates_into(tmp_path / "log" / "shards.jsonl"):
+        place.build(["raw", "filtered"])
+    place.build(["signatures"])
+    lines = [msgspec.json.decode(line) for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()]
+    assert {line["shard"]: line["fate"] for line in lines if line["stage"] == "filtered"} == {
+        "0000-en_head": "taken over",
+        "0000-en_middle": "computed",
+        "0001-en_head": "taken over",
+        "0001-en_middle": "taken over",
+    }
+    (computed,) = [line for line in lines if line["stage"] == "filtered" and line["fate"] == "computed"]
+    assert computed["seen"] == computed["kept"] + sum(computed["dropped"].values()) == 12
+    assert computed["bytes_read"] > 0
+    assert computed["mb_per_second"] > 0
+    assert {line["stage"] for line in lines} == {"filtered"}
+
+
+def test_a_stage_says_in_a_sentence_what_it_took_over(place):
+    """One sentence per stage, none when everything had to be done."""
+    said: list[str] = []
+    place.change(TAGS[1])
+    build_snapshot(replace(place.workshop, say=said.append), KEY, ["raw", "filtered"])
+    assert said == [f"filtered/{KEY}: 1 of 4 shards to do, 3 taken over unchanged"]
