@@ -114,7 +114,8 @@ def _with_settings(
 
     def fitted(spec: dg.AssetSpec) -> dg.AssetSpec:
         version = f"{stage.code_version}-{short(digest_of(_params(stage, recipe, snapshots)))}"
-        fitted_spec = spec.replace_attributes(code_version=version, owners=["team:lc_assets"])
+        tags = {"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by}
+        fitted_spec = spec.replace_attributes(code_version=version, owners=["team:lc_assets"], tags={**spec.tags, **tags})
         if stage.global_upstream and stage.partitioned_by == "snapshot":
             mapping = read_by(snapshots, lambda key, other: stage.reads(recipe, key, other))
             fitted_spec = fitted_spec.replace_attributes(deps=[dg.AssetDep(dep.asset_key, partition_mapping=mapping) for dep in spec.deps])

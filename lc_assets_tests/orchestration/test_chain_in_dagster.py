@@ -104,6 +104,7 @@ def test_every_stage_is_an_asset_and_says_what_it_is():
         assert spec.group_name in {"documents", "links", "packing", "tokens", "training", "published", "reports"}
         assert spec.kinds
         assert spec.owners
+        assert spec.tags["lc_assets/stage"] in {step.name for step in CHAIN}
         assert spec.code_version
 
 
