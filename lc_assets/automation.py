@@ -30,8 +30,13 @@ ROWS_JOB = dg.define_asset_job(
     ["removed_documents", "token_documents", "token_grid", "megatron_rows"],
     description="One crawl snapshot's rows: who goes on, tokens, grid, Megatron's files.",
 )
+PACKING_JOB = dg.define_asset_job(
+    "snapshot_packing",
+    ["packing_tokens", "packed_rows"],
+    description="One crawl snapshot's packed rows, where the recipe wants them: tokens of documents of any length, rows of a fixed one.",
+)
 MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend of the published snapshots.")
 
 CARD_JOB = dg.define_asset_job("card", ["data_set_card"], description="The data sheet of what stands published.")
 
-JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, MIXES_JOB, CARD_JOB)
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, PACKING_JOB, MIXES_JOB, CARD_JOB)

@@ -23,6 +23,7 @@ from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Workshop
 from lc_assets.stages.catalogue import CHAIN, Step
 from lc_assets.stages.document_settings import FilteringSettings, RawSettings
+from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
@@ -137,6 +138,7 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
         tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
         gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
         megatron=MegatronSettings(sequence_length=24),
+        packing=PackingSettings(wanted=True, row_tokens=4 * TINY_ROW_TOKENS, min_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
         mixes={"by-tokens": MixSettings(), "one-sided": MixSettings(weights={"2023-06": 3.0, "2023-14": 1.0}, samples=60)},
     )
     return msgspec.structs.replace(recipe, **changes)

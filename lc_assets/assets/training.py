@@ -3,6 +3,7 @@
 import dagster as dg
 
 from lc_assets.assets import plots
+from lc_assets.assets.packing import packed_rows
 from lc_assets.assets.reporting import report, table
 from lc_assets.assets.rows import token_grid
 from lc_assets.partitions import ALL_SNAPSHOTS, MIXES, SNAPSHOTS
@@ -25,7 +26,7 @@ def megatron_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     group_name="training",
     kinds={"numpy"},
     code_version=blending.STAGE.code_version,
-    deps=[dg.AssetDep(megatron_rows, partition_mapping=ALL_SNAPSHOTS)],
+    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (megatron_rows, packed_rows)],
 )
 def blended_mix(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """One weighted blend of snapshots and kinds of rows as Megatron's dataset_index and dataset_sample_index, an index per source."""

@@ -24,7 +24,7 @@ from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 __all__ = ["Batch", "GridLoader", "GridWalk", "Rectangle", "shifted_right", "steps_of"]
 
 
-class GridLoader(SteppedLoader):
+class GridLoader(SteppedLoader[Batch]):
     """Batches of a data set, by step and in order; see `loaders.stepping.SteppedLoader`.
 
     Attributes:

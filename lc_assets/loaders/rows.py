@@ -82,13 +82,25 @@ def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | Riffl
     if files.holds(SOURCES):
         return _open_remote_order(url, split, cache)
     if files.holds(CURRENT):
-        with TemporaryDirectory() as copies:
-            fetch(files, Path(copies), CURRENT)
-            version = decode_json(Path(copies) / CURRENT, Current).version
-        return _open_url(f"{url}/{version}", split, cache_bytes)
+        return _open_url(published_at(url), split, cache_bytes)
     if files.holds(f"{ORDER_STAGE}/{GLOBAL}/{CURRENT}"):
         return _open_url(f"{url}/{ORDER_STAGE}/{GLOBAL}", split, cache_bytes)
     raise _nothing_at(url, split)
+
+
+def published_at(url: str) -> str:
+    """URL of the version that a partition at ``url`` publishes; where nothing is published there, ``url`` itself.
+
+    Raises:
+        CorruptFile: when the pointer is not readable.
+        Unreachable: when the server does not answer.
+    """
+    files = RemoteFiles(url)
+    if not files.holds(CURRENT):
+        return url
+    with TemporaryDirectory() as copies:
+        fetch(files, Path(copies), CURRENT)
+        return f"{url}/{decode_json(Path(copies) / CURRENT, Current).version}"
 
 
 def _open_remote_array(url: str, metadata: str, cache: ChunkCache) -> ZarrRows:

@@ -5,7 +5,7 @@ Here: the position. Not here: what a step's batch is (`loaders.grid`, `loaders.w
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.chunks import TokenArray
@@ -24,7 +24,11 @@ class Batch(NamedTuple):
     targets: TokenArray
 
 
-class SteppedLoader(ABC):
+Step = TypeVar("Step", bound=tuple[Any, ...])
+"""What a loader gives at a step."""
+
+
+class SteppedLoader(ABC, Generic[Step]):
     """Batches by step and in order.
 
     ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the loader's
@@ -45,13 +49,13 @@ class SteppedLoader(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def __getitem__(self, step: int) -> Batch: ...
+    def __getitem__(self, step: int) -> Step: ...
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Say what a position is a position in: data set, shape, order; plain values, equal for all ranks."""
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Step]:
         while self.step < len(self):
             for at, batch in enumerate(self._from_here(), self.step + 1):
                 self.step = at
@@ -88,5 +92,5 @@ class SteppedLoader(ABC):
         if not isinstance(step, int) or not 0 <= step <= len(self):
             raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
 
-    def _from_here(self) -> Iterator[Batch]:
+    def _from_here(self) -> Iterator[Step]:
         return ahead(self.__getitem__, range(self.step, len(self)), n_ahead=self.prefetch, threads=self.threads)

@@ -1,8 +1,8 @@
 """Batches as PyTorch tensors: a map-style data set by step, a stream that ranks and workers share, batches on a GPU.
 
 Here: int64 tensors, who reads what, and getting them onto a device. Not here: the order of batches (`loaders.grid`,
-`loaders.windows`). The only module that imports torch, which is optional: without it these classes can be named but
-not made.
+`loaders.windows`), packed rows on a device (`loaders.torch_packed`). Only these two modules import torch, which is optional:
+without it these classes can be named but not made.
 
 Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to torchdata's
 ``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before using workers: sending a batch between
@@ -11,13 +11,14 @@ processes costs more than making one (0 workers: 134–266 M tokens per CPU-seco
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from lc_assets.errors import BadInput
 from lc_assets.loaders.grid import GridLoader, steps_of
+from lc_assets.loaders.packed import PackedBatch, PackedLoader
 from lc_assets.loaders.prefetch import ahead
 from lc_assets.loaders.sliding import SlidingWindows
 from lc_assets.loaders.stepping import Batch
@@ -36,15 +37,18 @@ N_SENT_AHEAD: Final = 2
 
 
 class StepDataset:
-    """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets": …}`` of int64 tensors."""
+    """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets": …}`` of int64 tensors.
 
-    def __init__(self, loader: GridLoader | WindowLoader) -> None:
+    Of packed rows also mask, positions, documents, cu_seqlens and max_seqlen, as `PackedBatch` has them.
+    """
+
+    def __init__(self, loader: GridLoader | WindowLoader | PackedLoader) -> None:
         """Wrap a loader.
 
         Raises:
             BadInput: when torch is not installed.
         """
-        _require_torch()
+        require_torch()
         self.loader = loader
 
     def __len__(self) -> int:
@@ -63,7 +67,7 @@ class SlidingWindowDataset:
         Raises:
             BadInput: when torch is not installed.
         """
-        _require_torch()
+        require_torch()
         self.windows = windows
 
     def __len__(self) -> int:
@@ -101,7 +105,7 @@ def sliding_loader(
     Raises:
         BadInput: when torch is not installed, or there is no such rank.
     """
-    _require_torch()
+    require_torch()
     if not 0 <= rank < n_ranks:
         raise BadInput(f"there is no rank {rank} of {n_ranks}")
     return torch.utils.data.DataLoader(
@@ -127,7 +131,7 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
     """
 
     def __init__(
-        self, loader: GridLoader | WindowLoader, *, rank: int | None = None, n_ranks: int | None = None, first_step: int = 0
+        self, loader: GridLoader | WindowLoader | PackedLoader, *, rank: int | None = None, n_ranks: int | None = None, first_step: int = 0
     ) -> None:
         """Wrap a loader.
 
@@ -142,7 +146,7 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
         Raises:
             BadInput: when torch is not installed, there is no such rank, or ``first_step`` is outside the data set.
         """
-        _require_torch()
+        require_torch()
         if not 0 <= first_step <= len(loader):
             raise BadInput(f"first_step must be 0 to {len(loader):,}, got {first_step:,}")
         found_rank, found_n_ranks = (0, 1) if loader.n_ranks > 1 else _distributed()
@@ -154,7 +158,8 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         turn = self.n_ranks * _worker()[1]
-        for batch in ahead(self.loader.__getitem__, self.steps(), n_ahead=self.loader.prefetch, threads=self.loader.threads):
+        read: Callable[[int], Batch | PackedBatch] = self.loader.__getitem__
+        for batch in ahead(read, self.steps(), n_ahead=self.loader.prefetch, threads=self.loader.threads):
             self.first_step += turn
             yield _tensors(batch)
         self.first_step = 0
@@ -204,7 +209,7 @@ def to_device(batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AH
     Raises:
         BadInput: when torch is not installed.
     """
-    _require_torch()
+    require_torch()
     place = torch.device(device)
     if place.type != "cuda":
         return (_split(_widened(torch.from_numpy(_signed(_joined(batch))).to(place))) for batch in batches)
@@ -263,8 +268,11 @@ def _split(ids: Any) -> dict[str, Any]:
     return {"text": ids[:, :-1].contiguous(), "targets": ids[:, 1:].contiguous()}
 
 
-def _tensors(batch: Batch) -> dict[str, Any]:
-    return {name: torch.from_numpy(values.astype(np.int64)) for name, values in batch._asdict().items()}
+def _tensors(batch: Batch | PackedBatch) -> dict[str, Any]:
+    told = batch.arrays() if isinstance(batch, PackedBatch) else {}
+    ids = {"text": batch.text, "targets": batch.targets}
+    others = {name: torch.from_numpy(values) if isinstance(values, np.ndarray) else values for name, values in told.items()}
+    return others | {name: torch.from_numpy(values.astype(np.int64)) for name, values in ids.items()}
 
 
 def _worker() -> tuple[int, int]:
@@ -278,6 +286,11 @@ def _distributed() -> tuple[int, int]:
     return 0, 1
 
 
-def _require_torch() -> None:
+def require_torch() -> None:
+    """Say what to install.
+
+    Raises:
+        BadInput: when torch is missing.
+    """
     if torch is None:
         raise BadInput("torch is not installed: pip install 'lc-assets[torch]'")

@@ -27,7 +27,7 @@ STEPS_AT_ONCE: Final = 256
 """Steps whose windows are drawn together: the arithmetic of one step costs as much as copying its windows, of 256 a fiftieth of that."""
 
 
-class WindowLoader(SteppedLoader):
+class WindowLoader(SteppedLoader[Batch]):
     """Batches of windows of a Megatron data set; every window comes once an epoch, each epoch in another order.
 
     Attributes:

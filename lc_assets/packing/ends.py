@@ -1,8 +1,8 @@
 """Where sentences and lines end, in ids, by what the vocabulary says of each.
 
 An id is flagged by its text alone: whether a sentence may end with it, whether a line ends with it, whether it begins with a
-blank. A sentence ends behind a flagged id that a blank follows, so not within 3.14. Of every 64 ids at most one end is kept, a
-line's rather than a sentence's, the last rather than the first: a segment of some thousand ids needs no more.
+blank. A sentence ends behind a flagged id that a blank follows, so not within 3.14. Of every so many ids at most one end is
+kept, a line's rather than a sentence's, the last rather than the first: a segment needs some sixteen to choose from.
 
 Here: ids and flags. Not here: texts of ids, which are files' (`lc_assets.formats.token_flags`), cutting (`lc_assets.packing.cutting`).
 """
@@ -20,7 +20,9 @@ ENDS_LINE: Final = 2
 BEGINS_BLANK: Final = 4
 
 KEPT_OF: Final = 64
-"""Ids of which one end is kept: an eighth of a byte an id."""
+"""Ids of which one end is kept, at most: an eighth of a byte an id."""
+CHOICES: Final = 16
+"""Ends that a segment has to choose from, if there are so many."""
 
 _CLOSING = " \t\"'”’»)]*_"
 _STOPS = (".", "!", "?", "…", "。", "！", "？", "؟", "।")
@@ -37,8 +39,17 @@ def flags_of(text: str) -> int:
     return sentence | line | (BEGINS_BLANK if text[:1].isspace() else 0)
 
 
-def ends_in(ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"]) -> Int64[np.ndarray, " end"]:
-    """Where sentences and lines of one document end: the token behind each, at most one of `KEPT_OF`; never the last of all.
+def spacing(segment_tokens: int) -> int:
+    """Of how many ids one end is kept, for segments of at most so many.
+
+    >>> spacing(4096), spacing(100)
+    (64, 6)
+    """
+    return min(KEPT_OF, max(segment_tokens // CHOICES, 1))
+
+
+def ends_in(ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF) -> Int64[np.ndarray, " end"]:
+    """Where sentences and lines of one document end: the token behind each, at most one of ``every`` ids; never the last of all.
 
     >>> flags = np.array([0, ENDS_SENTENCE, BEGINS_BLANK, ENDS_LINE], np.uint8)
     >>> ends_in(np.array([0, 1, 2, 0, 1, 0] + [0] * 60 + [3, 2, 1, 2]), flags).tolist()
@@ -48,13 +59,13 @@ def ends_in(ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"])
         return np.empty(0, np.int64)
     own, after = flags[ids[:-1]], flags[ids[1:]]
     strength = np.where(own & ENDS_LINE, 2, ((own & ENDS_SENTENCE) > 0) & ((after & BEGINS_BLANK) > 0)).astype(np.int64)
-    n_blocks = -(-len(strength) // KEPT_OF)
-    padded = np.zeros(n_blocks * KEPT_OF, np.int64)
-    padded[: len(strength)] = np.where(strength > 0, strength * KEPT_OF + np.arange(len(strength)) % KEPT_OF, 0)
-    blocks = padded.reshape(n_blocks, KEPT_OF)
+    n_blocks = -(-len(strength) // every)
+    padded = np.zeros(n_blocks * every, np.int64)
+    padded[: len(strength)] = np.where(strength > 0, strength * every + np.arange(len(strength)) % every, 0)
+    blocks = padded.reshape(n_blocks, every)
     best = blocks.argmax(axis=1)
     found = np.take_along_axis(blocks, best[:, None], axis=1)[:, 0] > 0
-    return np.asarray(np.flatnonzero(found) * KEPT_OF + best[found] + 1)
+    return np.asarray(np.flatnonzero(found) * every + best[found] + 1)
 
 
 def ends_of_all(found: Iterable[Integer[np.ndarray, " end"]]) -> Ends:

@@ -8,6 +8,7 @@ Here: the values, cutting documents evenly, counting. Not here: which piece goes
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, Self
 
 import numpy as np
@@ -52,7 +53,7 @@ class Pieces:
         return Pieces(self.document[order], self.start[order], self.stop[order])
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Packing:
     """Pieces in rows: the rows in order, the pieces of a row in the order that they stand in it.
 
@@ -74,18 +75,18 @@ class Packing:
         order = np.argsort(row, kind="stable")
         return cls(row_tokens=row_tokens, n_rows=n_rows, row=row[order], pieces=pieces.take(order))
 
-    @property
+    @cached_property
     def first(self) -> Int64[np.ndarray, " boundary"]:
         """First piece of each row, then the number of pieces."""
         return np.searchsorted(self.row, np.arange(self.n_rows + 1)).astype(np.int64)
 
-    @property
+    @cached_property
     def places(self) -> Int64[np.ndarray, " piece"]:
         """Where in its row each piece begins, in tokens."""
         begins = np.cumsum(self.pieces.lengths) - self.pieces.lengths
         return np.asarray(begins - np.repeat(begins[self.first[:-1]], np.diff(self.first)))
 
-    @property
+    @cached_property
     def used(self) -> Int64[np.ndarray, " row"]:
         """Tokens of each row that are no padding."""
         ends = np.concatenate([[0], np.cumsum(self.pieces.lengths)])

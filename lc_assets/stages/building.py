@@ -142,6 +142,7 @@ class Stage:
         upstream: the stages it reads.
         global_upstream: whether it reads *all* partitions of them rather than its own.
         reads: which of all partitions it reads, when not every published one.
+        needs: which of its upstream stages a recipe has it read at all.
         wanted: whether a recipe asks for it at all; the planner passes over those that are not.
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
@@ -157,12 +158,13 @@ class Stage:
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     global_upstream: bool = False
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
+    needs: Callable[[Recipe, str], bool] = lambda _recipe, _stage: True
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
     sharding: Sharding | None = None
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
-        if stage not in self.upstream:
+        if stage not in self.upstream or not self.needs(recipe, stage):
             return False
         return self.reads(recipe, key, upstream_key) if self.global_upstream else upstream_key in (key, GLOBAL)
 
@@ -172,11 +174,12 @@ class Stage:
         Raises:
             NotPublished: when an input of this partition is not there.
         """
+        needed = [stage for stage in self.upstream if self.needs(recipe, stage)]
         if self.global_upstream:
-            every = [(stage, published) for stage in self.upstream for published in lake.published(stage).items()]
+            every = [(stage, published) for stage in needed for published in lake.published(stage).items()]
             found = [published for stage, (other, published) in every if self.is_fed_by(recipe, key, stage, other)]
         else:
-            found = [lake.place(stage, key).require() for stage in self.upstream]
+            found = [lake.place(stage, key).require() for stage in needed]
         return {published.name: published for published in found}
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from lc_assets.stages import (
     megatron,
     near_pairs,
     ordering,
+    packed,
+    packing_tokens,
     raw,
     removals,
     signing,
@@ -48,6 +50,8 @@ CHAIN: tuple[Step, ...] = (
     Step(ordering.STAGE, lambda workshop, _: ordering.order_snapshots(workshop)),
     Step(flattening.STAGE, lambda workshop, _: flattening.flatten(workshop)),
     Step(megatron.STAGE, lambda workshop, key: megatron.write_snapshot(workshop, parse_snapshot(key))),
+    Step(packing_tokens.STAGE, lambda workshop, key: packing_tokens.tokenize_for_packing(workshop, parse_snapshot(key))),
+    Step(packed.STAGE, lambda workshop, key: packed.pack_snapshot(workshop, parse_snapshot(key))),
     Step(blending.STAGE, blending.blend_mix),
     Step(card.STAGE, lambda workshop, _: card.write_card(workshop)),
 )

@@ -64,16 +64,17 @@ def counts_add_up(evidence: Evidence) -> Finding:
     )
 
 
-def all_that_was_kept_came_in(stage: str) -> Claim:
-    """Make the claim that a stage saw exactly the documents that ``stage`` kept."""
+def all_that_was_kept_came_in(*stages: str) -> Claim:
+    """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them that it was made from."""
 
     def nothing_was_lost_on_the_way(evidence: Evidence) -> Finding:
         """The documents that came in are as many as the stage before kept."""
-        before = evidence.only_input(stage).receipt.tally.kept
+        read = [stage for stage in stages if len(stages) == 1 or any(name.startswith(f"{stage}/") for name in evidence.fingerprint.inputs)]
+        before = sum(evidence.only_input(stage).receipt.tally.kept for stage in read)
         return Finding(
             claim="nothing_was_lost_on_the_way",
             passed=before == evidence.tally.seen,
-            words=f"{stage} kept {before:,} documents, {evidence.tally.seen:,} came in",
+            words=f"{' and '.join(read)} kept {before:,} documents, {evidence.tally.seen:,} came in",
             numbers={"kept before": before, "documents in": evidence.tally.seen},
         )
 

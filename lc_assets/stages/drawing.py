@@ -43,7 +43,9 @@ def bars(
     return _png(figure)
 
 
-def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "") -> bytes:
+def histogram(
+    title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "", counted: str = "documents"
+) -> bytes:
     """A histogram over a logarithmic axis, with a line at ``mark``.
 
     Args:
@@ -52,6 +54,7 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
         unit: what the values count.
         mark: where to draw the line.
         mark_name: what the line means.
+        counted: what there is one number of.
     """
     figure, axes = _figure(title, *INCHES, left=0.09)
     positive = np.asarray(values, dtype=np.float64)
@@ -62,7 +65,7 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
     if mark is not None:
         axes.axvline(mark, color=ACCENT, linewidth=1.5)
     _numbered(axes.xaxis, f"{unit}; the line: {mark_name}" if mark_name else unit, logarithmic=True)
-    _numbered(axes.yaxis, "documents")
+    _numbered(axes.yaxis, counted)
     return _png(figure)
 
 

@@ -73,7 +73,9 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         method: how a row is filled; see docs/packing.md.
         row_tokens: length of a row.
         min_tokens: shorter documents are left out.
-        segment_tokens: of what ``segment`` and ``reorder`` cut documents into.
+        append_eod: whether end of text stands behind every document, as its last token.
+        segment_tokens: of what ``segment`` and ``reorder`` cut documents into, at most.
+        cut_at: where they had better cut: at the end of a sentence or line, if one lies in the segment's second half; or anywhere.
         heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the grid's.
         seed: of the order.
     """
@@ -83,7 +85,9 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     method: Literal["bestfit", "concat", "segment", "reorder", "upsample"] = "bestfit"
     row_tokens: Tokens = 64 * KIBI
     min_tokens: Tokens = 1
+    append_eod: bool = True
     segment_tokens: Tokens = 4 * KIBI
+    cut_at: Literal["ends", "anywhere"] = "ends"
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
 

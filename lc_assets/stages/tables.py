@@ -124,6 +124,11 @@ MEANINGS = {
     "kept_alone": "documents that this bound alone would keep",
     "kept_with_the_others": "documents that it would keep while everything else stays in force",
     "token_shard": "which .bin the row was cut from",
+    "piece": "number of the piece within its row, from 0",
+    "document_start": "first token of the piece, counted in its document",
+    "document_stop": "the token behind its last, counted in its document; n_tokens + 1 where end of text is the last",
+    "row_start": "where in its row the piece begins, in tokens",
+    "row_stop": "where in its row it ends",
 }
 """What the columns hold, for people."""
 
@@ -181,7 +186,7 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     Raises:
         CorruptFile: when it is not Parquet or lacks a column; names the file.
     """
-    with _damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with damage_said_plainly(path), pq.ParquetFile(path) as file:
         _require_columns(file.schema_arrow.names, columns, path)
         table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)  # a damaged page may decompress to bytes that are no text
@@ -201,7 +206,7 @@ def read_schema(path: Path) -> pa.Schema:
     Raises:
         CorruptFile: when it is not Parquet; names the file.
     """
-    with _damage_said_plainly(path):
+    with damage_said_plainly(path):
         return pq.read_schema(path)
 
 
@@ -211,12 +216,13 @@ def count_lines(path: Path) -> int:
     Raises:
         CorruptFile: when it is not Parquet; names the file.
     """
-    with _damage_said_plainly(path):
+    with damage_said_plainly(path):
         return int(pq.read_metadata(path).num_rows)
 
 
 @contextlib.contextmanager
-def _damage_said_plainly(path: Path) -> Iterator[None]:
+def damage_said_plainly(path: Path) -> Iterator[None]:
+    """Turn what Arrow says of a damaged table into an error that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -229,7 +235,7 @@ def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines:
     Raises:
         CorruptFile: as `read_table`.
     """
-    with _damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with damage_said_plainly(path), pq.ParquetFile(path) as file:
         _require_columns(file.schema_arrow.names, columns, path)
         for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
             yield from batch.to_pylist()

@@ -31,7 +31,7 @@ from lc_assets.stages.claims import (
     tables_fit,
     the_shards_add_up,
 )
-from lc_assets.stages.recipe import Recipe, plain
+from lc_assets.stages.recipe import plain
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.row_settings import TokenizingSettings
@@ -65,18 +65,22 @@ CHECKED_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizeTask:
-    """One shard of filtered documents to be tokenized into ``folder``; those ``removed``, reason by id, are not."""
+    """One shard of documents to be tokenized into ``folder``; those ``removed``, reason by id, are not.
+
+    ``label`` begins the names of the files, where shards of several stages, which are called alike, go into one folder.
+    """
 
     documents: Path
     folder: Path
     settings: TokenizingSettings
     privacy: PrivacySettings = NOTHING_REPLACED
     removed: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
 
     @property
     def name(self) -> str:
-        """The shard's name."""
-        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+        """The shard's name, behind its label."""
+        return self.label + self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
 
     def __str__(self) -> str:
         return str(self.documents)
@@ -90,21 +94,35 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """
 
     def fill(draft: Draft) -> Tally:
-        recipe, source = workshop.recipe, draft.inputs[f"filtered/{snapshot}"].folder
+        source = draft.inputs[f"filtered/{snapshot}"].folder
         removed = removed_by_shard(draft.inputs[f"removals/{snapshot}"].folder)
-        tasks = [
-            TokenizeTask(
-                documents=path,
-                folder=draft.folder,
-                settings=recipe.tokenizing,
-                privacy=recipe.privacy,
-                removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
-            )
-            for path in documents_files(source)
-        ]
+        tasks = tasks_of(source, draft.folder, workshop.recipe.tokenizing, privacy=workshop.recipe.privacy, removed=removed)
         return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
+
+
+def tasks_of(
+    source: Path,
+    folder: Path,
+    settings: TokenizingSettings,
+    *,
+    privacy: PrivacySettings,
+    removed: Mapping[str, Mapping[str, str]],
+    label: str = "",
+) -> list[TokenizeTask]:
+    """A task per shard of documents in ``source``; ``removed`` has reasons by shard and id."""
+    return [
+        TokenizeTask(
+            documents=path,
+            folder=folder,
+            settings=settings,
+            privacy=privacy,
+            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            label=label,
+        )
+        for path in documents_files(source)
+    ]
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
@@ -255,19 +273,19 @@ def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
     )
 
 
-def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[str, Any]:
     """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no byte depends on them."""
-    vocabulary = vocabulary_of(recipe.tokenizing.tokenizer)
-    eot = end_of_text(recipe.tokenizing.tokenizer)
+    vocabulary = vocabulary_of(settings.tokenizer)
+    eot = end_of_text(settings.tokenizer)
     tokenizer = {"tokenizer": vocabulary.name, "n_ids": vocabulary.n_ids, "eot": eot, "tokenizer_sha256": vocabulary.sha256}
-    return plain(recipe.tokenizing) | tokenizer | ({"privacy": plain(recipe.privacy)} if recipe.privacy.replace else {})
+    return plain(settings) | tokenizer | ({"privacy": plain(privacy)} if privacy.replace else {})
 
 
 STAGE = Stage(
     name="tokens",
     code_version="2",
     upstream=("filtered", "removals"),
-    params=_params,
+    params=lambda recipe, _: params_of(recipe.tokenizing, recipe.privacy),
     claims=(
         counts_add_up,
         all_that_was_kept_came_in("filtered"),

@@ -84,8 +84,8 @@ def test_the_cost_of_long_spans_does_not_overflow():
     assert spans.attention_cost(np.array([2**31 - 1] * 3, np.int32)) == 3 * (2**31 - 1) ** 2
 
 
-@given(ids=st.lists(st.integers(0, 7), max_size=300))
-def test_ends_are_the_best_of_each_stretch(ids):
+@given(ids=st.lists(st.integers(0, 7), max_size=300), every=st.integers(1, KEPT_OF))
+def test_ends_are_the_best_of_each_stretch(ids, every):
     """Against a loop: flags are the ids themselves."""
     flags = np.arange(8, dtype=np.uint8)
     best: dict[int, tuple[int, int]] = {}
@@ -93,8 +93,8 @@ def test_ends_are_the_best_of_each_stretch(ids):
         sentence = ids[at] & ENDS_SENTENCE and ids[at + 1] & BEGINS_BLANK
         strength = 2 if ids[at] & ENDS_LINE else int(bool(sentence))
         if strength:
-            best[at // KEPT_OF] = max(best.get(at // KEPT_OF, (0, 0)), (strength, at + 1))
-    assert ends_in(np.array(ids, np.int64), flags).tolist() == [end for _, end in best.values()]
+            best[at // every] = max(best.get(at // every, (0, 0)), (strength, at + 1))
+    assert ends_in(np.array(ids, np.int64), flags, every).tolist() == [end for _, end in best.values()]
 
 
 def test_ends_of_documents_can_be_taken_in_any_order():

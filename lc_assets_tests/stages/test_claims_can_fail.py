@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.stages.building import Evidence, evidence_of
 from lc_assets.stages.catalogue import CHAIN, step
@@ -222,13 +223,71 @@ def sign_a_shard_otherwise(evidence: Evidence) -> Evidence:
     return evidence
 
 
+def edit_span(evidence: Evidence, column: str, change: Callable) -> Evidence:
+    """Change one column of the first piece."""
+    edit_column(evidence.folder / "spans.parquet", column, lambda values: [change(values[0]), *values[1:]])
+    return evidence
+
+
+def lose_a_token(evidence: Evidence) -> Evidence:
+    """The first piece lacks its document's last token: it is cut, and in no row."""
+    edit_column(evidence.folder / "spans.parquet", "document_stop", lambda stops: [stops[0] - 1, *stops[1:]])
+    return evidence
+
+
+def end_a_span_later(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "train_span_stop.npy", lambda stops: np.concatenate([stops[:1] - 1, stops[1:]]))
+    return evidence
+
+
+def give_two_spans_to_one_document(evidence: Evidence) -> Evidence:
+    edit_array(evidence.folder / "train_span_document.npy", lambda numbers: np.concatenate([numbers[1:2], numbers[1:]]))
+    return evidence
+
+
+def join_two_documents(evidence: Evidence) -> Evidence:
+    """The same tokens, the first two pieces as one document."""
+    from lc_assets.formats.megatron_idx import idx_bytes
+
+    lengths = MegatronReader(evidence.folder / "train").lengths
+    joined = np.concatenate([lengths[:2].sum(keepdims=True), lengths[2:]])
+    (evidence.folder / "train.idx").write_bytes(idx_bytes(joined, np.arange(len(joined) + 1), np.dtype(np.uint16)))
+    return evidence
+
+
+def swap_two_packed_rows(evidence: Evidence) -> Evidence:
+    """Write the rows again, the first two exchanged."""
+    from lc_assets.formats.chunks import RowBlock
+    from lc_assets.formats.grid import GridReader, write_band
+
+    rows = GridReader(evidence.folder / "train.zarr").read()
+    write_band(evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows[[1, 0, *range(2, len(rows))]])
+    return evidence
+
+
+def fill_up_with_another_token(evidence: Evidence) -> Evidence:
+    """Write the rows again with another token at the end of the first one that is not full."""
+    from lc_assets.formats.chunks import RowBlock
+    from lc_assets.formats.grid import GridReader, write_band
+
+    rows = GridReader(evidence.folder / "train.zarr").read()
+    rows[int(np.argmax(rows[:, -1] == 50_256)), -1] = 7
+    write_band(evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows)
+    return evidence
+
+
+def hold_out_a_packed_text(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "spans.parquet", "digest", lambda digests: [digests[-1], *digests[1:]])
+    return evidence
+
+
 SPOILS = [
     ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
     ("raw", "every_listed_file_is_there", lambda evidence: say_also(evidence, duplicates_missing=1)),
     *(
         (stage, claim, spoil)
-        for stage in ("filtered", "tokens")
+        for stage in ("filtered", "tokens", "packing_tokens")
         for claim, spoil in (
             ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.documents.parquet")),
             ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.dropped.parquet")),
@@ -246,14 +305,23 @@ SPOILS = [
     ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
     ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
     ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
-    *((stage, "nothing_was_lost_on_the_way", see_one_more) for stage in ("signatures", "contamination", "tokens")),
+    *(
+        (stage, "nothing_was_lost_on_the_way", see_one_more)
+        for stage in ("signatures", "contamination", "tokens", "packing_tokens", "packed")
+    ),
     ("signatures", "every_document_is_signed_or_short", lambda evidence: lose_a_line(evidence, "*.minhash.parquet")),
     ("signatures", "every_document_is_signed_or_short", lambda evidence: say_also(evidence, signatures_computed=1)),
     ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
     ("signatures", "the_published_signatures_are_ours", lambda evidence: say_also(evidence, published_signatures_that_differ=1)),
-    ("tokens", "the_ids_are_where_the_table_says", forget_a_document),
-    ("tokens", "the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
-    ("tokens", "the_fast_tokenizer_agreed", lambda evidence: say_also(evidence, shards_done_by_the_twin=1)),
+    *(
+        (stage, claim, spoil)
+        for stage in ("tokens", "packing_tokens")
+        for claim, spoil in (
+            ("the_ids_are_where_the_table_says", forget_a_document),
+            ("the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
+            ("the_fast_tokenizer_agreed", lambda evidence: say_also(evidence, shards_done_by_the_twin=1)),
+        )
+    ),
     ("grid", "nothing_was_lost_on_the_way", see_one_more),
     ("grid", "every_row_is_planned_once", lambda evidence: lose_a_line(evidence, "rows.parquet")),
     ("grid", "every_row_is_planned_once", lambda evidence: repeat_the_first_id(evidence, "rows.parquet")),
@@ -268,6 +336,25 @@ SPOILS = [
     ("megatron", "megatron_rows_are_the_grids_rows", change_a_megatron_token),
     ("megatron", "the_index_shuffles_whole_epochs", leave_a_document_out_of_the_epoch),
     ("megatron", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
+    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: lose_a_line(evidence, "spans.parquet")),
+    ("packed", "every_token_is_packed_as_often_as_asked", lose_a_token),
+    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: say_also(evidence, tokens_in_rows=1)),
+    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "token_shard", lambda _: "9999-en_head")),
+    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "id", lambda name: name + "0")),
+    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "n_tokens", lambda n: n + 1)),
+    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "row_start", lambda start: start + 1)),
+    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "row", lambda row: row + 1)),
+    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "piece", lambda piece: piece + 1)),
+    ("packed", "rows_are_filled_from_the_left", lambda evidence: say_also(evidence, padding=1)),
+    ("packed", "rows_are_filled_from_the_left", end_a_span_later),
+    ("packed", "rows_are_filled_from_the_left", give_two_spans_to_one_document),
+    ("packed", "spans_are_megatrons_documents", lambda evidence: edit_span(evidence, "row_stop", lambda stop: stop - 1)),
+    ("packed", "spans_are_megatrons_documents", join_two_documents),
+    ("packed", "rows_hold_their_pieces", change_a_megatron_token),
+    ("packed", "rows_hold_their_pieces", swap_two_packed_rows),
+    ("packed", "rows_hold_their_pieces", fill_up_with_another_token),
+    ("packed", "the_method_kept_its_word", lose_a_token),
+    ("packed", "packed_train_and_heldout_share_nothing", hold_out_a_packed_text),
     ("mixes", "every_sample_can_be_found", take_a_sample_twice),
     ("mixes", "every_sample_can_be_found", lose_an_index),
     ("mixes", "the_blend_keeps_its_shares", take_from_one_source_first),

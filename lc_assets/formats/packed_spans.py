@@ -1,0 +1,127 @@
+"""Spans of packed rows: where in each row which document's tokens stand, as three small arrays beside the rows.
+
+================================  ====================================================================================
+file                              what
+================================  ====================================================================================
+``{split}_first_span.npy``        int64, one per row and one more: the row's first span; then the number of spans
+``{split}_span_stop.npy``         int32, one per span: where in its row it ends. A row's first span begins at 0, each
+                                  other where the one before ends; what is left of the row is padding
+``{split}_span_document.npy``     int32, one per span: number of the document among all of the version's. Equal numbers
+                                  are one document, wherever in the rows its pieces stand
+================================  ====================================================================================
+
+A training node reads these, and nothing of Parquet; who the documents are, ``spans.parquet`` says (docs/formats/packed.md).
+
+Source: NumPy's ``.npy`` format 1.0, without pickle.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.vocabulary import SPLITS
+
+MOST_DOCUMENTS: Final = 2**31 - 1
+FILES: Final = ("first_span", "span_stop", "span_document")
+DTYPES: Final[tuple[np.dtype[Any], ...]] = (np.dtype("<i8"), np.dtype("<i4"), np.dtype("<i4"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedSpans:
+    """Spans of one split's rows.
+
+    Attributes:
+        first: int64, first span of each row, then the number of spans.
+        stop: int32, where in its row each span ends.
+        document: int32, number of its document.
+    """
+
+    first: NDArray[np.int64]
+    stop: NDArray[np.int32]
+    document: NDArray[np.int32]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.first) - 1
+
+    @classmethod
+    def of(cls, row: NDArray[np.int64], stop: NDArray[np.int64], document: NDArray[np.int64], *, n_rows: int) -> Self:
+        """From a line per span, in the rows' order.
+
+        Args:
+            row: of each span, never falling.
+            stop: where in its row it ends.
+            document: number of its document.
+            n_rows: how many rows there are.
+
+        Raises:
+            BadInput: when there are more documents than an int32 numbers.
+        """
+        if len(document) and int(document.max()) > MOST_DOCUMENTS:
+            raise BadInput(f"document {int(document.max()):,} cannot be numbered by int32: pack fewer than {MOST_DOCUMENTS:,} at once")
+        first = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64)
+        return cls(first, stop.astype(np.int32), document.astype(np.int32))
+
+    def write(self, folder: Path, split: str) -> None:
+        """Publish the three files of a split."""
+        arrays: tuple[NDArray[Any], ...] = (self.first, self.stop, self.document)
+        for path, dtype, array in zip(span_files(folder, split), DTYPES, arrays, strict=True):
+            write_npy(path, array.astype(dtype, copy=False))
+
+    @classmethod
+    def open(cls, folder: Path, split: str, *, row_tokens: int) -> Self:
+        """Map the spans of a split into memory; passes over them once.
+
+        Raises:
+            NotPublished: when a file is missing: the rows there are not packed ones.
+            CorruptFile: when the files are not of this format, do not fit each other, or name tokens that a row does not have.
+        """
+        found = cls(*(_mapped(path, dtype) for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)))
+        if complaint := found.complaint(row_tokens):
+            raise CorruptFile(f"{span_files(folder, split)[0]}: {complaint}: make the rows again")
+        return found
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Tokens of each span."""
+        begins = np.concatenate([[0], self.stop[:-1]])
+        begins[self.first[:-1]] = 0
+        return np.asarray(self.stop - begins, np.int64)
+
+    def complaint(self, row_tokens: int) -> str:
+        """What cannot be meant about these spans; empty when all is well."""
+        edges = self.first
+        if not len(edges) or edges[0] != 0 or (edges[1:] <= edges[:-1]).any() or int(edges[-1]) != len(self.stop):
+            return f"rows have spans {edges[:1].tolist()} to {edges[-1:].tolist()}, in order and none without; there are {len(self.stop):,}"
+        if len(self.stop) != len(self.document):
+            return f"{len(self.stop):,} spans end somewhere, {len(self.document):,} have a document"
+        if len(self.stop) and (int(self.lengths.min()) < 1 or int(self.stop.max()) > row_tokens or int(self.document.min()) < 0):
+            return f"spans are empty, overlap, end behind token {row_tokens:,} or have no document"
+        return ""
+
+
+def span_files(folder: Path, split: str) -> tuple[Path, Path, Path]:
+    """The three files of a split.
+
+    Raises:
+        BadInput: when there is no such split.
+    """
+    if split not in SPLITS:
+        raise BadInput(f"no split is called {split!r}: there are {' and '.join(SPLITS)}")
+    first, stop, document = (folder / f"{split}_{name}.npy" for name in FILES)
+    return first, stop, document
+
+
+def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    if not path.is_file():
+        raise NotPublished(f"{path}: is missing: rows that were packed lie beside such a file")
+    array = read_npy(path)
+    if array.dtype != dtype or array.ndim != 1:
+        raise CorruptFile(f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of {dtype.name}")
+    return array

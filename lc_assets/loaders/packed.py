@@ -1,0 +1,270 @@
+"""Batches of packed rows, by step and in order: rows of several documents, told apart by spans.
+
+Here: which spans a batch shows, and inputs that never show one document the end of another. Not here: the order of the
+rectangles (`loaders.walk`), what follows from spans (`lc_assets.packing.spans`), tensors (`loaders.torch_packed`), Parquet.
+
+A batch's inputs are its targets moved right by one within each span, with ``first_token`` before each: so inputs and targets
+have the same spans, and nothing is asked of a document across a seam. What a model needs beside the ids is computed when it is
+asked for, from the spans' lengths and owners.
+"""
+
+import hashlib
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.formats.chunks import TokenArray
+from lc_assets.formats.packed_spans import PackedSpans, span_files
+from lc_assets.loaders.arrays import RowSource, ZarrRows
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.provenance import PackedPiece, pieces_of
+from lc_assets.loaders.remote import RemoteFiles, fetch
+from lc_assets.loaders.rows import open_rows, published_at
+from lc_assets.loaders.stepping import SteppedLoader
+from lc_assets.packing import spans as told
+from lc_assets.storage.lake import CURRENT, Place
+
+HASHED: Final = 65_536
+"""Spans of each end that name a data set, beside how many there are."""
+
+
+class PackedBatch(NamedTuple):
+    """One step's rows.
+
+    Attributes:
+        text: (row, token) inputs.
+        targets: (row, token), what is to be predicted: the data, and padding.
+        lengths: int32, tokens of each span; spans tile the batch, row by row, padding in spans of its own.
+        owners: int32, number of each span's document; -1 for padding.
+    """
+
+    text: TokenArray
+    targets: TokenArray
+    lengths: NDArray[np.int32]
+    owners: NDArray[np.int32]
+
+    @property
+    def cu_seqlens(self) -> NDArray[np.int32]:
+        """First token of each span in the flattened batch, then the number of tokens; padding is a span like any other."""
+        return told.cumulative(self.lengths)
+
+    @property
+    def max_seqlen(self) -> int:
+        """Tokens of the longest span."""
+        return int(self.lengths.max())
+
+    @property
+    def positions(self) -> NDArray[np.int32]:
+        """(row, token), place of each token in its span, from 0."""
+        return told.positions(self.lengths, self._shape)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """(row, token), which targets are to be learnt: no padding, and no span's first token."""
+        return told.learnt(self.lengths, self.owners, self._shape)
+
+    @property
+    def documents(self) -> NDArray[np.int32]:
+        """(row, token), number of each token's document; -1 for padding."""
+        return told.owners_of_tokens(self.lengths, self.owners, self._shape)
+
+    @property
+    def block_diagonal(self) -> NDArray[np.bool_]:
+        """(row, token, token), which token may look at which; for small rows, see `lc_assets.packing.spans.block_diagonal`.
+
+        Raises:
+            BadInput: when it would be too large.
+        """
+        return told.block_diagonal(self.documents)
+
+    def arrays(self) -> dict[str, NDArray[Any] | int]:
+        """Everything by name, computed: text, targets, mask, positions, documents, cu_seqlens, max_seqlen."""
+        names = ("text", "targets", "mask", "positions", "documents", "cu_seqlens", "max_seqlen")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.targets.shape[0], self.targets.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """Rows and their spans.
+
+    Attributes:
+        rows: the rows.
+        spans: where whose tokens stand in them.
+    """
+
+    rows: RowSource
+    spans: PackedSpans
+
+    def __post_init__(self) -> None:
+        if self.spans.n_rows != self.rows.n_rows:
+            raise Mismatch(f"{self.rows.n_rows:,} rows and spans of {self.spans.n_rows:,}: they are not of one version")
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of the rows' identity, of how many spans there are and of the first and last ones."""
+        hasher = hashlib.sha256(f"{self.rows.identity} {len(self.spans.stop)}".encode())
+        for array in (self.spans.first, self.spans.stop, self.spans.document):
+            for part in (array[:HASHED], array[-HASHED:]):
+                hasher.update(np.ascontiguousarray(part).data)
+        return hasher.hexdigest()
+
+    def joined(self) -> "PackedRows":
+        """The same rows with one span each, of all that is no padding: documents see each other, as where rows are not packed."""
+        first, stop = self.spans.first, self.spans.stop
+        numbers = np.arange(self.spans.n_rows + 1)
+        return PackedRows(self.rows, PackedSpans(numbers, stop[first[1:] - 1], numbers[:-1].astype(np.int32)))
+
+
+def open_packed(path: Path | str, split: str = "train", *, cache_bytes: int | None = None) -> PackedRows:
+    """Open packed rows by a path or a URL of one version, or of a partition (``lake/packed/2023-06``), which means what it publishes.
+
+    Args:
+        path: a folder, or a URL that fsspec knows; see `lc_assets.loaders.rows.open_rows`.
+        split: ``train`` or ``heldout``.
+        cache_bytes: bound of the cache of decoded chunks; None: what the walk needs.
+
+    Raises:
+        NotPublished: when there are no packed rows.
+        CorruptFile: when a file is not what its format promises.
+        Mismatch: when rows and spans are not of one version.
+        BadInput: when there is no such split, or nothing to open at all.
+        Unreachable: when a server does not answer, also when asked again.
+    """
+    if isinstance(path, str) and "://" in path:
+        return _open_url(published_at(path.rstrip("/")), split, cache_bytes)
+    folder = Place(Path(path)).require().folder if (Path(path) / CURRENT).is_file() else Path(path)
+    rows = open_rows(folder, split, cache_bytes=cache_bytes)
+    return PackedRows(rows, PackedSpans.open(folder, split, row_tokens=rows.row_tokens))
+
+
+def _open_url(url: str, split: str, cache_bytes: int | None) -> PackedRows:
+    rows = open_rows(url, split, cache_bytes=cache_bytes)
+    with TemporaryDirectory() as copies:
+        fetch(RemoteFiles(url), Path(copies), *(path.name for path in span_files(Path(), split)))
+        mapped = PackedSpans.open(Path(copies), split, row_tokens=rows.row_tokens)
+        return PackedRows(rows, PackedSpans(np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)))
+
+
+class PackedLoader(SteppedLoader[PackedBatch]):
+    """Batches of packed rows, by step and in order; see `loaders.stepping.SteppedLoader`.
+
+    Attributes:
+        packed: rows and spans.
+        walk: the order of the rectangles.
+        rank: which part of every batch this loader gives.
+        n_ranks: how many loaders share the batches.
+    """
+
+    def __init__(
+        self,
+        packed: PackedRows,
+        *,
+        batch_rows: int,
+        context_tokens: int | None = None,
+        first_token: int | None = None,
+        lanes: int = 1,
+        rank: int = 0,
+        n_ranks: int = 1,
+        prefetch: int = 0,
+        threads: int = 1,
+    ) -> None:
+        """Lay a walk over packed rows.
+
+        Args:
+            packed: rows and spans.
+            batch_rows: rows of a batch, of all ranks together.
+            context_tokens: tokens of a batch's rows; by default whole rows. A shorter context cuts spans where it ends: what
+                is left of one in the next column is a span of its own there.
+            first_token: stands before each span of inputs; by default the end of text that the rows name.
+            lanes: as for `GridLoader`.
+            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones.
+            n_ranks: how many loaders share the batches.
+            prefetch: batches that are read ahead while one is used, when iterating.
+            threads: how many read at once.
+
+        Raises:
+            BadInput: as `GridLoader`, or when a batch has more tokens than an int32 counts.
+        """
+        super().__init__(prefetch=prefetch, threads=threads)
+        context = packed.rows.row_tokens if context_tokens is None else context_tokens
+        self._grid = GridLoader(
+            packed.rows,
+            batch_rows=batch_rows,
+            context_tokens=context,
+            first_token=first_token,
+            lanes=lanes,
+            rank=rank,
+            n_ranks=n_ranks,
+            prefetch=prefetch,
+            threads=threads,
+        )
+        if batch_rows * context >= 2**31:
+            raise BadInput(f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 counts: take fewer rows")
+        self.packed, self.walk, self.rank, self.n_ranks = packed, self._grid.walk, rank, n_ranks
+
+    def __len__(self) -> int:
+        return len(self._grid)
+
+    def __getitem__(self, step: int) -> PackedBatch:
+        parts = self.walk.rectangles(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
+        text, targets = self._grid[step]
+        lengths, owners = self._tiled([part.rows for part in parts], parts[0].tokens)
+        text.reshape(-1)[told.cumulative(lengths)[:-1]] = self._grid.first_token
+        return PackedBatch(text, targets, lengths, owners)
+
+    def _tiled(self, blocks: Sequence[range], tokens: range) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        spans = self.packed.spans
+        edges = [spans.first[rows.start : rows.stop + 1] for rows in blocks]
+        at = [slice(int(own[0]), int(own[-1])) for own in edges]
+        counts = np.concatenate([np.diff(own) for own in edges])
+        first = np.concatenate([[0], np.cumsum(counts)])
+        stop, owner = (np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document))
+        return told.tiled(first, stop, owner, left=tokens.start, width=len(tokens))
+
+    @property
+    def first_token(self) -> int:
+        """What stands before each span of inputs."""
+        return self._grid.first_token
+
+    @property
+    def dropped_rows(self) -> int:
+        """Rows that no batch holds, because they fill none."""
+        return self.walk.dropped_rows
+
+    def rows_of(self, step: int) -> Sequence[int]:
+        """Numbers of a step's rows.
+
+        Raises:
+            IndexError: when there is no such step.
+        """
+        return self._grid.rows_of(step)
+
+    def provenance(self, step: int) -> list[PackedPiece]:
+        """Say whose text a step's rows are: a line per piece, in the rows' order.
+
+        Raises:
+            IndexError: when there is no such step.
+            BadInput: when the rows are not those of a folder.
+            NotPublished: when there is no table of spans beside them.
+            Mismatch: when the table is of other rows.
+        """
+        rows = self.packed.rows
+        if not isinstance(rows, ZarrRows):
+            raise BadInput(f"{type(rows).__name__} has no table of spans: open one version of packed rows")
+        return pieces_of(rows, self.rows_of(step))
+
+    def identity(self) -> dict[str, Any]:
+        """Data set, shape and order, as for `GridLoader`."""
+        return self._grid.identity() | {"data": self.packed.identity}

@@ -1,0 +1,63 @@
+"""Where the documents of a token store had better be cut: behind sentences and lines, found in their ids.
+
+Here: one pass over each shard, what is found kept for the build. Not here: what an end is (`lc_assets.packing.ends`).
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.formats.megatron import MegatronReader, idx_path
+from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.formats.token_flags import TokenFlags
+from lc_assets.packing.cutting import Ends
+from lc_assets.packing.ends import ends_in, ends_of_all, spacing
+from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndsTask:
+    """One shard of a token store, whose ends are to be found for a version in ``folder``."""
+
+    tokens: Path
+    shard: str
+    folder: Path
+    tokenizer: str
+    n_ids: int
+    segment_tokens: int
+
+    @property
+    def name(self) -> str:
+        """Of the shard's ends."""
+        return f"ends-{self.shard}"
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """Where they are kept while the version is built."""
+        stem = self.folder / WORKINGS / self.name
+        return stem.with_name(f"{self.name}_first.npy"), stem.with_name(f"{self.name}_token.npy")
+
+    def __str__(self) -> str:
+        return str(self.tokens / self.shard)
+
+
+@once
+def find_ends(task: EndsTask) -> Tally:
+    """Find the ends of one shard's documents."""
+    flags = TokenFlags(task.tokenizer, task.n_ids)
+    prefix = task.tokens / task.shard
+    documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
+    found = ends_of_all(ends_in(ids, flags.covering(ids), spacing(task.segment_tokens)) for ids in documents)
+    for path, array in zip(task.files, (found.first, found.token), strict=True):
+        write_npy(path, array)
+    return Tally(also={"ends of sentences and lines": len(found.token)})
+
+
+def read_ends(tasks: list[EndsTask]) -> Ends:
+    """The ends of all shards, in the order of the tasks."""
+    firsts, tokens = zip(*([read_npy(path) for path in task.files] for task in tasks), strict=True) if tasks else ((), ())
+    counts = np.concatenate([np.empty(0, np.int64), *(np.diff(first) for first in firsts)])
+    return Ends(first=np.concatenate([[0], np.cumsum(counts)]), token=np.concatenate([np.empty(0, np.int64), *tokens]))

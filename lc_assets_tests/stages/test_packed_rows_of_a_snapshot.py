@@ -1,0 +1,274 @@
+"""Packed rows of a snapshot: by every method, of natural documents, LongPack's and both; as slow twins would make them."""
+
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.loaders.packed import PackedLoader, open_packed
+from lc_assets.packing.methods import METHODS
+from lc_assets.stages import packed, packing_writing
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.link_tables import LINK_CLAIMS
+from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.packed_claims import the_method_kept_its_word
+from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
+from lc_assets.stages.tables import FILTERED, read_all
+from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import GPT2_EOT, SPLITS
+from lc_assets_tests.builders import tiny_upstream, tiny_workshop, tokenizer_json
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
+
+OLD = "2023-06"
+SETTINGS = PackingSettings(wanted=True, row_tokens=300, segment_tokens=50, heldout_fraction=0.2, min_tokens=55)
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory, upstream):
+    """A lake with everything that stands before packing."""
+    workshop = tiny_workshop(tmp_path_factory.mktemp("lake"), upstream=upstream, packing=SETTINGS)
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    return workshop
+
+
+def with_packing(workshop, **changes):
+    """The same workshop with other settings of packing."""
+    packing = msgspec.structs.replace(workshop.recipe.packing, **changes)
+    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, packing=packing))
+
+
+def built(workshop):
+    tokenize_for_packing(workshop, OLD)
+    return packed.pack_snapshot(workshop, OLD)
+
+
+def texts_of(folder: Path) -> dict[str, str]:
+    table = read_all(documents_files(folder), FILTERED, ["id", "raw_content"])
+    return dict(zip(table["id"].to_pylist(), table["raw_content"].to_pylist(), strict=True))
+
+
+def spans_of(version, split):
+    return [line for line in pq.read_table(version.published.folder / "spans.parquet").to_pylist() if line["split"] == split]
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
+    """From the texts up: each piece is its document's tokens, ended; the rest is padding; Megatron's documents are the pieces."""
+    version = built(with_packing(lake, method=method))
+    assert all(finding.passed for finding in version.findings)
+    texts = texts_of(lake.lake.place("filtered", OLD).require().folder)
+    ids = {name: [*gpt2_tokenizer().encode(text).tolist(), GPT2_EOT] for name, text in texts.items()}
+    seen = Counter[tuple[str, int]]()
+    for split in SPLITS:
+        rows = GridReader(version.published.folder / f"{split}.zarr").read()
+        data = iter(MegatronReader(version.published.folder / split))
+        right = np.full_like(rows, GPT2_EOT)
+        for line in spans_of(version, split):
+            own = ids[line["id"]][line["document_start"] : line["document_stop"]]
+            right[line["row"], line["row_start"] : line["row_stop"]] = own
+            assert next(data).tolist() == own
+            seen.update((line["id"], token) for token in range(line["document_start"], line["document_stop"]))
+        np.testing.assert_array_equal(rows, right)
+        assert next(data, None) is None
+    long_enough = {name for name, own in ids.items() if len(own) > SETTINGS.min_tokens}
+    assert seen == Counter((name, token) for name in long_enough for token in range(len(ids[name])))
+
+
+def test_the_counts_of_a_receipt_are_a_balance(lake):
+    """Tokens in are tokens in rows; rows are tokens and padding; segments of a document never meet, so their cost is small."""
+    found = {
+        method: packed.balance_of(built(with_packing(lake, method=method)).tally, SETTINGS)
+        for method in METHODS
+    }  # fmt: skip
+    for balance in found.values():
+        assert balance.tokens == balance.in_rows
+        assert balance.in_rows + balance.padding == balance.rows * balance.row_tokens
+    assert found["bestfit"].cut_needlessly == 0 < found["concat"].cut_needlessly
+    assert found["segment"].attention < found["concat"].attention < found["bestfit"].attention
+
+
+def test_segments_end_where_sentences_do(lake):
+    """Lines of the made-up texts end with a full stop: with ends, most segments do; anywhere, few."""
+    shares = []
+    for cut_at in ("ends", "anywhere"):
+        version = built(with_packing(lake, method="segment", cut_at=cut_at))
+        lines = [line for split in SPLITS for line in spans_of(version, split)]
+        texts = texts_of(lake.lake.place("filtered", OLD).require().folder)
+        ids = {name: gpt2_tokenizer().encode(text) for name, text in texts.items()}
+        inner = [line for line in lines if line["document_stop"] < line["n_tokens"]]
+        heads = [gpt2_text(ids[line["id"]][: line["document_stop"]]) for line in inner]
+        shares.append(np.mean([head.rstrip("\n").endswith(".") for head in heads]))
+    assert shares[0] > 0.9
+    assert shares[1] < 0.3
+
+
+def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
+    """Whatever is held in memory at once, and with several workers: the same bytes of every file but the table's groups."""
+    whole = built(with_packing(lake, method="concat"))
+    monkeypatch.setattr(packing_writing, "MOST_PIECES", 3)
+    monkeypatch.setattr(packing_writing, "MOST_TOKENS", 600)
+    there = replace(with_packing(lake, method="concat", seed=64), engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    shutil.rmtree(whole.published.folder)
+    again = packed.pack_snapshot(there, OLD)
+    files, others = ({fact.path: fact.sha256 for fact in version.published.receipt.files} for version in (whole, again))
+    assert {path: digest for path, digest in files.items() if others[path] != digest}.keys() == {"spans.parquet"}
+    assert spans_of(again, "train")
+    assert pq.ParquetFile(again.published.folder / "spans.parquet").num_row_groups > 3
+
+
+def test_another_seed_is_another_order_of_the_same_pieces(lake):
+    """Rows are shuffled by a keyed hash: of other seeds, other rows; of one, the same, whatever stood in the lake before."""
+    versions = [built(with_packing(lake, seed=seed)) for seed in (1, 2)]
+    first, second = ([line["id"] for line in spans_of(version, "train")] for version in versions)
+    assert first != second
+    sides = [{line["id"] for line in spans_of(version, "heldout")} for version in versions]
+    assert sides[0] != sides[1]
+
+
+def publish(lake, stage, tables, tally):
+    """Put a version of a stage that some other module makes into the lake."""
+    place = lake.lake.place(stage, OLD)
+    folder = place.folder / "0123456789ab"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, table in tables.items():
+        pq.write_table(table, folder / name)
+    fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
+    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, tally)))
+
+
+@pytest.fixture
+def with_longpack(tmp_path, upstream):
+    """A lake with one packed document: the second natural one of a shard below the first, as LongPack writes it."""
+    workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS)
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
+    table = read_all([path], FILTERED)
+    root, child = table.slice(0, 1).to_pylist()[0], table.slice(1, 1).to_pylist()[0]
+    text = f"a page\n{child['raw_content']}\n\nroot : \n{root['raw_content']}"
+    document = pa.Table.from_pylist([root | {"raw_content": text}], FILTERED)
+    publish(workshop, "longpack", {path.name: document}, Tally(seen=1, kept=1))
+    nothing = {field.name: None for field in LINK_CLAIMS}
+    lines = [nothing | {"root_id": root["id"], "child_id": child["id"]}, nothing | {"root_id": "not/packed", "child_id": "x"}]
+    publish(workshop, "link_claims", {"claims.parquet": pa.Table.from_pylist(lines, LINK_CLAIMS)}, Tally())
+    return workshop, root["id"], child["id"], text
+
+
+def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
+    """The root is there once, packed; its child is not there alone; all others are."""
+    workshop, root, child, text = with_longpack
+    version = built(with_packing(workshop, documents="both"))
+    assert all(finding.passed for finding in version.findings)
+    ids = [line["id"] for split in SPLITS for line in spans_of(version, split)]
+    natural = texts_of(workshop.lake.place("filtered", OLD).require().folder)
+    assert child not in ids
+    (line,) = [line for split in SPLITS for line in spans_of(version, split) if line["id"] == root]
+    assert line["token_shard"].startswith("longpack-")
+    assert line["n_tokens"] == len(gpt2_tokenizer().encode(text))
+    tokens = workshop.lake.place("packing_tokens", OLD).require().receipt.tally
+    assert tokens.dropped[IN_LONGPACK] == 2
+    assert tokens.seen == len(natural) + 1
+    assert set(ids) <= natural.keys()
+
+
+def test_longpacks_documents_alone_need_nothing_else(with_longpack):
+    """Neither filtered documents nor removals nor claims are read, so none of them makes the version stale."""
+    workshop, root, *_ = with_longpack
+    alone = with_packing(workshop, documents="longpack")
+    version = built(alone)
+    assert {line["id"] for split in SPLITS for line in spans_of(version, split)} == {root}
+    receipt = workshop.lake.place("packing_tokens", OLD).require().receipt
+    assert list(receipt.fingerprint.inputs) == [f"longpack/{OLD}"]
+
+
+def test_natural_documents_need_no_longpack(lake):
+    """What a recipe does not ask for need not be there; what it asks for must."""
+    assert list(built(lake).published.receipt.fingerprint.inputs) == [f"packing_tokens/{OLD}"]
+    with pytest.raises(NotPublished, match=f"link_claims/{OLD} is not published"):
+        tokenize_for_packing(with_packing(lake, documents="both"), OLD)
+
+
+def test_training_reads_what_was_published(lake):
+    """From the partition's place: rows with the spans of the table, and who they are."""
+    version = built(lake)
+    loader = PackedLoader(open_packed(lake.lake.place("packed", OLD).folder), batch_rows=2)
+    batch = loader[0]
+    lines = [line for line in spans_of(version, "train") if line["row"] < 2]
+    used = [max(line["row_stop"] for line in lines if line["row"] == row) for row in range(2)]
+    assert (batch.documents >= 0).sum(axis=1).tolist() == used
+    assert [(piece.row, piece.piece, piece.id, piece.row_start) for piece in loader.provenance(0)] == [
+        (line["row"], line["piece"], line["id"], line["row_start"]) for line in lines
+    ]
+    assert (batch.targets[~batch.mask & (batch.documents < 0)] == GPT2_EOT).all()
+
+
+def test_large_vocabularies_take_four_bytes(tmp_path, upstream):
+    """Ids beyond two bytes, in the store, the rows and Megatron's files."""
+    setting = tokenizer_json(tmp_path / "tokenizer.json", far_id=70_000)
+    tokenizing = msgspec.structs.replace(tiny_workshop(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting))
+    workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS, tokenizing=tokenizing)
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    version = built(workshop)
+    assert all(finding.passed for finding in version.findings)
+    reader = GridReader(version.published.folder / "train.zarr")
+    assert (reader.dtype, reader.attributes["pad"]) == (np.uint32, 70_000)
+    assert MegatronReader(version.published.folder / "train").dtype == np.int32
+
+
+def test_documents_need_not_be_ended(lake):
+    """Then no end of text stands in a row but as padding."""
+    version = built(with_packing(lake, append_eod=False))
+    assert all(finding.passed for finding in version.findings)
+    for split in SPLITS:
+        assert not any((ids == GPT2_EOT).any() for ids in MegatronReader(version.published.folder / split))
+
+
+def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
+    tokenize_for_packing(lake, OLD)
+    store = lake.lake.place("packing_tokens", OLD).require()
+    params = store.receipt.fingerprint.params | {"eot": None}
+    fingerprint = msgspec.structs.replace(store.receipt.fingerprint, params=params)
+    endless = replace(store, receipt=msgspec.structs.replace(store.receipt, fingerprint=fingerprint))
+    with pytest.raises(BadInput, match="set packing.append_eod = false"):
+        packed.vocabulary_of_store(endless, SETTINGS)
+    assert packed.vocabulary_of_store(endless, msgspec.structs.replace(SETTINGS, append_eod=False)).pad == 0
+
+
+WRONG_METHODS = [("concat", "segment"), ("bestfit", "concat"), ("concat", "reorder"), ("bestfit", "segment")]
+
+
+@pytest.mark.parametrize(("made", "said"), WRONG_METHODS)
+def test_rows_of_one_method_are_not_those_of_another(lake, made, said):
+    """The claim about the method fails for rows that another one made."""
+    version = built(with_packing(lake, method=made))
+    evidence = evidence_of(lake.lake, version.published)
+    assert the_method_kept_its_word(evidence).passed
+    params = evidence.fingerprint.params | {"method": said}
+    found = the_method_kept_its_word(replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params)))
+    assert not found.passed
+
+
+def test_an_empty_snapshot_has_no_rows(lake):
+    """No document is long enough: arrays without rows, no files that Megatron could not open."""
+    version = built(with_packing(lake, min_tokens=10_000))
+    assert all(finding.passed for finding in version.findings)
+    assert version.tally.also["train rows"] == 0
+    assert not list(version.published.folder.glob("*.bin"))
+    assert digests({"again": built(with_packing(lake, min_tokens=10_000))}) == {"again": version.published.digest}
