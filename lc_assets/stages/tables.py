@@ -124,6 +124,14 @@ MEANINGS = {
     "kept_alone": "documents that this bound alone would keep",
     "kept_with_the_others": "documents that it would keep while everything else stays in force",
     "token_shard": "which .bin the row was cut from",
+    "length_group": "which group of lengths in tokens, such as 4-8K",
+    "n_parts": "parts of the document that concepts are told apart by; 0 for none",
+    "n_sentences": "sentences with a word",
+    "n_concepts": "concepts that are mentioned",
+    "n_mentions": "mentions of all concepts",
+    "pairs": "pairs of mentions of one concept: within one sentence, then by bucket",
+    "neighbours": "of these, pairs without a third mention between",
+    "concepts": "concepts with a pair within one sentence, then with one in each bucket",
 }
 """What the columns hold, for people."""
 
