@@ -31,6 +31,7 @@ from lc_assets.cli import (
     megatron_write,
     minhash,
     plan,
+    referrals,
     sample,
     show,
     signals,
@@ -80,6 +81,7 @@ COMMANDS = (
     minhash.minhash,
     dedup.dedup,
     decontaminate.decontaminate,
+    referrals.referrals,
     verify.verify,
 )
 

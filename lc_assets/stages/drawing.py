@@ -43,9 +43,7 @@ def bars(
     return _png(figure)
 
 
-def histogram(
-    title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "", counted: str = "documents"
-) -> bytes:
+def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "", counted: str = "documents") -> bytes:
     """A histogram over a logarithmic axis, with a line at ``mark``.
 
     Args:

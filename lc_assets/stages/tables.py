@@ -129,6 +129,14 @@ MEANINGS = {
     "document_stop": "the token behind its last, counted in its document; n_tokens + 1 where end of text is the last",
     "row_start": "where in its row the piece begins, in tokens",
     "row_stop": "where in its row it ends",
+    "length_group": "which group of lengths in tokens, such as 4-8K",
+    "n_parts": "parts of the document that concepts are told apart by; 0 for none",
+    "n_sentences": "sentences with a word",
+    "n_concepts": "concepts that are mentioned",
+    "n_mentions": "mentions of all concepts",
+    "pairs": "pairs of mentions of one concept: within one sentence, then by bucket",
+    "neighbours": "of these, pairs without a third mention between",
+    "concepts": "concepts with a pair within one sentence, then with one in each bucket",
 }
 """What the columns hold, for people."""
 

@@ -148,6 +148,13 @@ class LexicalConcepts:
         words = self._ways().read_words(text, ())
         return [spelling(text, *place.tolist()) for place in words.spellings[words.weights > 0]]
 
+    def word_ranks(self, text: str) -> dict[str, int]:
+        """What each word of a text weighs, as it is compared; `lc_assets.text.concept_grams.ONE` on average."""
+        ways = self._ways()
+        words = ways.read_words(text, ())
+        places, ranks = words.spellings.tolist(), ways.rank_words(words).tolist()
+        return {spelling(text, *place): rank for place, rank in zip(places, ranks, strict=True)}
+
     def _ways(self) -> Any:
         return self._compiled() if COMPILED else _PlainWays(self.special)
 

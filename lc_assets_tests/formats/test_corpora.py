@@ -286,9 +286,19 @@ def test_sources_that_cannot_be_meant(tmp_path):
         corpus_files([tmp_path / "nowhere"])
     with pytest.raises(BadInput, match="holds no file"):
         corpus_files([tmp_path])
-    (tmp_path / "x.txt").write_text("x")
+    (tmp_path / "x.pdf").write_text("x")
     with pytest.raises(BadInput, match="of no known kind"):
-        read_corpus(tmp_path / "x.txt")
+        read_corpus(tmp_path / "x.pdf")
+
+
+def test_a_text_file_is_one_document_where_it_is_named(tmp_path):
+    """Below a folder it is passed over: a folder of documents may hold a README."""
+    assert read(tmp_path / "a.txt", b"\xef\xbb\xbfOne\r\ntwo") == [CorpusDocument(id="a.txt", text="One\r\ntwo")]
+    assert read(tmp_path / "b.txt", b"caf\xe9")[0].why == "not UTF-8"
+    assert next(iter(read_corpus(tmp_path / "a.txt", max_document_bytes=5))).why == "text too long"
+    with pytest.raises(BadInput, match="holds no file"):
+        corpus_files([tmp_path])
+    assert corpus_files([tmp_path / "a.txt"]) == [tmp_path / "a.txt"]
 
 
 def test_a_document_names_its_text_s_field():

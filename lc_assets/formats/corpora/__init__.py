@@ -8,6 +8,7 @@ container, by the end of its name      a document is
 ``.parquet``                           a row, with the same columns
 ``.wet`` (``.gz``)                     a conversion record: text that Common Crawl took out of a page
 ``.warc`` (``.gz``)                    a response record that holds HTML; its text is taken out here
+``.txt``                               the file, where it is named; a folder's are passed over
 =====================================  ================================================================================
 
 Here: one kind of document out of all of them, and writing JSON lines. What cannot be read is handed out as `Unread`, in
@@ -22,6 +23,7 @@ module           holds
 ``json_lines``   lines
 ``parquet``      rows
 ``crawls``       WET and WARC records
+``plain_text``   a text file
 ``reading``      the door: `corpus_files` and `read_corpus`
 ``writing``      JSON lines of documents
 ===============  ======================================================

@@ -22,6 +22,8 @@ PARQUET: Final = (".parquet",)
 WET: Final = (".wet.gz", ".wet")
 WARC: Final = (".warc.gz", ".warc")
 SUFFIXES: Final = (*JSON_LINES, *PARQUET, *WET, *WARC)
+TEXT: Final = (".txt",)
+"""Read where a file is named; below a folder such files are passed over."""
 
 MAX_DOCUMENT_BYTES: Final = 256 << 20
 """A longer document is not read, unless one says so."""

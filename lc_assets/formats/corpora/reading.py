@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import JSON_LINES, MAX_DOCUMENT_BYTES, PARQUET, SUFFIXES, WARC, WET
+from lc_assets.formats.corpora.containers import JSON_LINES, MAX_DOCUMENT_BYTES, PARQUET, SUFFIXES, TEXT, WARC, WET
 from lc_assets.formats.corpora.json_lines import read_json_lines
 from lc_assets.formats.corpora.parquet import read_parquet
+from lc_assets.formats.corpora.plain_text import read_plain_text
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 
@@ -41,6 +42,8 @@ def read_corpus(
         return read_json_lines(path, text_field=text_field, max_document_bytes=max_document_bytes)
     if path.name.endswith(PARQUET):
         return read_parquet(path, text_field=text_field, max_document_bytes=max_document_bytes)
+    if path.name.endswith(TEXT):
+        return read_plain_text(path, max_document_bytes=max_document_bytes)
     if path.name.endswith((*WET, *WARC)):
         # The libraries of crawls take a while to import, and most corpora hold none.
         from lc_assets.formats.corpora.crawls import read_warc, read_wet  # noqa: PLC0415
@@ -48,7 +51,7 @@ def read_corpus(
         if path.name.endswith(WET):
             return read_wet(path, max_document_bytes=max_document_bytes)
         return read_warc(path, max_document_bytes=max_document_bytes, main_content=main_content)
-    raise BadInput(f"{path}: of no known kind; known are {', '.join(SUFFIXES)}")
+    raise BadInput(f"{path}: of no known kind; known are {', '.join((*SUFFIXES, *TEXT))}")
 
 
 def _files_of(source: Path) -> list[Path]:
