@@ -115,7 +115,7 @@ def fraction(purpose: str, *, seed: int, key: str) -> float:
 def _duplicates(pages: Sequence[PageFact], seed: int, n_duplicates: int) -> list[Document]:
     order = _drawn_order("duplicate", seed, [page.url for page in pages])
     chosen = [order[number % len(order)] for number in range(n_duplicates)] if order else []
-    return [Document(page, Kind.DUPLICATE, f"https://mirror.invalid/{number}#{page}") for number, page in enumerate(chosen)]
+    return [Document(page, Kind.DUPLICATE, f"https://mirror.invalid/{number}/{page}") for number, page in enumerate(chosen)]
 
 
 def _excerpts(pages: Sequence[PageFact], seed: int, n_excerpts: int) -> list[Document]:
@@ -126,7 +126,7 @@ def _excerpts(pages: Sequence[PageFact], seed: int, n_excerpts: int) -> list[Doc
 
 
 def _excerpt(number: int, page: int, seed: int) -> Document:
-    url = f"https://excerpt.invalid/{number}#{page}"
+    url = f"https://excerpt.invalid/{number}/{page}"
     shortest, longest = EXCERPT_CHARS
     n_chars = shortest + int((longest - shortest) * fraction("excerpt length", seed=seed, key=url))
     return Document(page, Kind.EXCERPT, url, fraction("excerpt start", seed=seed, key=url), n_chars)

@@ -23,7 +23,7 @@ def test_the_documentation_of_one_small_package_is_real_prose() -> None:
     """`msgspec` comes with this project; its docstrings read like sentences and its metadata names its home."""
     prose = installed_prose(engine=LocalEngine(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()])
     page = prose.pages[0]
-    assert page.url.startswith("https://msgspec.dev#msgspec.")
+    assert page.url.startswith("https://msgspec.dev/msgspec.")
     assert "Generate a JSON Schema for a given type." in page.lines
     assert not [line for line in page.lines if ">>>" in line or "``" in line]
 

@@ -56,11 +56,11 @@ def test_index_pages_and_oddities_are_no_home_pages(address: str) -> None:
 def test_documentation_becomes_pages_and_what_was_not_used_is_named(installed: Path) -> None:
     prose = gathered(installed, TEA)
     assert [page.url for page in prose] == [
-        "https://tea.example#tea.part0",
-        "https://packages.invalid/cup/#about-cup",
-        "https://packages.invalid/cup/#cup-1.0.dist-info/licenses/LICENSE",
-        "https://tea.example#about-tea",
-        "https://tea.example#tea-1.0.dist-info/licenses/LICENSE",
+        "https://tea.example/tea.part0",
+        "https://packages.invalid/cup/about-cup",
+        "https://packages.invalid/cup/cup-1.0.dist-info/licenses/LICENSE",
+        "https://tea.example/about-tea",
+        "https://tea.example/tea-1.0.dist-info/licenses/LICENSE",
     ]
     assert prose.pages[0].title == "tea.part0 to tea.part8"
     assert len(prose.pages[0].kept) == 3 * 9  # two docstrings and one block of comments in each of nine modules

@@ -13,7 +13,7 @@ from lc_assets.engines.local import Engine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.stages.sample.page import MIN_CHARS, Page
 from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines
-from lc_assets.stages.sample.prose.packages import Package, installed_package, installed_packages
+from lc_assets.stages.sample.prose.packages import Package, installed_package, installed_packages, page_address
 from lc_assets.stages.sample.prose.pages import Chapter, cut_into_pages
 from lc_assets.stages.sample.prose.plain import prose_lines
 from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
@@ -152,7 +152,7 @@ def _module_chapters(reading: _Reading, package: Package, *, suffix: str) -> Ite
             reading.skip("not readable Python", f"{package.name}: {path}")
             continue
         module = ".".join(PurePosixPath(path).with_suffix("").parts).removesuffix(".__init__")
-        yield Chapter(f"{package.home}#{module}{suffix}", module, tuple(lines))
+        yield Chapter(page_address(package.home, f"{module}{suffix}"), module, tuple(lines))
 
 
 def _short_pages(reading: _Reading, paths: Sequence[Path] | None) -> Iterator[Page]:
@@ -160,12 +160,12 @@ def _short_pages(reading: _Reading, paths: Sequence[Path] | None) -> Iterator[Pa
         if package.name.lower().replace("_", "-") == OWN_NAME:
             continue
         reading.sources[package.name] = package.version
-        yield Page.whole(f"{package.home}#about-{package.name}", f"{package.name} {package.version}", prose_lines(package.description))
+        yield Page.whole(page_address(package.home, f"about-{package.name}"), f"{package.name} {package.version}", prose_lines(package.description))
         for path in package.licences():
             text = reading.bytes_of(package, path)
             if text is not None:
                 title, *lines = _plain_lines(text)
-                yield Page.whole(f"{package.home}#{path}", title, lines)
+                yield Page.whole(page_address(package.home, path), title, lines)
 
 
 def _plain_lines(text: bytes) -> list[str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from email import message_from_string
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 STANDARD_LIBRARY = "python"
 """Name under which the standard library is a package."""
@@ -101,6 +101,15 @@ def home_page(name: str, addresses: Iterable[tuple[str, str]]) -> str:
             if wanted in label:
                 return address
     return NO_HOME.format(name=_plain(name))
+
+
+def page_address(home: str, name: str) -> str:
+    """Address of a page below a home page: a page of its own, not a place within one.
+
+    >>> page_address("https://tea.example/#readme", "about tea"), page_address("https://packages.invalid/tea/", "tea.pot")
+    ('https://tea.example/about%20tea', 'https://packages.invalid/tea/tea.pot')
+    """
+    return f"{home.partition('#')[0].partition('?')[0].rstrip('/')}/{quote(name)}"
 
 
 def _is_home(address: str) -> bool:
