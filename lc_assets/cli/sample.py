@@ -66,6 +66,7 @@ def texts_of(source: Path | None, engine: "Engine") -> "Texts":
 def show_sample(folder: Path, report: "SampleReport") -> None:
     """Print what a sample holds: a line per snapshot and bucket, and what all is made of."""
     from lc_assets.stages.document_settings import FilteringSettings
+    from lc_assets.stages.sample.writing import CRAWL
     from lc_assets.vocabulary import Shard
 
     shards = [Shard.parse(tag) for tag in report.shards]
@@ -78,6 +79,7 @@ def show_sample(folder: Path, report: "SampleReport") -> None:
         lines.append((snapshot, bucket, len(ours), n_documents, *_measured(folder, ours, min_words)))
     table(columns, lines)
     say(f"{report.n_documents:,} documents in {folder}: " + ", ".join(f"{n:,} {kind}s" for kind, n in report.documents.items()))
+    say(f"{sum(report.crawled.values()):,} pages as they would have been crawled, linked to each other, in {folder / CRAWL}")
     say(f"Read {len(report.sources):,} sources; not used: {_counted(report.skipped.items())}")
 
 

@@ -93,7 +93,7 @@ def plan_sample(
         spoken = [document for document in documents if pages[document.page].language == language]
         cells = product(range(shards_per_bucket), BUCKETS, snapshots)
         shards = [Shard(snapshot, number, language, bucket) for number, bucket, snapshot in cells]
-        for turn, number in enumerate(_drawn_order("place", seed, [document.url for document in spoken])):
+        for turn, number in enumerate(drawn_order("place", seed, [document.url for document in spoken])):
             plan.setdefault(shards[turn % len(shards)], []).append(spoken[number])
     return plan
 
@@ -113,14 +113,14 @@ def fraction(purpose: str, *, seed: int, key: str) -> float:
 
 
 def _duplicates(pages: Sequence[PageFact], seed: int, n_duplicates: int) -> list[Document]:
-    order = _drawn_order("duplicate", seed, [page.url for page in pages])
+    order = drawn_order("duplicate", seed, [page.url for page in pages])
     chosen = [order[number % len(order)] for number in range(n_duplicates)] if order else []
     return [Document(page, Kind.DUPLICATE, f"https://mirror.invalid/{number}/{page}") for number, page in enumerate(chosen)]
 
 
 def _excerpts(pages: Sequence[PageFact], seed: int, n_excerpts: int) -> list[Document]:
     long = [number for number, page in enumerate(pages) if page.n_chars >= LONG_CHARS]
-    order = _drawn_order("excerpt", seed, [pages[number].url for number in long])
+    order = drawn_order("excerpt", seed, [pages[number].url for number in long])
     chosen = [long[order[number % len(order)]] for number in range(n_excerpts)] if order else []
     return [_excerpt(number, page, seed) for number, page in enumerate(chosen)]
 
@@ -132,7 +132,8 @@ def _excerpt(number: int, page: int, seed: int) -> Document:
     return Document(page, Kind.EXCERPT, url, fraction("excerpt start", seed=seed, key=url), n_chars)
 
 
-def _drawn_order(purpose: str, seed: int, keys: Sequence[str]) -> list[int]:
+def drawn_order(purpose: str, seed: int, keys: Sequence[str]) -> list[int]:
+    """Numbers of keys in an order that each key draws for itself."""
     draws = keyed_u64(purpose, seed=seed, keys=keys).tolist()
     return sorted(range(len(keys)), key=lambda number: (draws[number], number))
 

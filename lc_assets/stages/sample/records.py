@@ -34,7 +34,7 @@ def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:
     """The record of a page in a shard."""
     return DocumentRecord(
         url=page.url,
-        date_download=_date(shard.snapshot, fraction("date", seed=seed, key=page.url)),
+        date_download=date_of(page.url, shard.snapshot, seed=seed),
         digest=page.digest,
         length=page.n_chars,
         nlines=len(page.kept),
@@ -50,6 +50,11 @@ def record_of(page: Page, shard: Shard, *, seed: int) -> DocumentRecord:
         perplexity=_perplexity(shard, fraction("perplexity", seed=seed, key=page.url)),
         bucket=shard.bucket,
     )
+
+
+def date_of(url: str, snapshot: SnapshotId, *, seed: int) -> str:
+    """When the page at an address was crawled."""
+    return _date(snapshot, fraction("date", seed=seed, key=url))
 
 
 def _perplexity(shard: Shard, drawn: float) -> float:

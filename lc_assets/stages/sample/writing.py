@@ -1,19 +1,17 @@
 """Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
 
 Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`, `stages.sample.folder_texts`), what is
-planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format (`formats.redpajama`).
+planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format (`formats.redpajama`), the crawl that
+the documents would be of (`stages.sample.crawl`).
 
 A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before everything else, so that
 an interrupted sample is known for what it is, and with ``finished`` set when all is there. The same pages and settings
 give the same bytes, on any number of workers.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import msgspec
 
@@ -24,23 +22,24 @@ from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish, publish_bytes, remove_drafts
-from lc_assets.stages.sample.page import Page, Texts
-from lc_assets.stages.sample.plan import Document, Kind, PageFact, newest_first, plan_sample
+from lc_assets.stages.sample.crawl import CrawlTask, crawl_of_shards
+from lc_assets.stages.sample.page import Texts
+from lc_assets.stages.sample.plan import Document, Kind, newest_first, plan_sample
 from lc_assets.stages.sample.records import record_of
+from lc_assets.stages.sample.spool import SPOOL, ShardTask, Spooled, pages_of, write_spool
 from lc_assets.storage.lake import decode_json, encode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 
 REPORT = "sample.json"
+CRAWL = "crawl"
+"""The folder of the crawls, beside the snapshots: what ``LC_CRAWL`` is set to."""
 
 DEFAULT_SEED = 7
 DEFAULT_SNAPSHOTS = ("2023-06", "2022-49")
 
 PAGES_PER_PLANT = 10
 """By default one exact copy and one excerpt are planted for every ten pages, rounded up."""
-
-_SPOOL = f"{DRAFT_PREFIX}pages.jsonl"
-_PAGE = msgspec.json.Decoder(Page)
 
 
 class SampleSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +64,7 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
         shards: number of documents by tag.
         sources: what the pages are made of: versions of packages, digests of files.
         skipped: what was not used, by reason.
+        crawled: number of pages in each snapshot's crawl: the documents' and those that only lead to others.
     """
 
     settings: SampleSettings
@@ -74,31 +74,12 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
     shards: dict[str, int]
     sources: dict[str, str]
     skipped: dict[str, list[str]]
+    crawled: dict[str, int] = {}
 
     @property
     def n_documents(self) -> int:
         """Number of documents of all kinds."""
         return sum(self.documents.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Spooled:
-    fact: PageFact
-    offset: int
-    n_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _ShardTask:
-    target: Path
-    shard: Shard
-    seed: int
-    documents: tuple[Document, ...]
-    places: tuple[tuple[int, int], ...]
-    """Offset and size in the spool of each document's page."""
-
-    def __str__(self) -> str:
-        return self.shard.tag
 
 
 def write_sample(
@@ -131,10 +112,10 @@ def write_sample(
     """
     names = [parse_snapshot(name) for name in snapshots]
     _refuse_strangers(target)
-    spool = target / _SPOOL
+    spool = target / SPOOL
     try:
         with disk_said_plainly(spool):
-            pages, digest = _spool(spool, texts)
+            pages, digest = write_spool(spool, texts)
         planted = -(-len(pages) // PAGES_PER_PLANT)
         settings = SampleSettings(
             texts_sha256=digest,
@@ -149,7 +130,7 @@ def write_sample(
         remove_drafts(target)
 
 
-def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[_Spooled]) -> SampleReport:
+def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[Spooled]) -> SampleReport:
     if not pages:
         raise BadInput(f"no pages to write into {target}: every text was skipped ({_counted(texts.skipped)})")
     _refuse_others(target, settings)
@@ -167,7 +148,12 @@ def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings,
     digests = {task.shard: found for task, found in engine.run(_write_shard, tasks, what="write a sample")}
     n_listed = _write_duplicates(target, digests)
     _write_listings(target, settings.snapshots, list(plan))
-    report = msgspec.structs.replace(report, finished=True, listed_duplicates=n_listed)
+    crawls = [
+        CrawlTask(target / CRAWL / snapshot, snapshot, tuple(task for task in tasks if task.shard.snapshot == snapshot))
+        for snapshot in map(parse_snapshot, settings.snapshots)
+    ]
+    crawled: dict[str, int] = {task.snapshot: n_pages for task, n_pages in engine.run(crawl_of_shards, crawls, what="write its crawl")}
+    report = msgspec.structs.replace(report, finished=True, listed_duplicates=n_listed, crawled=dict(sorted(crawled.items())))
     publish_bytes(target / REPORT, encode_json(report))
     return report
 
@@ -206,25 +192,12 @@ def _refuse_others(target: Path, settings: SampleSettings) -> None:
         raise BadInput(f"{target}: holds another sample ({'; '.join(changes)}); choose a new folder, or remove this one")
 
 
-def _spool(path: Path, texts: Texts) -> tuple[list[_Spooled], str]:
-    """Write the pages to a file, one per line, so that shards can be written side by side and memory stays small."""
-    hasher = hashlib.sha256()
-    pages: list[_Spooled] = []
-    with path.open("wb") as out:
-        for page in texts:
-            line = msgspec.json.encode(page) + b"\n"
-            pages.append(_Spooled(PageFact(page.url, page.language, page.n_chars), out.tell(), len(line)))
-            hasher.update(line)
-            out.write(line)
-    return pages, hasher.hexdigest()
-
-
-def _task(target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[_Spooled]) -> _ShardTask:
+def _task(target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[Spooled]) -> ShardTask:
     used = [pages[document.page] for document in documents]
-    return _ShardTask(target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used))
+    return ShardTask(target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used))
 
 
-def _write_shard(task: _ShardTask) -> list[str]:
+def _write_shard(task: ShardTask) -> list[str]:
     """Write documents and signals of one shard; return the documents' digests by line."""
     with publish(task.target / documents_path(task.shard)) as draft:
         write_documents(draft, _records(task))
@@ -233,21 +206,8 @@ def _write_shard(task: _ShardTask) -> list[str]:
     return [record.digest for record in _records(task)]
 
 
-def _records(task: _ShardTask) -> Iterator[DocumentRecord]:
-    with (task.target / _SPOOL).open("rb") as spool:
-        for document, place in zip(task.documents, task.places, strict=True):
-            yield record_of(_page_of(document, _read_page(spool, *place)), task.shard, seed=task.seed)
-
-
-def _read_page(spool: BinaryIO, offset: int, n_bytes: int) -> Page:
-    spool.seek(offset)
-    return _PAGE.decode(spool.read(n_bytes))
-
-
-def _page_of(document: Document, page: Page) -> Page:
-    if document.kind is Kind.EXCERPT:
-        return page.excerpt(document.url, start=document.start, n_chars=document.excerpt_chars)
-    return page.copy_at(document.url)
+def _records(task: ShardTask) -> Iterator[DocumentRecord]:
+    return (record_of(page, task.shard, seed=task.seed) for page in pages_of(task))
 
 
 def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> int:

@@ -160,7 +160,9 @@ def _short_pages(reading: _Reading, paths: Sequence[Path] | None) -> Iterator[Pa
         if package.name.lower().replace("_", "-") == OWN_NAME:
             continue
         reading.sources[package.name] = package.version
-        yield Page.whole(page_address(package.home, f"about-{package.name}"), f"{package.name} {package.version}", prose_lines(package.description))
+        yield Page.whole(
+            page_address(package.home, f"about-{package.name}"), f"{package.name} {package.version}", prose_lines(package.description)
+        )
         for path in package.licences():
             text = reading.bytes_of(package, path)
             if text is not None:
