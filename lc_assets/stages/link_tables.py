@@ -21,6 +21,9 @@ HTML_INDEX = pa.schema(
 )
 """`html_index`: filtered document → the record of the crawl that holds its page; ``filename`` is relative to the crawl's root."""
 
+CRAWL_FILES = pa.schema([("path", pa.string()), ("kind", pa.string()), ("n_bytes", pa.int64()), ("identity", pa.string())])
+"""`html_index`: the files of the crawl; ``n_bytes`` and ``identity`` are null for those that were not read."""
+
 PAGE_LINKS = pa.schema(
     [
         ("page_key", pa.string()),

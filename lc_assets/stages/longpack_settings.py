@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from lc_assets.errors import BadInput
 from lc_assets.stages.settings import Seed, Settings
 from lc_assets.vocabulary import KIBI
 
@@ -26,6 +27,16 @@ class WebSettings(Settings, frozen=True, kw_only=True):
     index: Literal["scan", "cdxj", "columnar"] = "scan"
     links_from: Literal["warc", "wat"] = "warc"
     extractor: Literal["html5", "paper"] = "html5"
+
+    def __post_init__(self) -> None:
+        if self.links_from == "wat" and self.index != "scan":
+            raise BadInput(
+                f"web.links_from = wat with web.index = {self.index}: an index names records of pages, not lists of links; take scan"
+            )
+        if self.links_from == "wat" and self.extractor == "paper":
+            raise BadInput(
+                "web.links_from = wat with web.extractor = paper: the crawl's lists of links were not made by the paper's expressions"
+            )
 
 
 class LongPackSettings(Settings, frozen=True, kw_only=True):

@@ -102,8 +102,8 @@ class _Planner:
         made_of = current.receipt.fingerprint
         read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
         foreign = {name: digest for name, digest in made_of.inputs.items() if "/" not in name}
-        if foreign and key in self.upstream_digests:
-            foreign = {"upstream": self.upstream_digests[key]}
+        if "upstream" in foreign and key in self.upstream_digests:
+            foreign["upstream"] = self.upstream_digests[key]
         return made_of.differences(stage.fingerprint(self._params(stage, key), key, read | foreign))
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:

@@ -137,6 +137,13 @@ MEANINGS = {
     "pairs": "pairs of mentions of one concept: within one sentence, then by bucket",
     "neighbours": "of these, pairs without a third mention between",
     "concepts": "concepts with a pair within one sentence, then with one in each bucket",
+    "page_key": "name of the page, however it is linked to",
+    "captured_url": "address of the page, as the crawler fetched it",
+    "filename": "the crawl's archive that holds the page, relative to the crawl's root",
+    "offset": "byte of the archive where the page's record begins",
+    "length": "bytes of the archive that the page's record takes",
+    "timestamp": "when the page was fetched: year to second, UTC",
+    "kind": "warc, wat, cdxj or columnar",
 }
 """What the columns hold, for people."""
 

@@ -103,6 +103,27 @@ class Upstream:
             raise _unreachable(f"{self.root}/{path}", error) from error
         return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
 
+    def below(self, folder: str) -> list[str] | None:
+        """Paths of all files below a folder, sorted; none when it is not there; None where a place has no folders, as web servers.
+
+        Hidden files are left out. Buckets are listed, too.
+
+        Raises:
+            Unreachable: when the upstream itself cannot be reached.
+        """
+        files, root = self._place
+        if any(str(protocol).startswith("http") for protocol in ([files.protocol] if isinstance(files.protocol, str) else files.protocol)):
+            return None
+        stem = f"{root.rstrip('/')}/"
+        try:
+            found = files.find(f"{stem}{folder}")
+        except FileNotFoundError:
+            return []
+        except _transport_errors() as error:
+            raise _unreachable(f"{self.root}/{folder}", error) from error
+        paths = sorted(path.removeprefix(stem) for path in found if path.startswith(stem))
+        return [path for path in paths if not any(part.startswith(".") for part in path.split("/"))]
+
     @contextlib.contextmanager
     def open(self, path: str) -> Iterator[BinaryIO]:
         """Open a file for streaming.
