@@ -10,17 +10,16 @@ count over one key.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.pages import PAGES
+from lc_assets.stages.longpacking.placing import by_file
 
 SOURCE_REMOVED: Final = "its page was removed"
 NO_ROOT: Final = "its page is no root"
@@ -138,32 +137,7 @@ def publish_needed(asked: Queries, folder: Path, n_files: int, *, everything: bo
     """
     some = "" if everything else "SEMI JOIN (SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)"
     paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
-    for number, found in _by_file(asked, f"SELECT file, line, number FROM pages {some} ORDER BY file, line"):
+    query = f"SELECT file, line, number FROM pages {some} ORDER BY file, line"
+    for number, found in by_file(asked, query, ("line", "number"), n_files):
         publish_bytes(paths[number], npy_bytes(found))
-    for path in paths:
-        if not path.is_file():
-            publish_bytes(path, npy_bytes(np.zeros((2, 0), np.int32)))
     return paths
-
-
-def _by_file(asked: Queries, query: str) -> Iterator[tuple[int, np.ndarray]]:
-    """Lines and numbers of each file, ``(2, n)`` int32; a file at a time."""
-    parts: list[np.ndarray] = []
-    at = -1
-    for batch in asked.batches(query):
-        files = batch["file"].to_numpy()
-        both = np.stack([batch["line"].to_numpy(), batch["number"].to_numpy()]).astype(np.int32)
-        for start, stop in zip(*_runs(files), strict=True):
-            if files[start] != at:
-                if parts:
-                    yield at, np.concatenate(parts, axis=1)
-                at, parts = int(files[start]), []
-            parts.append(both[:, start:stop])
-    if parts:
-        yield at, np.concatenate(parts, axis=1)
-
-
-def _runs(values: np.ndarray) -> tuple[list[int], list[int]]:
-    """Where runs of equal values begin, and where they end."""
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if len(values) else np.zeros(0, np.int64)
-    return starts.tolist(), [*starts[1:].tolist(), len(values)] if len(values) else []

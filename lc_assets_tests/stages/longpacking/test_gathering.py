@@ -1,0 +1,138 @@
+"""Packed documents hold the very texts that the claims name, however they are grouped, sliced and sent."""
+
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.packing.longpack import Part, Placed, written
+from lc_assets.stages.longpack_settings import LongPackSettings
+from lc_assets.stages.longpacking.exchange import Sent, TextWriter, read_texts
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents
+from lc_assets.stages.tables import FILTERED
+from lc_assets.storage.lake import WORKINGS
+from lc_assets.tally import Tally
+from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
+
+WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repetitions=3, depth=2)
+
+
+def runner(workers=1):
+    engine = LocalEngine(workers=workers, preload=("lc_assets.stages.longpacking.gathering",))
+    return lambda function, tasks, *, what: Tally.total(tally for _, tally in engine.run(function, tasks, what=what))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("gathering")
+    world = made_up_world(seed=21)
+    tables = write(world, folder / "in", n_files=3)
+    claims, tally = claimed(folder, tables, WIDE)
+    return world, Packing(claims=claims, documents=tables[0], folder=folder / "out", paper_exact=False, run=runner()), tally
+
+
+def packed(packing, **changes):
+    """Documents and spans by file name, in a folder of their own."""
+    packing = replace(packing, **changes)
+    shutil.rmtree(packing.folder, ignore_errors=True)
+    packing.folder.mkdir()
+    tally = pack_documents(packing)
+    shutil.rmtree(packing.folder / WORKINGS)
+    return tally, {path.name: path.read_bytes() for path in sorted(packing.folder.iterdir())}
+
+
+def lines_of(folder, suffix):
+    return [line for path in sorted(folder.glob(f"*{suffix}")) for line in pq.read_table(path).to_pylist()]
+
+
+def test_documents_are_what_dictionaries_put_together(made):
+    world, packing, claimed_tally = made
+    tally, _ = packed(packing)
+    documents = {line["id"]: line for line in world.documents}
+    wanted = {}
+    for line in pq.read_table(packing.claims).to_pylist():
+        wanted.setdefault(line["root_id"], []).append(line)
+    found = lines_of(packing.folder, ".documents.parquet")
+    spans = lines_of(packing.folder, SPANS_SUFFIX)
+    assert {line["id"] for line in found} == set(wanted)
+    assert tally.kept == len(wanted) == claimed_tally.also["packed documents"]
+    for line in found:
+        root = documents[line["id"]]
+        children = [
+            Placed(
+                page=Part(url=documents[one["child_id"]]["url"], text=documents[one["child_id"]]["raw_content"]),
+                keys=one["keys"],
+                depth=one["depth"],
+            )
+            for one in sorted(wanted[line["id"]], key=lambda one: one["place"])
+        ]
+        plain = written(Part(url=root["url"], text=root["raw_content"]), children)
+        own = [span for span in spans if span["id"] == line["id"]]
+        assert line == root | {"raw_content": plain.text}
+        assert [(span["url"], span["start"], span["stop"], span["depth"]) for span in own] == [
+            (span.url, span.start, span.stop, span.depth) for span in plain.spans
+        ]
+        assert [span["child_id"] for span in own] == [*(one["child_id"] for one in wanted[line["id"]]), line["id"]]
+        assert own[-1]["role"] == "root"
+    assert sum(span["n_tokens"] for span in spans) == tally.also["tokens of parts"]
+    assert tally.also["tokens of parts"] == claimed_tally.also["tokens of children"] + claimed_tally.also["tokens of their roots"]
+
+
+@pytest.mark.parametrize(("group_tokens", "slice_tokens", "workers"), [(1, 1, 1), (500, 60, 1), (10**9, 100, 1), (1, 50, 3)])
+def test_groups_slices_and_workers_change_nothing(made, group_tokens, slice_tokens, workers):
+    _, packing, _ = made
+    plain = packed(packing)
+    assert packed(packing, group_tokens=group_tokens, slice_tokens=slice_tokens, run=runner(workers)) == plain
+    assert len(plain[1]) == 2 * len(packing.documents)
+
+
+def test_files_keep_the_order_of_their_documents(made):
+    _, packing, _ = made
+    packed(packing)
+    for path in packing.documents:
+        ids = pq.read_table(path, columns=["id"])["id"].to_pylist()
+        ours = pq.read_table(packing.folder / path.name)
+        assert ours.schema.equals(FILTERED)
+        assert ours["id"].to_pylist() == [name for name in ids if name in set(ours["id"].to_pylist())]
+
+
+def test_claims_of_documents_that_are_not_there_are_refused(made, tmp_path):
+    _, packing, _ = made
+    table = pq.read_table(packing.claims)
+    ids = ["2023-06/0000/en_head.json.gz/999", *table["child_id"].to_pylist()[1:]]
+    spoilt = table.set_column(table.schema.get_field_index("child_id"), "child_id", pa.array(ids))
+    pq.write_table(spoilt, tmp_path / "claims.parquet")
+    with pytest.raises(Mismatch, match="make the claims again"):
+        pack_documents(replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"))
+
+
+def test_no_claims_are_empty_files(made, tmp_path):
+    _, packing, _ = made
+    pq.write_table(pq.read_table(packing.claims).slice(0, 0), tmp_path / "claims.parquet")
+    tally = pack_documents(replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"))
+    assert tally.seen == 0
+    assert all(pq.read_table(path).num_rows == 0 for path in (tmp_path / "out").glob("*.parquet"))
+    assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Tally()
+
+
+def test_texts_arrive_whole_whatever_is_buffered(tmp_path):
+    """Three buckets, a buffer of one text and one of all: each bucket has its texts, whichever file they are in."""
+    rng = np.random.default_rng(1)
+    sent = [Sent(int(rng.integers(3)), part, f"u{part}", "x" * int(rng.integers(300))) for part in range(60)]
+    paths = [tmp_path / "small", tmp_path / "large"]
+    for path, some, buffered in ((paths[0], sent[:40], 500), (paths[1], sent[40:], 10**6)):
+        with TextWriter(path, buffered) as writer:
+            for one in some:
+                writer.send(one)
+    for bucket in range(3):
+        assert sorted(read_texts(paths, bucket)) == sorted(one for one in sent if one.bucket == bucket)
+    assert list(read_texts(paths, 9)) == []
+    assert pq.read_metadata(paths[0]).num_row_groups > 5
+    paths[0].write_bytes(b"PAR1 no more")
+    with pytest.raises(CorruptFile, match="not a readable file of texts"):
+        list(read_texts(paths, 0))
