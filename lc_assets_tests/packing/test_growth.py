@@ -1,0 +1,57 @@
+"""Growth: two statistics that differ, and shares that add up."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import BadInput
+from lc_assets.packing.growth import LENGTHS, PAPER, by_length, growth, length_names, token_shares
+
+
+def lengths():
+    return st.lists(st.integers(0, 300_000) | st.sampled_from([n + d for n in LENGTHS[1:] for d in (-1, 0, 1)]), max_size=40)
+
+
+@given(lengths())
+def test_groups_hold_every_document_once(tokens):
+    found = by_length(np.array(tokens, np.int64))
+    bounds = [*LENGTHS, 10**12]
+    wanted = [[n for n in tokens if low <= n < high] for low, high in itertools.pairwise(bounds)]
+    assert found == [(len(some), sum(some)) for some in wanted]
+    shares = token_shares(np.array(tokens, np.int64))
+    assert list(shares) == length_names()
+    assert sum(shares.values()) == pytest.approx(1 if sum(tokens) else 0)
+
+
+@given(st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 5000)), min_size=1, max_size=30), st.integers(0, 50))
+def test_growth_is_what_it_says(documents, others):
+    before = np.array([one for one, _ in documents])
+    after = before + np.array([more for _, more in documents])
+    found = growth(before, after, n_roots=len(documents) + others)
+    assert found.n_packed == len(documents)
+    assert found.hit_rate == len(documents) / (len(documents) + others)
+    ratios = sorted(a / b for b, a in zip(before.tolist(), after.tolist(), strict=True))
+    assert found.mean_of_ratios == pytest.approx(sum(ratios) / len(ratios))
+    assert found.ratio_of_sums == pytest.approx(sum(after.tolist()) / sum(before.tolist()))
+    assert ratios[(len(ratios) - 1) // 2] <= found.median_ratio <= ratios[len(ratios) // 2]
+    assert ratios[0] <= found.ratio_of_sums <= ratios[-1]
+
+
+def test_nothing_packed_is_no_growth():
+    found = growth(np.zeros(0, np.int64), np.zeros(0, np.int64), n_roots=5)
+    assert (found.hit_rate, found.ratio_of_sums, found.n_roots) == (0, 0, 5)
+    assert growth(np.array([0]), np.array([7]), n_roots=1).mean_of_ratios == 7
+
+
+def test_the_papers_figures_agree_with_themselves():
+    assert round(PAPER.n_packed / PAPER.n_roots, 3) == PAPER.hit_rate
+
+
+def test_what_cannot_be_meant_is_refused():
+    with pytest.raises(BadInput, match="as many before as after"):
+        growth(np.array([1, 2]), np.array([1]), n_roots=5)
+    with pytest.raises(BadInput, match="as many before as after"):
+        growth(np.array([1, 2]), np.array([1, 3]), n_roots=1)
