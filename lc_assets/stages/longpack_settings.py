@@ -87,6 +87,8 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         append_eod: whether end of text stands behind every document, as its last token.
         segment_tokens: of what ``segment`` and ``reorder`` cut documents into, at most.
         cut_at: where they had better cut: at the end of a sentence or line, if one lies in the segment's second half; or anywhere.
+        megatron: what Megatron's documents are: ``spans``, the pieces; or whole ``rows``, padding and all, which its GPT data set
+            and mixes keep as they are when their samples are as long (docs/packing.md).
         heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the grid's.
         seed: of the order.
     """
@@ -99,6 +101,7 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     append_eod: bool = True
     segment_tokens: Tokens = 4 * KIBI
     cut_at: Literal["ends", "anywhere"] = "ends"
+    megatron: Literal["spans", "rows"] = "spans"
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64
 

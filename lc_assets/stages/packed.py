@@ -59,7 +59,7 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         ends = _ends(workshop, draft, store, documents)
         plans = plan_packing(documents, settings, ends)
         about = {"packing": settings.method, "documents_end": settings.append_eod}
-        tasks = write_plan(plans, documents, store.folder, draft.folder, vocabulary, about=about)
+        tasks = write_plan(plans, documents, store.folder, draft.folder, vocabulary, about=about, whole_rows=settings.megatron == "rows")
         run_shards(workshop, draft, write_task, tasks, what=f"pack {snapshot}")
         return counted(plans, ended_lengths(documents, settings))
 

@@ -164,22 +164,25 @@ def rows_are_filled_from_the_left(evidence: Evidence) -> Finding:
 
 
 def spans_are_megatrons_documents(evidence: Evidence) -> Finding:
-    """Each split's ``.idx`` has a document per piece, in the table's order, exactly as long."""
+    """Each split's ``.idx`` has a document per piece, in the table's order, exactly as long; or per row, where that was asked."""
     spans, wrong, n_documents = Spans.of_evidence(evidence), list[str](), 0
+    asked = evidence.fingerprint.params
     for split in SPLITS:
         lines = spans.of(split)
         lengths = np.asarray(lines["row_stop"], np.int64) - np.asarray(lines["row_start"], np.int64)
         if not len(lengths):
             wrong += [f"{split}: there are no pieces, but files"] if idx_path(evidence.folder / split).is_file() else []
             continue
+        if asked["megatron"] == "rows":
+            lengths = np.full(len(np.unique(np.asarray(lines["row"]))), int(asked["row_tokens"]))
         data = MegatronReader(evidence.folder / split)
         n_documents += len(data)
         if not np.array_equal(data.lengths, lengths) or not np.array_equal(data.document_indices, np.arange(len(lengths) + 1)):
-            wrong.append(f"{split}: {len(data):,} documents of Megatron's, {len(lengths):,} pieces, or of other lengths")
+            wrong.append(f"{split}: {len(data):,} documents of Megatron's, {len(lengths):,} {asked['megatron']}, or of other lengths")
     return Finding(
         claim="spans_are_megatrons_documents",
         passed=not wrong,
-        words="; ".join(wrong) or f"{n_documents:,} documents, as long as the pieces, in their order",
+        words="; ".join(wrong) or f"{n_documents:,} documents, as long as the {asked['megatron']}, in their order",
         numbers={"documents": n_documents},
     )
 
@@ -197,9 +200,9 @@ def rows_hold_their_pieces(evidence: Evidence) -> Finding:
             plan = lines.slice(int(first[row]), int(first[row + 1] - first[row]))
             right = np.full(reader.row_tokens, int(reader.attributes["pad"]), found.dtype)
             gather_pieces(plan, spans.store, right, np.asarray(plan["row_start"], np.int64), eot=eot)
-            own = () if data is None else data[int(first[row]) : int(first[row + 1])]
-            used = int(plan["row_stop"][-1].as_py())
-            if not np.array_equal(found, right) or not np.array_equal(np.concatenate(own), right[:used]):
+            own = _megatrons(data, first, row, whole=evidence.fingerprint.params["megatron"] == "rows")
+            short = len(own) < int(plan["row_stop"][-1].as_py())
+            if short or not np.array_equal(found, right) or not np.array_equal(own, right[: len(own)]):
                 wrong.append(f"{split} row {row}")
         n_checked += len(chosen)
     return Finding(
@@ -208,6 +211,12 @@ def rows_hold_their_pieces(evidence: Evidence) -> Finding:
         words=f"not the documents' tokens: {', '.join(wrong[:5])}" if wrong else f"{n_checked:,} rows gathered anew, token by token",
         numbers={"rows checked": n_checked},
     )
+
+
+def _megatrons(data: MegatronReader | None, first: NDArray[np.int64], row: int, *, whole: bool) -> NDArray[Any]:
+    """The tokens of one row as Megatron's file has them: its pieces, or all of it."""
+    own = [] if data is None else [data[row]] if whole else data[int(first[row]) : int(first[row + 1])]
+    return np.concatenate([np.empty(0, np.int64), *own])
 
 
 def _rows(reader: GridReader, chosen: list[int]) -> Iterator[tuple[int, NDArray[Any]]]:

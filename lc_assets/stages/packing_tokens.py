@@ -12,18 +12,30 @@ Shards of LongPack's documents are called as those of natural ones, so their fil
 documents, and why the others are not. Not here: text to ids (`lc_assets.stages.tokenizing`), rows (`lc_assets.stages.packed`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import all_that_was_kept_came_in, counts_add_up, documents_files, every_document_is_named_once, tables_fit
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    all_that_was_kept_came_in,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+    the_shards_add_up,
+)
 from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.row_settings import TokenizingSettings
+from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import TOKENIZED, read_lines
 from lc_assets.stages.tokenizing import params_of, tasks_of, the_fast_tokenizer_agreed, the_ids_are_where_the_table_says, tokenize_shard
+from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId, parse_document_id
@@ -54,7 +66,7 @@ def tokenize_for_packing(workshop: Workshop, snapshot: SnapshotId) -> Built:
         natural, packed = (draft.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK))
         tasks = []
         if natural is not None:
-            left_out = _left_out(draft, snapshot, packed)
+            left_out = _left_out(draft.inputs, snapshot)
             tasks += tasks_of(natural.folder, draft.folder, settings, privacy=privacy, removed=left_out)
         if packed is not None:
             tasks += tasks_of(packed.folder, draft.folder, settings, privacy=privacy, removed={}, label=LABEL)
@@ -68,23 +80,35 @@ def settings_of(recipe: Recipe) -> TokenizingSettings:
     return msgspec.structs.replace(recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None)
 
 
-def _left_out(draft: Draft, snapshot: str, packed: Published | None) -> dict[str, dict[str, str]]:
+def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
     """Natural documents that are left out: reasons by shard and id. What is removed is so whether or not it is in a packed one."""
-    found = removed_by_shard(draft.inputs[f"{REMOVALS}/{snapshot}"].folder)
-    if packed is not None:
-        for name in _ids_in(packed, draft.inputs[f"{CLAIMS}/{snapshot}"]):
+    found = removed_by_shard(inputs[f"{REMOVALS}/{key}"].only(REMOVALS_TABLE))
+    if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
+        for name in _ids_in(packed, inputs[f"{CLAIMS}/{key}"]):
             found.setdefault(parse_document_id(name)[0].name, {}).setdefault(name, IN_LONGPACK)
     return found
 
 
 def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
     """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and the children of these."""
-    roots = {line["id"] for path in documents_files(packed.folder) for line in read_lines(path, ["id"])}
+    roots = {line["id"] for path in documents_files(packed.only(f"*{DOCUMENTS_SUFFIX}")) for line in read_lines(path, ["id"])}
     yield from sorted(roots)
-    for path in sorted(claims.folder.glob("*.parquet")):
+    for path in sorted(claims.only("*.parquet").glob("*.parquet")):
         for line in read_lines(path, ["root_id", "child_id"]):
             if line["root_id"] in roots:
                 yield line["child_id"]
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """A shard's documents; of natural ones also which of them are left out."""
+    found: dict[str, Reads] = {}
+    if (natural := inputs.get(f"{FILTERED}/{key}")) is not None:
+        left_out = _left_out(inputs, key)
+        documents = documents_read(natural, DOCUMENTS_SUFFIX)
+        found = {name: (read, Read("removed", digest_of(left_out.get(name, {})))) for name, read in documents.items()}
+    if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
+        found |= {f"{LABEL}{name}": (read,) for name, read in documents_read(packed, DOCUMENTS_SUFFIX).items()}
+    return found
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -103,7 +127,9 @@ STAGE = Stage(
         every_document_is_named_once,
         the_ids_are_where_the_table_says,
         the_fast_tokenizer_agreed,
+        the_shards_add_up,
     ),
+    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
     needs=lambda recipe, stage: stage in READ[recipe.packing.documents],
     wanted=lambda recipe: recipe.packing.wanted,
 )

@@ -80,13 +80,15 @@ class PackedBandTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedMegatronTask:
-    """One split's pieces, each a document of Megatron's, to be written into ``folder``."""
+    """One split's pieces, or ``whole_rows``, each a document of Megatron's, to be written into ``folder``."""
 
     tokens: Path
     folder: Path
     split: str
     groups: range
+    row_tokens: int
     vocabulary: Vocabulary
+    whole_rows: bool
 
     @property
     def name(self) -> str:
@@ -114,6 +116,7 @@ def write_plan(
     vocabulary: Vocabulary,
     *,
     about: Mapping[str, Any],
+    whole_rows: bool = False,
 ) -> list[PackedTask]:
     """Write the spans of all splits and the arrays' metadata; return the tasks that write the rest.
 
@@ -124,6 +127,7 @@ def write_plan(
         folder: for all of it.
         vocabulary: of the ids.
         about: more attributes of the arrays.
+        whole_rows: whether Megatron's documents are rows, not pieces.
     """
     tasks: list[PackedTask] = []
     n_groups = 0
@@ -150,7 +154,15 @@ def write_plan(
                     )
                 )
             tasks.append(
-                PackedMegatronTask(tokens=tokens, folder=folder, split=split, groups=range(begin, n_groups), vocabulary=vocabulary)
+                PackedMegatronTask(
+                    tokens=tokens,
+                    folder=folder,
+                    split=split,
+                    groups=range(begin, n_groups),
+                    row_tokens=plan.row_tokens,
+                    vocabulary=vocabulary,
+                    whole_rows=whole_rows,
+                )
             )
             stops = plan.places + plan.pieces.lengths
             PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows).write(folder, split)
@@ -186,13 +198,16 @@ def write_packed_band(task: PackedBandTask) -> Tally:
 
 @once
 def write_packed_documents(task: PackedMegatronTask) -> Tally:
-    """Write one split for Megatron: every piece is a document, in the rows' order, without padding."""
-    dtype = grid_dtype(task.vocabulary.n_ids)
+    """Write one split for Megatron, in the rows' order: every piece is a document, without padding; or every row is one, with it."""
     with MegatronWriter.publishing(task.folder / task.split, megatron_dtype(task.vocabulary.n_ids)) as writer:
         for plan in read_groups(task.folder, task.groups):
-            lengths = np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
-            ids: NDArray[Any] = np.empty(int(lengths.sum()), dtype)
-            gather_pieces(plan, task.tokens, ids, np.cumsum(lengths) - lengths, eot=task.vocabulary.eot)
+            row, lengths = np.asarray(plan["row"]), np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
+            places = np.cumsum(lengths) - lengths
+            if task.whole_rows:
+                places = (row - row[0]) * task.row_tokens + np.asarray(plan["row_start"])
+                lengths = np.full(int(row[-1] - row[0]) + 1, task.row_tokens)
+            ids: NDArray[Any] = np.full(int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids))
+            gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
             writer.add_documents([ids], lengths.tolist())
     return Tally()
 

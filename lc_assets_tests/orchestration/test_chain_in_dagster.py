@@ -12,6 +12,7 @@ from dagster._core.loader import LoadingContextForTest
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.document_settings import FilteringSettings
+from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import LakeFolder
@@ -29,7 +30,7 @@ class House:
         self.lake = LakeFolder(folder / "lake")
         (folder / "instance").mkdir()
         self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
-        self.recipe = tiny_recipe(folder)
+        self.recipe = tiny_recipe(folder, packing=PackingSettings())  # packed rows: test_packed_rows_in_dagster.py
         self.defs = self.fresh()
 
     def fresh(self) -> dg.Definitions:

@@ -23,7 +23,7 @@ from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack_settings import PackingSettings
-from lc_assets.stages.packed_claims import the_method_kept_its_word
+from lc_assets.stages.packed_claims import spans_are_megatrons_documents, the_method_kept_its_word
 from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.stages.tables import FILTERED, read_all
 from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
@@ -238,6 +238,18 @@ def test_documents_need_not_be_ended(lake):
     assert all(finding.passed for finding in version.findings)
     for split in SPLITS:
         assert not any((ids == GPT2_EOT).any() for ids in MegatronReader(version.published.folder / split))
+
+
+def test_megatrons_documents_may_be_whole_rows(lake):
+    """Then its files are the arrays' rows, padding and all, and a claim finds rows where pieces were asked for."""
+    version = built(with_packing(lake, megatron="rows"))
+    assert all(finding.passed for finding in version.findings)
+    for split in SPLITS:
+        rows = GridReader(version.published.folder / f"{split}.zarr").read()
+        np.testing.assert_array_equal(np.stack(list(MegatronReader(version.published.folder / split))), rows)
+    evidence = evidence_of(lake.lake, version.published)
+    fingerprint = msgspec.structs.replace(evidence.fingerprint, params=evidence.fingerprint.params | {"megatron": "spans"})
+    assert not spans_are_megatrons_documents(replace(evidence, fingerprint=fingerprint)).passed
 
 
 def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
