@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#]+)")
 PATH = re.compile(r"\b(?:lc_assets(?:_tests)?|docs)/[\w./*{},-]*[\w*}]")
 DOTTED = re.compile(r"\blc_assets(?:_tests)?(?:\.\w+)+")
-COMMAND = re.compile(r"(?:`|^)lc ([a-z]+)", re.MULTILINE)
+COMMAND = re.compile(r"(?:`|^)lc ([a-z]+(?:-[a-z]+)*)", re.MULTILINE)
 
 
 def named(path):
@@ -93,7 +93,7 @@ def commands() -> set[str | None]:
     """Names of the command line's commands."""
     from lc_assets.cli.main import app
 
-    named = {command.name or command.callback.__name__ for command in app.registered_commands}
+    named = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
     return named | {group.typer_instance.info.name for group in app.registered_groups}
 
 

@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from lc_assets.cli import (
+    band,
     batch,
     decontaminate,
     dedup,
@@ -27,9 +28,11 @@ from lc_assets.cli import (
     explain,
     judge,
     megatron,
+    megatron_decompose,
     megatron_merge,
     megatron_write,
     minhash,
+    packing_baselines,
     plan,
     referrals,
     sample,
@@ -77,11 +80,15 @@ COMMANDS = (
     plan.plan,
     signals.signals,
     judge.judge,
+    band.band,
     explain.explain,
     minhash.minhash,
     dedup.dedup,
     decontaminate.decontaminate,
     referrals.referrals,
+    packing_baselines.buckets,
+    packing_baselines.pack_similar,
+    packing_baselines.pack_code,
     verify.verify,
 )
 
@@ -91,6 +98,7 @@ for _command in COMMANDS:
 megatron.app.command()(megatron_write.write)
 megatron.app.command()(megatron_merge.merge)
 megatron.app.command()(megatron_merge.export)
+megatron.app.command()(megatron_decompose.decompose)
 
 for _group in (megatron.app,):
     app.add_typer(_group)

@@ -10,7 +10,7 @@ from lc_assets.cli import recognising
 from lc_assets.cli.main import app
 
 GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.registered_groups}
-ALONE = sorted(command.callback.__name__ for command in app.registered_commands)
+ALONE = sorted(command.callback.__name__.replace("_", "-") for command in app.registered_commands)
 COMMANDS = [
     *ALONE,
     *sorted(f"{name} {command.callback.__name__}" for name, group in GROUPS.items() for command in group.registered_commands),
@@ -28,13 +28,17 @@ def test_help_names_every_command_and_an_example(lc):
     said = lc("--help")
     assert said.code == 0
     assert ALONE == [
+        "band",
         "batch",
+        "buckets",
         "decontaminate",
         "dedup",
         "demo",
         "explain",
         "judge",
         "minhash",
+        "pack-code",
+        "pack-similar",
         "plan",
         "referrals",
         "sample",

@@ -1,0 +1,266 @@
+"""Packs of a plain corpus: spans are the whole text, parts are the pages, nothing is lost, and nothing but the content matters."""
+
+import gzip
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import BadInput, CorruptFile, Mismatch
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.packing.similarity import Likeness
+from lc_assets.stages import joined_texts
+from lc_assets.stages.code_packing import CodeSettings, pack_code
+from lc_assets.stages.joined_texts import publish_packed
+from lc_assets.stages.similar_packing import SimilarSettings, pack_similar
+from lc_assets.tally import Tally
+from lc_assets_tests.builders import WORDS
+
+ONE = LocalEngine(workers=1)
+SIMILAR = SimilarSettings(max_tokens=400, likeness=Likeness(most_alike=1.0))
+
+
+def lines_of(out):
+    return [
+        json.loads(line) for path in sorted((out / "documents").glob("*.gz")) for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+
+
+def topics(n_pages=40):
+    """Pages of four topics, each of words of its own and some of all."""
+    drawn = np.random.default_rng(2)
+    kinds = [[f"{word}{kind}" for word in WORDS[20:60]] for kind in ("ing", "ness", "able", "ful")]
+    return [
+        {
+            "id": f"t{n % 4}/{n}",
+            "url": f"https://example.org/{n}",
+            "text": f"\n Page.\n{' '.join([*drawn.choice(kinds[n % 4], 30), *drawn.choice(WORDS[:20], 10)])} \n",
+        }
+        for n in range(n_pages)
+    ]
+
+
+def write(path, records):
+    data = "".join(f"{json.dumps(record)}\n" for record in records).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def assert_sound(documents, texts, *, root):
+    """Spans touch and are the whole text; one root, whose id is the document's; each part is its page."""
+    for document in documents:
+        spans = document["spans"]
+        assert [span["start"] for span in spans] == [0, *(span["stop"] for span in spans[:-1])]
+        assert spans[-1]["stop"] == len(document["text"])
+        (chosen,) = [span for span in spans if span["role"] == "root"]
+        assert chosen is (spans[0] if root == "first" else spans[-1])
+        assert (document["id"], document["url"]) == (chosen["child_id"], chosen["url"])
+        assert document["n_tokens"] == sum(span["n_tokens"] for span in spans)
+        for span in spans:
+            assert document["text"][span["start"] : span["stop"]].removesuffix("\n\n") == texts[span["child_id"]]
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """Forty pages in three files, one of them twice, one without words; and a line that is none."""
+    records = topics()
+    folder = tmp_path / "pages"
+    write(folder / "a.jsonl", [*records[:11], records[3]])
+    write(folder / "b.jsonl.gz", records[11:30])
+    path = write(folder / "c.jsonl", [*records[30:], {"id": "blank", "text": " \n "}])
+    path.write_bytes(path.read_bytes() + b"no json\n")
+    return folder, records
+
+
+def test_similar_pages_are_packed_whole_and_everything_is_accounted_for(pages, tmp_path):
+    folder, records = pages
+    packed = pack_similar([folder], tmp_path / "out", SIMILAR, engine=ONE)
+    documents = lines_of(tmp_path / "out")
+    assert (packed.seen, packed.kept, packed.packs) == (43, 40, len(documents))
+    assert packed.dropped == {"the same page again": 1, "empty": 1, "not JSON": 1}
+    assert sorted(span["child_id"] for document in documents for span in document["spans"]) == sorted(record["id"] for record in records)
+    assert_sound(documents, {record["id"]: record["text"].strip() for record in records}, root="first")
+    tokenizer = gpt2_tokenizer(True)
+    assert all(len(tokenizer.encode(document["text"])) <= 400 for document in documents)
+    assert json.loads((tmp_path / "out/summary.json").read_text())["kept"] == 40
+
+
+def test_each_pack_is_of_one_topic(pages, tmp_path):
+    """And full, as far as whole pages go: ten pages of a topic, of some sixty tokens."""
+    pack_similar([pages[0]], tmp_path / "out", SIMILAR, engine=ONE)
+    documents = lines_of(tmp_path / "out")
+    assert all(len({span["child_id"][:2] for span in document["spans"]}) == 1 for document in documents)
+    assert len(documents) <= 12
+
+
+def test_neither_files_nor_their_order_nor_workers_matter(pages, tmp_path):
+    """The same bytes from one file turned round, by two workers, and where a run was killed before."""
+    folder, records = pages
+    write(tmp_path / "other/z.jsonl", [records[3], *reversed(records)])
+    (tmp_path / ".draft-spool-two").mkdir()
+    (tmp_path / ".draft-spool-two" / "000009.parquet").write_text("of a killed run")
+    first = pack_similar([folder], tmp_path / "one", SIMILAR, engine=ONE)
+    second = pack_similar([tmp_path / "other"], tmp_path / "two", SIMILAR, engine=LocalEngine(workers=2))
+    assert (tmp_path / "one/documents/00000.jsonl.gz").read_bytes() == (tmp_path / "two/documents/00000.jsonl.gz").read_bytes()
+    assert first.after == second.after
+    assert not list(tmp_path.glob(".draft*"))
+
+
+def test_ids_that_two_pages_share_are_two_pages(tmp_path):
+    """Records without ids are named by their files, and files of one name may lie in two folders."""
+    for name in ("x", "y"):
+        write(tmp_path / "in" / name / "part.jsonl", [{"text": f"alpha beta gamma {name}"}])
+    packed = pack_similar([tmp_path / "in"], tmp_path / "out", SIMILAR, engine=ONE)
+    assert packed.kept == 2
+
+
+def test_packs_fill_several_files_and_old_ones_go(pages, tmp_path, monkeypatch):
+    """Of a run before, with smaller packs."""
+    monkeypatch.setattr(joined_texts, "DOCUMENTS_PER_FILE", 3)
+    few = SimilarSettings(max_tokens=200)
+    pack_similar([pages[0]], tmp_path / "out", few, engine=ONE)
+    before = len(list((tmp_path / "out/documents").glob("*")))
+    pack_similar([pages[0]], tmp_path / "out", SimilarSettings(max_tokens=10**6), engine=ONE)
+    after = list((tmp_path / "out/documents").glob("*"))
+    assert len(after) < before
+    assert len({document["id"] for document in lines_of(tmp_path / "out")}) == len(lines_of(tmp_path / "out"))
+
+
+def test_a_path_packs_all_pages_too(pages, tmp_path):
+    settings = SimilarSettings(max_tokens=400, likeness=Likeness(path=True, most_alike=1.0))
+    assert pack_similar([pages[0]], tmp_path / "out", settings, engine=ONE).kept == 40
+
+
+@pytest.mark.parametrize("run", [pack_similar, pack_code])
+def test_an_unknown_tokenizer_is_refused_and_nothing_is_left(pages, tmp_path, run):
+    settings = (SimilarSettings if run is pack_similar else CodeSettings)(max_tokens=10, tokenizer="no-such")
+    with pytest.raises(BadInput, match="no tokenizer 'no-such'"):
+        run([pages[0]], tmp_path / "out", settings, engine=ONE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pages"]
+
+
+def test_a_damaged_file_is_named_and_nothing_is_left(pages, tmp_path):
+    path = pages[0] / "b.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(CorruptFile, match="b.jsonl.gz"):
+        pack_similar([pages[0]], tmp_path / "out", SIMILAR, engine=ONE)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_lost_part_is_noticed(tmp_path):
+    with pytest.raises(Mismatch, match="2 parts were kept, and packs hold 0"):
+        publish_packed(tmp_path, tmp_path, [], Tally(seen=2, kept=2), root="first", max_tokens=5, engine=ONE)
+
+
+FILES = {
+    "proj/app.py": "from lib import helper\nimport os\n",
+    "proj/lib/__init__.py": '"""Lib."""\n',
+    "proj/lib/helper.py": "\n    # indented\nfrom . import base\n",
+    "proj/lib/base.py": "X = 1\n\n",
+    "proj/README.md": "# Proj\n",
+    "other/main.c": '#include "util.h"\nint main(void) { return 0; }\n',
+    "other/util.h": "#pragma once\n",
+}
+
+
+def records_of(files, repo="repo", path="path", text="text"):
+    return [{repo: name.partition("/")[0], path: name.partition("/")[2], text: content, "id": name} for name, content in files.items()]
+
+
+def as_written(files):
+    return {name: f"{name.partition('/')[2]}\n{text.strip(chr(10)).rstrip()}" for name, text in files.items()}
+
+
+def test_repositories_are_packed_along_their_imports(tmp_path):
+    """Each by itself, though their files are scattered; whole files below their paths."""
+    records = records_of(FILES)
+    write(tmp_path / "in/a.jsonl", records[::2])
+    write(tmp_path / "in/b.jsonl.gz", [*records[1::2], records[0], {"text": "x = 1", "repo": "proj"}, {"text": "", "path": "e.py"}])
+    packed = pack_code([tmp_path / "in"], tmp_path / "out", CodeSettings(max_tokens=1000), engine=ONE)
+    other, proj = lines_of(tmp_path / "out")
+    assert [span["keys"] for span in other["spans"]] == ["util.h", "main.c"]
+    assert [span["keys"] for span in proj["spans"]] == ["README.md", "lib/base.py", "lib/helper.py", "app.py", "lib/__init__.py"]
+    assert proj["id"] == "proj/lib/__init__.py"
+    assert_sound([other, proj], as_written(FILES), root="last")
+    assert packed.dropped == {"the same file again": 1, "no path": 1, "empty": 1}
+    assert (packed.also["repositories"], packed.also["imports"], packed.also["imports the wrong way round"]) == (2, 3, 0)
+
+
+def test_a_folder_is_a_repository_and_gives_the_same_texts(tmp_path):
+    """Hidden files, links and what is no text do not come in; nothing outside is read."""
+    for name, text in FILES.items():
+        path = tmp_path / "repos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    proj = tmp_path / "repos/proj"
+    (proj / ".git").mkdir()
+    (proj / ".git/config").write_text("secret")
+    (tmp_path / "outside.py").write_text("secret")
+    (proj / "link.py").symlink_to(tmp_path / "outside.py")
+    (proj / "away").symlink_to(tmp_path)
+    (proj / "image.png").write_bytes(b"\x89PNG\0\0")
+    (proj / "latin.txt").write_bytes(b"caf\xe9")
+    (proj / "empty.py").write_text("")
+    settings = CodeSettings(max_tokens=1000, folders=True)
+    packed = pack_code([proj, tmp_path / "repos/other"], tmp_path / "out", settings, engine=ONE)
+    documents = lines_of(tmp_path / "out")
+    assert packed.dropped == {"binary": 1, "not UTF-8": 1, "empty": 1}
+    assert_sound(documents, as_written(FILES), root="last")
+    write(tmp_path / "in.jsonl", records_of(FILES))
+    pack_code([tmp_path / "in.jsonl"], tmp_path / "again", CodeSettings(max_tokens=1000), engine=LocalEngine(workers=2))
+    assert [document["text"] for document in lines_of(tmp_path / "again")] == [document["text"] for document in documents]
+
+
+def test_fields_of_the_usual_sets_are_known_and_others_can_be_named(tmp_path):
+    """The Stack lists a path per repository that has the file."""
+    stack = [
+        {"max_stars_repo_name": "r", "max_stars_repo_path": "a.py", "content": "import b"},
+        {"repo_name": "r", "path": ["b.py"], "content": "x"},
+    ]
+    write(tmp_path / "in.jsonl", stack)
+    pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=100), engine=ONE)
+    (document,) = lines_of(tmp_path / "out")
+    assert [span["keys"] for span in document["spans"]] == ["b.py", "a.py"]
+    write(tmp_path / "in.jsonl", records_of(FILES, repo="R", path="P", text="T"))
+    named = CodeSettings(max_tokens=1000, repo_field="R", path_field="P", text_field="T")
+    assert pack_code([tmp_path / "in.jsonl"], tmp_path / "out", named, engine=ONE).packs == 2
+
+
+def test_hostile_paths_are_names(tmp_path):
+    """Nothing is opened by them, lines and terminals are safe from them, and two that mean one are told apart by what they say."""
+    paths = ["../../../../etc/passwd", "/etc/passwd", "a\n\x1b[2Jb.py", "..", "x/" * 5000 + "deep.py", "con\x00.py"]
+    write(tmp_path / "in.jsonl", [{"repo": "r", "path": path, "text": f"import os\nX = {n}"} for n, path in enumerate(paths)])
+    packed = pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=10**5), engine=ONE)
+    (document,) = lines_of(tmp_path / "out")
+    assert packed.dropped == {"no path": 1}
+    keys = [span["keys"] for span in document["spans"]]
+    assert keys.count("etc/passwd") == 2
+    assert "a\ufffd\ufffd[2Jb.py" in keys
+    assert all(line.isprintable() for line in document["text"].splitlines())
+
+
+def test_files_are_cut_into_packs_and_long_ones_stand_alone(tmp_path):
+    files = {f"p/m{n}.py": f"import m{n + 1}\n" + "x = 1\n" * (400 if n == 2 else 20) for n in range(8)}
+    write(tmp_path / "in.jsonl", records_of(files))
+    packed = pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=300), engine=ONE)
+    documents = lines_of(tmp_path / "out")
+    assert [span["keys"] for document in documents for span in document["spans"]] == [f"m{n}.py" for n in reversed(range(8))]
+    assert (packed.too_long, packed.also["imports"]) == (1, 7)
+    assert [document["id"] for document in documents if document["n_tokens"] > 300] == ["p/m2.py"]
+
+
+def test_real_pages_are_packed_closer_than_by_chance(shared_data, tmp_path):
+    """Manuals of three programs: by chance, two pages in a row are of one manual in 45 cases of 100."""
+    sources = sorted((shared_data / "hyperlinked").glob("pages_*.jsonl.gz"))
+    packed = pack_similar(sources, tmp_path / "out", SimilarSettings(max_tokens=16_384), engine=ONE)
+    assert packed.kept == packed.seen == 1252
+    assert sum(count.n_tokens for count in packed.before) == sum(count.n_tokens for count in packed.after)
+    documents = [document for document in lines_of(tmp_path / "out") if len(document["spans"]) > 1]
+    manuals = [[span["child_id"].partition("/")[0] for span in document["spans"]] for document in documents]
+    pairs = [first == second for names in manuals for first, second in pairwise(names)]
+    assert np.mean(pairs) > 0.8
+    tokenizer = gpt2_tokenizer(True)
+    assert max(len(tokenizer.encode(document["text"])) for document in documents) <= 16_384
