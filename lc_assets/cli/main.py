@@ -9,7 +9,7 @@ exit   meaning
 0      done
 1      something is wrong with the data or the machine
 2      what was asked for cannot be meant, or is not there
-3      `lc plan`: something is out of date
+3      `lc plan` and `lc rebuild --dry-run`: something is out of date
 130    stopped by Ctrl-C
 =====  ==================================================================================
 """
@@ -31,6 +31,7 @@ from lc_assets.cli import (
     megatron_write,
     minhash,
     plan,
+    rebuild,
     sample,
     show,
     signals,
@@ -74,6 +75,7 @@ COMMANDS = (
     trace.trace,
     batch.batch,
     plan.plan,
+    rebuild.rebuild,
     signals.signals,
     judge.judge,
     explain.explain,
