@@ -9,7 +9,7 @@ exit   meaning
 0      done
 1      something is wrong with the data or the machine
 2      what was asked for cannot be meant, or is not there
-3      `lc plan`: something is out of date
+3      `lc plan` and `lc rebuild --dry-run`: something is out of date
 130    stopped by Ctrl-C
 =====  ==================================================================================
 """
@@ -35,6 +35,7 @@ from lc_assets.cli import (
     packing_baselines,
     plan,
     referrals,
+    rebuild,
     sample,
     show,
     signals,
@@ -78,6 +79,7 @@ COMMANDS = (
     trace.trace,
     batch.batch,
     plan.plan,
+    rebuild.rebuild,
     signals.signals,
     judge.judge,
     band.band,

@@ -1,14 +1,16 @@
-"""``lc plan``: what is out of date, and why, as `lc_assets.stages.planning` says."""
+"""``lc plan``: what is out of date, and why, as `lc_assets.stages.planning` says, and what it would cost (`lc_assets.stages.costing`)."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lc_assets.cli import options
-from lc_assets.cli.printing import lasted, say, table
+from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
+    from lc_assets.engines.local import Engine
+    from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
     from lc_assets.stages.recipe import Recipe
     from lc_assets.storage.lake import LakeFolder
@@ -25,16 +27,16 @@ def plan(
     look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Compare the manifests with the upstream as it is now.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
 ) -> None:
-    """Say what is out of date, and why; exit with 3 when something is.
+    """Say what is out of date, why, and what building it would read and take; exit with 3 when something is.
 
-    Compares receipts with inputs, settings and code; builds nothing. Without --snapshot: the snapshots that the
-    lake holds or the upstream folder lists.
+    Compares receipts with inputs, settings and code; builds nothing. Seconds are those of past builds, by the byte.
+    Without --snapshot: the snapshots that the lake holds or the upstream folder lists.
 
     Example: lc plan --lake lake --look-upstream
     """
     from pathlib import Path
 
-    from lc_assets.stages import planning
+    from lc_assets.stages import costing, planning
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
@@ -43,7 +45,7 @@ def plan(
     names = chosen_snapshots(folder, source, snapshot)
     digests = look_at_all(folder, source, settings, names) if look_upstream else None
     plans = planning.plan(folder, settings, names, upstream_digests=digests)
-    show_plans(plans, every=every)
+    show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
@@ -76,7 +78,9 @@ def _in_lake(lake: "LakeFolder") -> set[str]:
     return {key for stage in stages for key in lake.keys(stage)}
 
 
-def look_at_all(lake: "LakeFolder", upstream: "Upstream", recipe: "Recipe", snapshots: list[str]) -> dict[str, str]:
+def look_at_all(
+    lake: "LakeFolder", upstream: "Upstream", recipe: "Recipe", snapshots: list[str], *, engine: "Engine | None" = None
+) -> dict[str, str]:
     """Digest of each snapshot's files as they are upstream now."""
     from lc_assets.engines.local import LocalEngine
     from lc_assets.engines.progress import on_terminal
@@ -85,23 +89,39 @@ def look_at_all(lake: "LakeFolder", upstream: "Upstream", recipe: "Recipe", snap
     from lc_assets.storage.digests import digest_of
     from lc_assets.vocabulary import parse_snapshot
 
-    workshop = Workshop(lake=lake, upstream=upstream, recipe=recipe, engine=LocalEngine(watch=on_terminal))
+    workshop = Workshop(lake=lake, upstream=upstream, recipe=recipe, engine=engine or LocalEngine(watch=on_terminal))
     return {name: digest_of(manifest_of(look_at_snapshot(workshop, parse_snapshot(name))).to_pylist()) for name in snapshots}
 
 
-def show_plans(plans: "list[Plan]", *, every: bool) -> None:
-    """Print the plans, or those that are not current, and a sentence with the counts."""
+def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None:
+    """Print the plans, or those that are not current, what they would cost, and a sentence with the counts."""
     shown = [made for made in plans if every or made.status != "current"]
+    by_name = {cost.name: cost for cost in costs}
     if shown:
-        table(("partition", "status", "why", "last time"), [_line(made) for made in shown])
-    behind = [made for made in plans if made.status != "current"]
-    seconds = sum(made.seconds or 0 for made in behind)
-    say(f"{len(plans):,} partitions: {len(plans) - len(behind):,} current, {len(behind):,} out of date" + _cost(seconds))
+        table(("partition", "status", "why", "shards", "reads", "about"), [_line(made, by_name.get(made.name)) for made in shown])
+    behind = sum(made.status != "current" for made in plans)
+    say(f"{len(plans):,} partitions: {len(plans) - behind:,} current, {behind:,} out of date{_together(costs)}")
 
 
-def _line(made: "Plan") -> tuple[str, str, str, str | None]:
-    return made.name, made.status, "; ".join(made.reasons), None if made.seconds is None else lasted(made.seconds)
+def _line(made: "Plan", cost: "Cost | None") -> tuple[str, str, str, str | None, str | None, str | None]:
+    if cost is None:
+        return made.name, made.status, "; ".join(made.reasons), None, None, None if made.seconds is None else lasted(made.seconds)
+    shards = None if cost.shards is None else f"{cost.shards:,} of {cost.shards + (cost.taken_over or 0):,}"
+    reads = None if cost.bytes_read is None else f"{cost.files:,} files, {sized(cost.bytes_read)}"
+    about = "?" if cost.seconds is None else f"{'≤ ' if cost.at_most else ''}{lasted(cost.seconds)}"
+    return made.name, made.status, "; ".join(made.reasons), shards, reads, about
 
 
-def _cost(seconds: float) -> str:
-    return f"; these took {lasted(seconds)} last time" if seconds else ""
+def _together(costs: "list[Cost]") -> str:
+    """What is known of all of them, and of how many nothing is."""
+    if not costs:
+        return ""
+    known = [cost.seconds for cost in costs if cost.seconds is not None]
+    n_shards, n_taken = (sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "taken_over"))
+    n_bytes = sum(cost.bytes_read or 0 for cost in costs)
+    words = [f"{n_shards:,} shards to do, {n_taken:,} to take over"] if n_shards or n_taken else []
+    words += [f"{sized(n_bytes)} to read"] if n_bytes else []
+    words += [f"{'at most ' if any(cost.at_most for cost in costs) else ''}about {lasted(sum(known))}"] if known else []
+    unknown = len(costs) - len(known)
+    words += [f"unknown for {unknown:,}"] if unknown else []
+    return f"; {', '.join(words)}" if words else ""

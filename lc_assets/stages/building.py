@@ -258,6 +258,7 @@ def build(
         files = version_files(draft.folder, draft.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {"randomness": dict(randomness or {}), "libraries": _versions(), "measured": measured}
+        measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
         receipt = receipt_of(draft.folder, fingerprint, tally, files=files, **more)
         return Built(published=_publish(place, draft.folder, receipt, before), reused=False, findings=tuple(findings))
 
@@ -348,11 +349,16 @@ def _is_current(place: Place, standing: Published) -> bool:
     return current is not None and current.home == standing.home
 
 
+def rejected_folder(place: Place, version: str) -> Path:
+    """Where a version is kept whose audit failed."""
+    return place.folder / f"rejected-{version}"
+
+
 def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draft) -> None:
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    rejected = place.folder / f"rejected-{draft.folder.name}"
+    rejected = rejected_folder(place, draft.folder.name)
     shutil.rmtree(rejected, ignore_errors=True)
     draft.folder.rename(rejected)
     said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)

@@ -1,20 +1,28 @@
 """The planner: what is out of date, and why. It compares receipts with inputs, settings and code; nothing else.
 
 It asks neither Dagster nor a clock, so the command line, CI, sensors and tests get one answer, and losing
-Dagster's database loses history, not correctness. It builds nothing and writes nothing.
+Dagster's database loses history, not correctness. It builds nothing and writes nothing. Each pointer and receipt is read
+once a plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s where the receipts were read before.
+
+Here too: which of it can be built now, together (`runs_of`). Not here: what that would cost (`lc_assets.stages.costing`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
 from lc_assets.errors import CorruptFile, LcError, NotPublished
-from lc_assets.stages.building import Stage
-from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.building import Stage, rejected_folder
+from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.digests import digest_of, short
+from lc_assets.storage.lake import GLOBAL, Fingerprint, LakeFolder, Published, Receipt
+from lc_assets.storage.standing import StandingLake
+
+UPSTREAM = "upstream"
+"""What `raw` calls its input, which lies in no lake."""
 
 Status = Literal["current", "missing", "stale", "waiting"]
 """``waiting``: something upstream has to be built first, so it is not yet known whether this changes."""
@@ -28,7 +36,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         key: the partition.
         status: whether it must be built.
         reasons: why, in words; empty when current.
-        seconds: how long the last build took, when there was one.
+        seconds: how long the last build took, audit included, when there was one.
+        target: the version that a build would make now; None while that is not known.
+        waits_for: partitions that have to be built first.
+        rejected: whether the audit of that very target has failed before.
     """
 
     stage: str
@@ -36,6 +47,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     status: Status
     reasons: tuple[str, ...] = ()
     seconds: float | None = None
+    target: str | None = None
+    waits_for: tuple[str, ...] = ()
+    rejected: bool = False
 
     @property
     def name(self) -> str:
@@ -53,11 +67,10 @@ def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
             (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be true.
     """
-    planner = _Planner(lake, recipe, upstream_digests or {})
-    made: list[Plan] = []
-    for step in CHAIN:
-        made += [planner.plan_one(step.stage, key, made) for key in keys_of(step.stage, recipe, snapshots)]
-    return made
+    planner = _Planner(StandingLake.of(lake), recipe, upstream_digests or {})
+    for found in CHAIN:
+        planner.made[found.name] = [planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)]
+    return [made for plans in planner.made.values() for made in plans]
 
 
 def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]:
@@ -69,42 +82,128 @@ def keys_of(stage: Stage, recipe: Recipe, snapshots: Iterable[str]) -> list[str]
     return sorted(recipe.mixes) if stage.partitioned_by == "mix" else [GLOBAL]
 
 
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions of one key that can be built together now, in this order.
+
+    Attributes:
+        key: the snapshot, the mix, or ``all``.
+        plans: of each stage, upstream first; what waits, waits for those before it only.
+    """
+
+    key: str
+    plans: tuple[Plan, ...]
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Names of the stages."""
+        return tuple(made.stage for made in self.plans)
+
+    @property
+    def identity(self) -> str:
+        """The same while nothing has changed: what is to be built, and into which versions as far as that is known."""
+        return short(digest_of([[made.name, made.target, made.reasons] for made in self.plans]))
+
+
+def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
+    """What can be built now, upstream first: everything of a key that waits for nothing outside it.
+
+    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished and
+    costs nothing.
+
+    Args:
+        plans: what the planner said.
+        rejected: whether to try again what an audit has refused, which a machine should not.
+    """
+    together: dict[tuple[str, str], list[Plan]] = {}
+    names: set[str] = set()
+    for made in plans:
+        ready = made.status in {"stale", "missing"} and not made.waits_for
+        follows = (
+            bool(made.waits_for) and names.issuperset(made.waits_for) and all(name.endswith(f"/{made.key}") for name in made.waits_for)
+        )
+        if (ready or follows) and (rejected or not made.rejected):
+            names.add(made.name)
+            together.setdefault((partitioned_by(made.stage), made.key), []).append(made)
+    return [Run(key=key, plans=tuple(found)) for (_, key), found in together.items()]
+
+
+def partitioned_by(stage: str) -> str:
+    """What a stage's keys are."""
+    return step(stage).stage.partitioned_by
+
+
+def took(receipt: Receipt) -> float | None:
+    """Seconds that a version took, audit included; None when nobody measured."""
+    measured = receipt.measured
+    return measured["seconds"] + measured.get("audit_seconds", 0.0) if "seconds" in measured else None
+
+
 @dataclass(frozen=True, slots=True)
 class _Planner:
     lake: LakeFolder
     recipe: Recipe
     upstream_digests: Mapping[str, str]
     resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    made: dict[str, list[Plan]] = field(default_factory=dict)
 
-    def plan_one(self, stage: Stage, key: str, made: Sequence[Plan]) -> Plan:
+    def plan_one(self, stage: Stage, key: str) -> Plan:
+        waits_for = tuple(self._behind(stage, key))
+        reasons = [f"after {_shortened(waits_for)}"] if waits_for else []
         try:
             current = self.lake.place(stage.name, key).current()
         except LcError as error:
-            return Plan(stage=stage.name, key=key, status="stale", reasons=(f"what is published cannot be read: {error}",))
-        seconds = current.receipt.measured.get("seconds") if current else None
+            return Plan(
+                stage=stage.name,
+                key=key,
+                status="stale",
+                reasons=(f"what is published cannot be read: {error}", *reasons),
+                waits_for=waits_for,
+            )
+        status: Status = "waiting"
+        target: str | None = None
         try:
-            status, reasons = self._verdict(stage, key, current, made)
+            if not waits_for:
+                status, reasons, target = self._verdict(stage, key, current)
         except (CorruptFile, NotPublished) as error:
-            status, reasons = "waiting", [f"an input cannot be read: {error}"]
-        return Plan(stage=stage.name, key=key, status=status, reasons=tuple(reasons), seconds=seconds)
+            reasons = [f"an input cannot be read: {error}"]
+        rejected = target is not None and rejected_folder(self.lake.place(stage.name, key), target).is_dir()
+        if rejected:
+            reasons = [*reasons, f"its audit failed before, see rejected-{target}"]
+        return Plan(
+            stage=stage.name,
+            key=key,
+            status=status,
+            reasons=tuple(reasons),
+            seconds=took(current.receipt) if current else None,
+            target=target,
+            waits_for=waits_for,
+            rejected=rejected,
+        )
 
-    def _verdict(self, stage: Stage, key: str, current: Published | None, made: Sequence[Plan]) -> tuple[Status, list[str]]:
-        feeding = (other for other in made if stage.is_fed_by(self.recipe, key, other.stage, other.key))
-        waiting_for = [other.name for other in feeding if other.status != "current"]
-        if waiting_for:
-            return "waiting", [f"after {_shortened(waiting_for)}"]
+    def _behind(self, stage: Stage, key: str) -> Iterator[str]:
+        """Partitions that feed this one and are not current."""
+        for upstream in stage.upstream:
+            for other in self.made.get(upstream, ()):
+                if other.status != "current" and stage.is_fed_by(self.recipe, key, other.stage, other.key):
+                    yield other.name
+
+    def _verdict(self, stage: Stage, key: str, current: Published | None) -> tuple[Status, list[str], str | None]:
+        wanted = self._wanted(stage, key, current)
         if current is None:
-            return "missing", ["never built"]
-        reasons = self._differences(stage, key, current)
-        return ("stale", reasons) if reasons else ("current", [])
+            return "missing", ["never built"], wanted.version if wanted else None
+        if wanted is None or wanted == current.receipt.fingerprint:
+            return "current", [], current.version
+        return "stale", current.receipt.fingerprint.differences(wanted), wanted.version
 
-    def _differences(self, stage: Stage, key: str, current: Published) -> list[str]:
-        made_of = current.receipt.fingerprint
+    def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
+        """What a build would make now; None when that depends on what is upstream, and nobody has looked."""
         read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
-        foreign = {name: digest for name, digest in made_of.inputs.items() if "/" not in name}
-        if "upstream" in foreign and key in self.upstream_digests:
-            foreign["upstream"] = self.upstream_digests[key]
-        return made_of.differences(stage.fingerprint(self._params(stage, key), key, read | foreign))
+        made_of = current.receipt.fingerprint.inputs if current else {}
+        foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
+        if key in self.upstream_digests and (UPSTREAM in foreign or not stage.upstream):
+            foreign[UPSTREAM] = self.upstream_digests[key]
+        inputs = read | foreign
+        return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:
         """Settings of a partition, resolved once for all snapshots: only mixes have their own, and some settings name files to be read."""

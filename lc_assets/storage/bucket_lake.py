@@ -119,6 +119,10 @@ class BucketPlace(Place):
             raise CorruptFile(f"{self.bucket.where(path)}: names another digest than version {said.version} has")
         return published
 
+    def glance(self) -> Published | None:
+        """See `Place.glance`; here it is `current`, whose receipts are kept on this machine."""
+        return self.current()
+
     def at(self, version: str) -> Published:
         """See `Place.at`; the receipt is fetched the first time."""
         home = self.folder / version

@@ -17,7 +17,8 @@ that gives the same bytes makes nothing downstream stale.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
@@ -36,6 +37,8 @@ RECEIPT = "receipt.json"
 WORKINGS = ".workings"
 """A folder beside a version's files that belongs to no digest (`lc_assets.storage.workings`)."""
 NOT_COUNTED = (RECEIPT, WORKINGS)
+SHOWN_CHARS = 80
+"""Of a setting's value where a difference is said in words."""
 GLOBAL = "all"
 """The key of stages that have no partitions."""
 
@@ -69,6 +72,7 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
             words.append(f"code version {self.code_version} → {newer.code_version}")
         old, new = _flat(self.params), _flat(newer.params)
         words += [f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)]
+        words += ["settings stand in another order"] if old == new and self.params != newer.params else []
         words += [f"input {name} {_verb(self.inputs, newer.inputs, name)}" for name in changed_keys(self.inputs, newer.inputs)]
         return words
 
@@ -179,8 +183,7 @@ class Published:
             CorruptFile: when the receipt cannot be read.
         """
         path = folder / RECEIPT
-        if not path.is_file():
-            raise NotPublished(f"{folder}: no {RECEIPT}, so this is not a finished version")
+        _require_finished(path)
         return cls(folder, decode_json(path, Receipt))
 
     def damage(self) -> list[str]:
@@ -222,11 +225,23 @@ class Place:
             NotPublished: when the version that is named is not there, or not whole.
             CorruptFile: when pointer or receipt cannot be read, or contradict each other.
         """
+        return self._pointed_at(self.at)
+
+    def glance(self) -> Published | None:
+        """The same by the head of its receipt, without counts and files, whose list may be long; heads are kept in memory.
+
+        Raises:
+            NotPublished: see `current`.
+            CorruptFile: see `current`.
+        """
+        return self._pointed_at(lambda version: Published(self.folder / version, _head(self.folder / version / RECEIPT)))
+
+    def _pointed_at(self, opened: Callable[[str], Published]) -> Published | None:
         path = self.folder / CURRENT
         if not path.is_file():
             return None
         said = decode_json(path, Current)
-        published = self.at(version_named(said.version, path))
+        published = opened(version_named(said.version, path))
         if published.digest != said.digest:
             raise CorruptFile(f"{path}: names digest {short(said.digest)}, version {said.version} has {short(published.digest)}")
         return published
@@ -346,8 +361,8 @@ def encode_json(value: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
 
 
-def decode_json(path: Path, kind: type[T]) -> T:
-    """Read a JSON file as a value of type ``kind``.
+def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
+    """Read a JSON file as a value of type ``kind``, which is ``called`` otherwise in errors.
 
     Raises:
         CorruptFile: when it is missing, is not JSON or does not have the promised fields; names both.
@@ -357,7 +372,33 @@ def decode_json(path: Path, kind: type[T]) -> T:
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{path}: not a readable {kind.__name__.lower()}: {error}") from error
+        raise CorruptFile(f"{path}: not a readable {called or kind.__name__.lower()}: {error}") from error
+
+
+class _Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What a planner asks of a receipt: it skips 15,000 files five times as fast as `Receipt` reads them."""
+
+    fingerprint: Fingerprint
+    digest: str
+    measured: dict[str, float] = {}
+
+
+def _head(path: Path) -> Receipt:
+    _require_finished(path)
+    stat = path.stat()
+    return _decoded_head(path, stat.st_mtime_ns, stat.st_size)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
+    """A receipt without counts and files; 14 kB in memory where a snapshot is one of 84."""
+    head = decode_json(path, _Head, called="receipt")
+    return Receipt(fingerprint=head.fingerprint, digest=head.digest, files=[], tally=Tally(), measured=head.measured)
+
+
+def _require_finished(path: Path) -> None:
+    if not path.is_file():
+        raise NotPublished(f"{path.parent}: no {RECEIPT}, so this is not a finished version")
 
 
 def _finished(folder: Path) -> Published | None:
@@ -384,14 +425,28 @@ def _difference(promised: FileFact, found: FileFact) -> str:
 
 
 def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
+    """One level: items of a list that have names, such as rules, stand by them."""
     flat: dict[str, Any] = {}
     for name, item in value.items():
-        flat |= _flat(item, f"{stem}{name}.") if isinstance(item, Mapping) else {f"{stem}{name}": item}
+        inner = _by_name(item)
+        flat |= {f"{stem}{name}": item} if inner is None else _flat(inner, f"{stem}{name}.")
     return flat
 
 
+def _by_name(item: Any) -> Mapping[str, Any] | None:
+    if isinstance(item, Mapping):
+        return item
+    if not isinstance(item, list) or not item or not all(isinstance(part, Mapping) and "name" in part for part in item):
+        return None
+    named = {str(part["name"]): part for part in item}
+    return named if len(named) == len(item) else None
+
+
 def _shown(flat: Mapping[str, Any], name: str) -> str:
-    return repr(flat[name]) if name in flat else "(not set)"
+    if name not in flat:
+        return "(not set)"
+    words = repr(flat[name])
+    return words if len(words) <= SHOWN_CHARS else f"{words[:SHOWN_CHARS]}…"
 
 
 def _verb(old: Mapping[str, str], new: Mapping[str, str], name: str) -> str:

@@ -1,0 +1,149 @@
+"""``lc rebuild``: build what is out of date, in order, and nothing else, in this process; see `lc_assets.stages.rebuilding`.
+
+Where ``DAGSTER_HOME`` is set, through Dagster, so that its history has the runs and the checks are tested; otherwise by the
+stages' verbs, which costs nothing beside the work.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.plan import OUT_OF_DATE, chosen_snapshots, look_at_all, show_plans
+from lc_assets.cli.printing import complain, lasted, say
+
+if TYPE_CHECKING:
+    from lc_assets.stages.building import Built, Workshop
+    from lc_assets.stages.planning import Plan, Run
+    from lc_assets.stages.rebuilding import Rebuilt
+
+FAILED = 1
+
+
+def rebuild(
+    lake: options.Lake,
+    upstream: options.Upstream = options.REDPAJAMA_V2,
+    crawl: Annotated[str, typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL.")] = "",
+    recipe: options.Recipe = None,
+    snapshot: options.Snapshots = None,
+    own: Annotated[Path | None, typer.Option("--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own.")] = None,
+    workers: options.Workers = None,
+    look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and end with 3 when there is something to do.")] = False,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop at the first failure instead of going on with the rest.")] = False,
+    home: Annotated[
+        Path | None, typer.Option("--dagster-home", envvar="DAGSTER_HOME", help="Go through Dagster, whose history lies there.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option("--log", help="Append a JSON line per shard: what became of it, seconds, rate.")] = None,
+) -> None:
+    """Build what is out of date, in order, and nothing else; print the plan first.
+
+    A partition that fails is left alone with what waits for it, the others are built, and the command ends with 1.
+    Through Dagster where DAGSTER_HOME is set, so that its history has it.
+
+    Example: lc rebuild --lake lake --upstream sample --dry-run
+    """
+    from lc_assets.stages import costing, planning
+    from lc_assets.stages.fates import fates_into
+    from lc_assets.stages.rebuilding import rebuild as rebuild_all
+
+    workshop = _workshop(str(lake), upstream, crawl, recipe, workers)
+    names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
+    digests = look_at_all(workshop.lake, workshop.upstream, workshop.recipe, names, engine=workshop.engine) if look_upstream else None
+
+    def ask() -> "list[Plan]":
+        return planning.plan(workshop.lake, workshop.recipe, names, upstream_digests=digests)
+
+    plans = ask()
+    behind = [made for made in plans if made.status != "current"]
+    show_plans(plans, costing.costs_of(workshop.lake, workshop.recipe, behind), every=False)
+    if dry_run or not behind:
+        raise typer.Exit(OUT_OF_DATE if behind else 0)
+    started = time.monotonic()
+    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, crawl)
+    with fates_into(log), how as build:
+        made = rebuild_all(ask, build, stop_at_once=stop)
+    raise typer.Exit(_conclude(made, time.monotonic() - started))
+
+
+def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, workers: int | None) -> "Workshop":
+    import os
+
+    from lc_assets.engines.local import LocalEngine
+    from lc_assets.engines.progress import on_terminal
+    from lc_assets.stages.building import Workshop
+    from lc_assets.stages.recipe import read_recipe
+    from lc_assets.storage.bucket_lake import open_lake
+    from lc_assets.storage.upstream import Upstream
+
+    return Workshop(
+        lake=open_lake(lake),
+        upstream=Upstream(upstream),
+        recipe=read_recipe(recipe),
+        engine=LocalEngine(workers=workers or os.cpu_count() or 1, watch=on_terminal, preload=("lc_assets.stages.catalogue",)),
+        crawl=Upstream(crawl) if crawl else None,
+        say=say,
+    )
+
+
+@contextlib.contextmanager
+def _plainly(workshop: "Workshop") -> "Iterator[Callable[[Run], None]]":
+    """Build by the stages' verbs."""
+
+    def build(run: "Run") -> None:
+        from lc_assets.errors import LcError
+        from lc_assets.stages.catalogue import step
+        from lc_assets.stages.rebuilding import PartitionFailed
+
+        for made in run.plans:
+            started = time.monotonic()
+            try:
+                built = step(made.stage).verb(workshop, run.key)
+            except LcError as error:
+                raise PartitionFailed(made.name, str(error)) from error
+            say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_said(built)}")
+
+    yield build
+
+
+def _said(built: "Built") -> str:
+    if built.reused:
+        return "found finished, nothing was computed"
+    measured = built.published.receipt.measured
+    taken = int(measured.get("shards_taken_over", 0))
+    shards = f", {int(measured.get('shards_computed', 0)):,} shards done and {taken:,} taken over" if taken else ""
+    return f"{built.tally.kept:,} of {built.tally.seen:,} kept{shards}"
+
+
+@contextlib.contextmanager
+def _through_dagster(
+    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, crawl: str
+) -> "Iterator[Callable[[Run], None]]":
+    """Build by runs of Dagster in this process, recorded in the history below ``home``."""
+    from lc_assets.cli.dagster_runs import Recorder, instance_at
+    from lc_assets.definitions import build_defs
+
+    defs = build_defs(
+        lake=workshop.lake.url,
+        upstream=workshop.upstream.root,
+        crawl=crawl,
+        recipe=str(recipe) if recipe else None,
+        snapshots=str(own) if own else None,
+        workers=getattr(workshop.engine, "workers", 1),
+    )
+    with instance_at(home) as instance:
+        yield Recorder(defs, instance, say).build
+
+
+def _conclude(made: "Rebuilt", seconds: float) -> int:
+    for words in made.failed.values():
+        complain(words)
+    waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""
+    waiting = f", {len(made.left):,} cannot be built: {made.left[0].reasons[0]}" if made.left and not made.failed else waiting
+    failed = f", {len(made.failed):,} failed{waiting}" if made.failed else waiting
+    say(f"{len(made.done):,} partitions built in {lasted(seconds)}{failed}")
+    return FAILED if made.failed or made.left else 0
