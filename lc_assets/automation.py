@@ -30,6 +30,11 @@ ROWS_JOB = dg.define_asset_job(
     ["removed_documents", "token_documents", "token_grid", "megatron_rows"],
     description="One crawl snapshot's rows: who goes on, tokens, grid, Megatron's files.",
 )
+LONGPACK_JOB = dg.define_asset_job(
+    "snapshot_longpack",
+    ["html_index"],
+    description="One crawl snapshot's long documents from hyperlinks, where the recipe wants them: pages in the crawl's archives.",
+)
 PACKING_JOB = dg.define_asset_job(
     "snapshot_packing",
     ["packing_tokens", "packed_rows"],
@@ -39,4 +44,4 @@ MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend
 
 CARD_JOB = dg.define_asset_job("card", ["data_set_card"], description="The data sheet of what stands published.")
 
-JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, PACKING_JOB, MIXES_JOB, CARD_JOB)
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, LONGPACK_JOB, PACKING_JOB, MIXES_JOB, CARD_JOB)

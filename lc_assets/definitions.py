@@ -24,7 +24,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import cards, documents, packing, removing, rows, training
+from lc_assets.assets import cards, documents, linking, packing, removing, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
 from lc_assets.partitions import read_by
@@ -54,6 +54,7 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "longcrawl_flat": (rows.longcrawl_flat, step("flat").stage),
     "megatron_rows": (training.megatron_rows, step("megatron").stage),
     "data_set_card": (cards.data_set_card, step("card").stage),
+    "html_index": (linking.html_index, step("html_index").stage),
     "packing_tokens": (packing.packing_token_documents, step("packing_tokens").stage),
     "packed_rows": (packing.packed_rows, step("packed").stage),
     "blended_mix": (training.blended_mix, step("mixes").stage),

@@ -27,6 +27,9 @@ from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
+from lc_assets.stages.sample.crawl import CrawledPage, write_crawl
+from lc_assets.stages.sample.page_html import WebPage
+from lc_assets.stages.sample.writing import CRAWL
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import signals_of
@@ -63,7 +66,7 @@ def tiny_upstream(folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: S
 
     Per shard, in this order: `N_LONG` documents that fill a row; one with too few tokens; one with too few words;
     one of symbols, which the rules drop; and a duplicate of the first. Listings, documents, signals and
-    duplicates are all there.
+    duplicates are all there; so is, in the folder ``crawl``, the crawl that they would be of.
     """
     for snapshot in map(parse_snapshot, snapshots):
         shards = [Shard.parse(f"{snapshot}/{tag}") for tag in tags]
@@ -73,7 +76,14 @@ def tiny_upstream(folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: S
             path = folder / listings.listing_path(snapshot, language)
             path.parent.mkdir(parents=True, exist_ok=True)
             listings.write_listing(path, [shard for shard in shards if shard.language == language])
+        tiny_crawl(folder / CRAWL / snapshot, [record for shard in shards for record in tiny_documents(shard, seed=seed)])
     return folder
+
+
+def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
+    """Write the pages of some documents as a crawler would have fetched them, linked to each other, and their index."""
+    pages = [CrawledPage(WebPage(found.url, found.title, found.raw_content.split("\n")), found.date_download) for found in records]
+    return write_crawl(folder, pages, urls=[found.url for found in records], seed=0)
 
 
 def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:
@@ -166,6 +176,7 @@ def tiny_workshop(tmp_path: Path, *, upstream: Path | None = None, workers: int 
         upstream=Upstream(str(root)),
         recipe=tiny_recipe(tmp_path, **changes),
         engine=LocalEngine(workers=workers),
+        crawl=Upstream(f"{root}/{CRAWL}"),
     )
 
 

@@ -51,13 +51,13 @@ def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
 def choose(asked: Queries, folder: Path) -> dict[str, int]:
     """Choose a capture for each document that has one; return how many documents have none, by reason, where there are any."""
     documents, captures = (parquet(tables_in(folder, what)) for what in ("documents", "captures"))
-    apart = f"coalesce(abs({_SECONDS.format('timestamp')} - {_SECONDS.format('date')}), {_FAR})"
+    apart = f"coalesce(abs({_SECONDS.format('c.timestamp')} - {_SECONDS.format('d.date')}), {_FAR})"
     columns = ", ".join(f"d.{name}" for name in DOCUMENTS.names if name != "digest")
     asked.do(f"""CREATE OR REPLACE TABLE chosen AS
         SELECT {columns}, c.* EXCLUDE (page_key, archive, is_page) FROM {documents} d JOIN {captures} c USING (page_key) WHERE c.is_page
         QUALIFY row_number() OVER (
             PARTITION BY d.shard, d.position
-            ORDER BY (c.archive = d.archive) DESC, (c.digest = d.digest) DESC, {apart}, timestamp DESC, filename, "offset", length
+            ORDER BY (c.archive = d.archive) DESC, (c.digest = d.digest) DESC, {apart}, c.timestamp DESC, c.filename, c."offset", c.length
         ) = 1""")
     n_without = asked.number(f"SELECT count(*) FROM {documents} ANTI JOIN {captures} USING (page_key)")
     n_documents = asked.number(f"SELECT count(*) FROM {documents}")

@@ -9,6 +9,7 @@ Published are a table per shard of filtered documents, and the files of the craw
 were read: their digest is an input of the version, so it is out of date when a file of the crawl changes.
 """
 
+import itertools
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -71,6 +72,17 @@ def index_pages(workshop: Workshop, snapshot: SnapshotId) -> Built:
 def index_files(folder: Path) -> list[Path]:
     """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
     return sorted(folder.glob(f"*{INDEX_SUFFIX}"))
+
+
+def records_by_kind(tally: Tally) -> dict[str, int]:
+    """What was read of the crawl: captures, and other records by what they were."""
+    others = {name.removeprefix(LEFT_OUT): count for name, count in tally.also.items() if name.startswith(LEFT_OUT)}
+    return {CAPTURED: tally.also.get(CAPTURED, 0), **others}
+
+
+def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
+    """Some lines of a version, for people."""
+    return list(itertools.islice((line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)), n_lines))
 
 
 def _files_of(workshop: Workshop, snapshot: str) -> pa.Table:
