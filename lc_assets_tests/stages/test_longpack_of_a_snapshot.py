@@ -1,0 +1,254 @@
+"""`link_claims` and `longpack`: packed documents of a snapshot, from published links; what moves them, and claims that can fail."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import NotPublished
+from lc_assets.packing.longpack import ROOT_LINE
+from lc_assets.stages import link_claims, longpack
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.link_tables import PAGE_LINKS
+from lc_assets.stages.longpack_settings import LongPackSettings
+from lc_assets.stages.longpacking.pages import n_tokens_of
+from lc_assets.stages.planning import plan
+from lc_assets.stages.tables import FILTERED, read_all
+from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.text.page_keys import page_key
+from lc_assets_tests.builders import tiny_upstream, tiny_workshop
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
+from lc_assets_tests.oracles.link_claims import World, slow_claims
+
+OLD = "2023-06"
+SETTINGS = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
+
+
+def documents_of(workshop):
+    return read_all(documents_files(workshop.lake.place("filtered", OLD).require().folder), FILTERED).to_pylist()
+
+
+def publish_links(workshop, *, seed=0):
+    """Links among the filtered documents, as `page_links` has them."""
+    rng = np.random.default_rng(seed)
+    documents = documents_of(workshop)
+    place = workshop.lake.place("page_links", OLD)
+    folder = place.folder / f"{seed:012d}"
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for document in documents:
+        for position, number in enumerate(rng.permutation(len(documents))[:4].tolist()):
+            target = documents[number]
+            if target is not document:
+                flags = {"nofollow": False, "navigation": bool(rng.random() < 0.1), "generic": bool(rng.random() < 0.2), "in_text": True}
+                target_key = page_key(target["url"])
+                names = {"page_key": page_key(document["url"]), "id": document["id"], "target_key": target_key, "target_url": target["url"]}
+                lines.append(names | {"position": position, "keys": f"page {number}", "n_links": 1} | flags)
+    shards = sorted({line["id"].rpartition("/")[0] for line in lines})
+    for number, shard in enumerate(shards):
+        own = [line for line in lines if line["id"].startswith(f"{shard}/")]
+        pq.write_table(pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{link_claims.LINKS_SUFFIX}")
+    fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
+    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))))
+    return lines
+
+
+def a_lake(folder, upstream, *, workers=1, **settings):
+    workshop = tiny_workshop(folder, upstream=upstream, workers=workers, longpack=msgspec.structs.replace(SETTINGS, **settings))
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    return workshop, publish_links(workshop)
+
+
+def built(workshop):
+    return link_claims.claim_snapshot(workshop, OLD), longpack.pack_snapshot(workshop, OLD)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, upstream):
+    workshop, links = a_lake(tmp_path_factory.mktemp("made"), upstream)
+    return workshop, links, *built(workshop)
+
+
+def test_claims_are_those_of_loops_over_what_was_filtered(made):
+    workshop, links, claims, _ = made
+    removed = frozenset(pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")["id"].to_pylist())
+    world = World(documents=documents_of(workshop), links=links, removed=removed)
+    splits = link_claims.splits_of(workshop.recipe)
+    wanted, refused = slow_claims(world, workshop.recipe.longpack, splits=splits, count=lambda text: n_tokens_of(text, "gpt2", "plain"))
+    found = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
+    assert [{name: value for name, value in line.items() if name != "cluster"} for line in found] == wanted
+    assert claims.tally.dropped == dict(sorted(refused.items()))
+    assert max(line["depth"] for line in found) == 2
+    assert all(finding.passed for finding in claims.findings)
+
+
+def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
+    """Each document is a root or a part of one, or natural still; together they are the filtered documents, token for token."""
+    workshop, _, claims, packed = made
+    documents = {line["id"]: line for line in documents_of(workshop)}
+    spans = [line for path in longpack.spans_files(packed.published.folder) for line in pq.read_table(path).to_pylist()]
+    names = [span["child_id"] for span in spans]
+    assert len(names) == len(set(names)) > 0
+    tokens = {name: n_tokens_of(line["raw_content"], "gpt2", "plain") for name, line in documents.items()}
+    natural = sum(count for name, count in tokens.items() if name not in set(names))
+    assert natural + sum(span["n_tokens"] for span in spans) == sum(tokens.values())
+    assert packed.tally.also["tokens of parts"] == claims.tally.also["tokens of children"] + claims.tally.also["tokens of their roots"]
+
+
+def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made):
+    workshop, _, _, packed = made
+    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop)}
+    n_docs = 0
+    for document, spans in longpack.packed_documents(packed.published.folder):
+        n_docs += 1
+        assert document["raw_content"].endswith(ROOT_LINE + texts[document["id"]])
+        for span in spans[:-1]:
+            part = document["raw_content"][span["start"] : span["stop"]]
+            assert part == f"{span['keys']}\n{texts[span['child_id']].strip()}\n\n"
+    assert n_docs == packed.tally.kept > 3
+    assert all(finding.passed for finding in packed.findings)
+
+
+def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
+    workshop, _ = a_lake(tmp_path, upstream)
+    there = replace(workshop, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    assert [one.published.digest for one in built(there)] == [one.published.digest for one in made[2:]]
+
+
+def test_the_planner_knows_what_moves_them(made, upstream, tmp_path):
+    workshop, _ = a_lake(tmp_path, upstream)
+
+    def status(recipe):
+        found = {made_now.stage: made_now.status for made_now in plan(workshop.lake, recipe, [OLD])}
+        return found["link_claims"], found["longpack"]
+
+    built(workshop)
+    assert status(workshop.recipe) == ("current", "current")
+    recipe = workshop.recipe
+    other = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2))
+    assert status(other) == ("stale", "waiting")
+    switched_off = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False))
+    assert "longpack" not in {made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])}
+    publish_links(workshop, seed=1)
+    assert status(recipe) == ("stale", "waiting")
+    claims = link_claims.claim_snapshot(workshop, OLD)
+    assert claims.published.digest != made[2].published.digest
+
+
+def test_without_links_nothing_is_claimed(upstream, tmp_path):
+    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=SETTINGS)
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    with pytest.raises(NotPublished, match=f"page_links/{OLD} is not published"):
+        link_claims.claim_snapshot(workshop, OLD)
+
+
+def test_the_paper_is_a_setting(upstream, tmp_path):
+    """Parts without separators; a root may be a child elsewhere."""
+    workshop, _ = a_lake(tmp_path, upstream, mode="allow", paper_exact=True, portals="keep", depth=1, max_tokens=10**6)
+    claims, packed = built(workshop)
+    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop)}
+    lines = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
+    for document, _ in longpack.packed_documents(packed.published.folder):
+        own = [line for line in lines if line["root_id"] == document["id"]]
+        plain = "".join(f"{line['keys']}\n{texts[line['child_id']]}" for line in own)
+        assert document["raw_content"] == f"{plain}{ROOT_LINE}{texts[document['id']]}"
+    assert {line["child_id"] for line in lines} & {line["root_id"] for line in lines}
+    assert all(finding.passed for finding in packed.findings)
+
+
+def edited(path, change):
+    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)), path)
+
+
+def first_filled(folder, pattern):
+    return next(path for path in sorted(folder.glob(pattern)) if pq.read_metadata(path).num_rows)
+
+
+def first(change):
+    """Edit a table's first line."""
+    return lambda lines: [lines[0] | change(lines[0]), *lines[1:]]
+
+
+CLAIMS, DOCUMENTS, SPANS = "claims.parquet", "*.documents.parquet", "*.spans.parquet"
+OTHER = f"{OLD}/0000/en_head.json.gz/999"
+SPOILS = [
+    (link_claims, "the_claims_add_up", CLAIMS, lambda lines: lines[1:]),
+    (link_claims, "the_claims_add_up", CLAIMS, first(lambda line: {"place": line["place"] + 100})),
+    (link_claims, "claimed_documents_go_on", CLAIMS, first(lambda line: {"child_id": OTHER})),
+    (link_claims, "claimed_documents_go_on", CLAIMS, first(lambda line: {"parent_id": OTHER})),
+    (link_claims, "no_text_is_held_too_often", CLAIMS, lambda lines: [lines[0], lines[1] | {"cluster": lines[0]["cluster"]}, *lines[2:]]),
+    (link_claims, "no_text_is_held_too_often", CLAIMS, first(lambda line: {"child_id": line["root_id"]})),
+    (link_claims, "no_text_is_held_too_often", CLAIMS, lambda lines: [lines[0] | {"child_id": lines[-1]["root_id"]}, *lines[1:]]),
+    (link_claims, "documents_keep_their_limit", CLAIMS, first(lambda line: {"n_tokens": 600})),
+    (link_claims, "documents_keep_their_limit", CLAIMS, first(lambda line: {"keys": "x" * 600})),
+    (link_claims, "children_stand_before_what_points_at_them", CLAIMS, lambda lines: [line | {"depth": 3} for line in lines]),
+    (link_claims, "children_stand_before_what_points_at_them", CLAIMS, lambda lines: [line | {"parent_id": OTHER} for line in lines]),
+    (
+        link_claims,
+        "children_stand_before_what_points_at_them",
+        CLAIMS,
+        lambda lines: [line | {"place": 100} if line["depth"] == 2 else line for line in lines],
+    ),
+    (longpack, "the_tables_fit_their_schemas", DOCUMENTS, first(lambda line: {"id": "nobody"})),
+    (longpack, "documents_are_made_of_their_spans", DOCUMENTS, lambda lines: lines[1:]),
+    (longpack, "documents_are_made_of_their_spans", DOCUMENTS, first(lambda line: {"raw_content": line["raw_content"] + "x"})),
+    (longpack, "documents_are_made_of_their_spans", SPANS, first(lambda line: {"stop": line["stop"] - 1})),
+    (longpack, "documents_are_made_of_their_spans", SPANS, first(lambda line: {"role": "root"})),
+    (longpack, "every_claim_is_packed", SPANS, lambda lines: lines[1:]),
+    (longpack, "every_claim_is_packed", SPANS, first(lambda line: {"child_id": OTHER})),
+    (longpack, "every_claim_is_packed", SPANS, first(lambda line: {"n_tokens": line["n_tokens"] + 1})),
+    (
+        longpack,
+        "parts_are_the_cleaned_pages",
+        DOCUMENTS,
+        lambda lines: [one | {"raw_content": one["raw_content"].upper()} for one in lines],
+    ),
+    (longpack, "parts_are_the_cleaned_pages", SPANS, lambda lines: [line | {"child_id": OTHER} for line in lines]),
+    (longpack, "packed_documents_keep_the_limit", SPANS, first(lambda line: {"n_tokens": 600})),
+    (longpack, "packed_documents_keep_the_limit", DOCUMENTS, first(lambda line: {"raw_content": "word " * 700})),
+]
+
+
+@pytest.mark.parametrize(("module", "claim", "pattern", "spoil"), SPOILS)
+def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, pattern, spoil):
+    workshop = made[0]
+    published = workshop.lake.place(module.STAGE.name, OLD).require()
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    assert test(evidence).passed
+    edited(first_filled(folder, pattern), spoil)
+    found = test(evidence)
+    assert not found.passed
+    assert found.words
+
+
+def test_a_child_from_the_other_side_is_seen(made, tmp_path):
+    """Documents of the two sides, one claimed for the other."""
+    workshop = made[0]
+    published = workshop.lake.place("link_claims", OLD).require()
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    found = link_claims.nothing_crosses_the_held_out_split(evidence)
+    assert found.passed
+    splits = {"splits": [[64, 0.5]]}
+    half = msgspec.structs.replace(evidence.fingerprint, params=evidence.fingerprint.params | splits)
+    assert not link_claims.nothing_crosses_the_held_out_split(replace(evidence, fingerprint=half)).passed
+
+
+def test_every_claim_is_put_to_these_tests():
+    spoilt = {(module.STAGE.name, claim) for module, claim, *_ in SPOILS} | {("link_claims", "nothing_crosses_the_held_out_split")}
+    assert spoilt == {(module.STAGE.name, claim.__name__) for module in (link_claims, longpack) for claim in module.STAGE.claims}
