@@ -74,6 +74,22 @@ class LongPackSettings(Settings, frozen=True, kw_only=True):
     same_language: bool = True
 
 
+class UpsamplingSettings(Settings, frozen=True, kw_only=True):
+    """How long documents are taken more often; see `lc_assets.packing.upsampling`.
+
+    Attributes:
+        threshold: tokens from which a document is long; LongPack's paper took 8,192, Fu et al. 4,096.
+        keep_short: share of the shorter documents that are kept, by a keyed hash.
+        by: what makes two documents of one source, each of which keeps its share of the tokens; or ``nothing``: all are of one.
+        budget: tokens that are taken, in multiples of those that came in.
+    """
+
+    threshold: Tokens = 8 * KIBI
+    keep_short: Fraction = 0.1
+    by: Literal["nothing", "language", "bucket", "source_domain"] = "language"
+    budget: Annotated[float, msgspec.Meta(gt=0, le=1000)] = 1.0
+
+
 class PackingSettings(Settings, frozen=True, kw_only=True):
     """How documents of any length are packed into rows.
 
@@ -87,6 +103,7 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
         append_eod: whether end of text stands behind every document, as its last token.
         segment_tokens: of what ``segment`` and ``reorder`` cut documents into, at most.
         cut_at: where they had better cut: at the end of a sentence or line, if one lies in the segment's second half; or anywhere.
+        upsampling: what ``upsample`` takes how often, before it does as ``concat``; of held-out documents each is taken once.
         megatron: what Megatron's documents are: ``spans``, the pieces; or whole ``rows``, padding and all, which its GPT data set
             and mixes keep as they are when their samples are as long (docs/packing.md).
         heldout_fraction: share of documents whose rows are held out, by the same keyed hash as the grid's.
@@ -101,6 +118,7 @@ class PackingSettings(Settings, frozen=True, kw_only=True):
     append_eod: bool = True
     segment_tokens: Tokens = 4 * KIBI
     cut_at: Literal["ends", "anywhere"] = "ends"
+    upsampling: UpsamplingSettings = UpsamplingSettings()
     megatron: Literal["spans", "rows"] = "spans"
     heldout_fraction: Fraction = 1 / 128
     seed: Seed = 64

@@ -30,8 +30,9 @@ from lc_assets.stages.packed_claims import (
     spans_are_megatrons_documents,
     the_method_kept_its_word,
 )
+from lc_assets.stages.packing_documents import PackingDocuments, read_documents
 from lc_assets.stages.packing_ends import EndsTask, find_ends, read_ends
-from lc_assets.stages.packing_plans import PackingDocuments, drawn_by, ended_lengths, plan_packing, read_documents
+from lc_assets.stages.packing_plans import drawn_by, ended_lengths, plan_packing, source_of
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.recipe import Recipe, plain
@@ -55,7 +56,7 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     def fill(draft: Draft) -> Tally:
         store = draft.inputs[f"packing_tokens/{snapshot}"]
         vocabulary = vocabulary_of_store(store, settings)
-        documents = read_documents(store.folder)
+        documents = read_documents(store.folder, source=source_of(settings))
         ends = _ends(workshop, draft, store, documents)
         plans = plan_packing(documents, settings, ends)
         about = {"packing": settings.method, "documents_end": settings.append_eod}
@@ -63,7 +64,7 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         run_shards(workshop, draft, write_task, tasks, what=f"pack {snapshot}")
         return counted(plans, ended_lengths(documents, settings))
 
-    return build(workshop, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
+    return build(workshop, STAGE, snapshot, fill, randomness=drawn_by(settings))
 
 
 def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabulary:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Self
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,14 +21,14 @@ from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Pieces, covered_as_often, cut_documents
 from lc_assets.stages.building import Evidence, Finding
 from lc_assets.stages.claims import by_chunk, evenly_spaced
+from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.packing_documents import PackingDocuments, read_documents
 from lc_assets.stages.packing_gathering import gather_pieces
-from lc_assets.stages.packing_plans import PackingDocuments, read_documents
+from lc_assets.stages.packing_plans import UPSAMPLE, ended_lengths, held_out, source_of, taken
 from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.tables import read_schema, read_table
 from lc_assets.vocabulary import SPLITS
 
-REPEATING: Final = ("upsample",)
-"""Methods that leave documents out and take others more than once."""
 CHECKED_ROWS: Final = 64
 """Rows of each split that the audit gathers anew, from the grid and from Megatron's file: all of them when there are fewer."""
 
@@ -39,18 +40,18 @@ class Spans:
     Attributes:
         folder: of the packed rows.
         store: of the token ids that they were made from.
-        ended: whether end of text stands behind every document.
+        settings: by which they were packed.
     """
 
     folder: Path
     store: Path
-    ended: bool
+    settings: PackingSettings
 
     @classmethod
     def of_evidence(cls, evidence: Evidence) -> Self:
         """The lines of the version that is looked at."""
-        store = evidence.only_input("packing_tokens").folder
-        return cls(folder=evidence.folder, store=store, ended=bool(evidence.fingerprint.params["append_eod"]))
+        settings = msgspec.convert(evidence.fingerprint.params, PackingSettings)
+        return cls(folder=evidence.folder, store=evidence.only_input("packing_tokens").folder, settings=settings)
 
     @cached_property
     def table(self) -> pa.Table:
@@ -60,12 +61,12 @@ class Spans:
     @cached_property
     def documents(self) -> PackingDocuments:
         """The documents of the store."""
-        return read_documents(self.store)
+        return read_documents(self.store, source=source_of(self.settings))
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """Tokens of each document, ended."""
-        return self.documents.n_tokens + int(self.ended)
+        return ended_lengths(self.documents, self.settings)
 
     @cached_property
     def pieces(self) -> Pieces:
@@ -95,26 +96,25 @@ class Spans:
 
 
 def every_token_is_packed_as_often_as_asked(evidence: Evidence) -> Finding:
-    """Every token of every document that was taken is in exactly one piece, its end of text too; the receipt's counts are the table's."""
+    """Every token is in exactly as many pieces as its document was to be taken: one, but where long ones are upsampled; end of text too.
+
+    The receipt's counts are the table's, and pieces name the documents that they are of.
+    """
     spans, also, wrong = Spans.of_evidence(evidence), evidence.tally.also, list[str]()
     pieces, lengths = spans.pieces, spans.lengths
     if misnamed := spans.misnamed():
         wrong.append(f"{misnamed:,} pieces are not of the documents that they name")
-    in_rows = np.bincount(np.maximum(pieces.document, 0), pieces.lengths, len(lengths)).astype(np.int64)[: len(lengths)]
-    times = in_rows // np.maximum(lengths, 1)
+    times = taken(spans.documents, spans.settings, held_out(spans.documents, spans.settings))
     if not covered_as_often(pieces, lengths, times):
-        wrong.append("some tokens of a document are in more pieces than others")
+        wrong.append("some tokens are in more or fewer pieces than their documents were to be taken")
     left = int(lengths[times == 0].sum())
     said = {"tokens in rows": pieces.n_tokens, "pieces": len(pieces), "tokens of documents": int(lengths.sum()), "tokens left over": left}
     wrong += [
         f"{name}: {found:,} found, the receipt says {also.get(name, -1):,}" for name, found in said.items() if also.get(name) != found
     ]
     n_taken = int(((times > 0) | (lengths == 0)).sum())
-    repeats = evidence.fingerprint.params["method"] in REPEATING
-    if evidence.tally.kept != n_taken or (not repeats and (n_taken < len(lengths) or int(times.max(initial=1)) > 1)):
-        wrong.append(
-            f"{n_taken:,} of {len(lengths):,} documents are taken, the receipt says {evidence.tally.kept:,}, or some more than once"
-        )
+    if evidence.tally.kept != n_taken:
+        wrong.append(f"{n_taken:,} of {len(lengths):,} documents are taken, the receipt says {evidence.tally.kept:,}")
     return Finding(
         claim="every_token_is_packed_as_often_as_asked",
         passed=not wrong,
@@ -240,7 +240,7 @@ def the_method_kept_its_word(evidence: Evidence) -> Finding:
         lines = spans.of(split)
         row, stop = np.asarray(lines["row"], np.int64), np.asarray(lines["row_stop"], np.int64)
         used = stop[np.flatnonzero(np.diff(row, append=row[-1:] + 1))] if len(row) else stop
-        if method in ("concat", "reorder", *REPEATING) and (used < row_tokens).sum() > 1:
+        if method in ("concat", "reorder", UPSAMPLE) and (used < row_tokens).sum() > 1:
             wrong.append(f"{split}: {int((used < row_tokens).sum()):,} rows are not full")
         if method == "segment" and lines.num_rows != len(np.unique(np.stack([row, np.asarray(lines["number"])]), axis=1).T):
             wrong.append(f"{split}: a row holds two segments of one document")

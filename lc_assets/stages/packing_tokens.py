@@ -43,6 +43,7 @@ from lc_assets.vocabulary import SnapshotId, parse_document_id
 FILTERED: Final = "filtered"
 REMOVALS: Final = "removals"
 CLAIMS: Final = "link_claims"
+CLAIMS_TABLE: Final = "claims.parquet"
 LONGPACK: Final = "longpack"
 LABEL: Final = "longpack-"
 """Begins the names of LongPack's shards."""
@@ -93,10 +94,9 @@ def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
     """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and the children of these."""
     roots = {line["id"] for path in documents_files(packed.only(f"*{DOCUMENTS_SUFFIX}")) for line in read_lines(path, ["id"])}
     yield from sorted(roots)
-    for path in sorted(claims.only("*.parquet").glob("*.parquet")):
-        for line in read_lines(path, ["root_id", "child_id"]):
-            if line["root_id"] in roots:
-                yield line["child_id"]
+    for line in read_lines(claims.only(CLAIMS_TABLE) / CLAIMS_TABLE, ["root_id", "child_id"]):
+        if line["root_id"] in roots:
+            yield line["child_id"]
 
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:

@@ -24,8 +24,9 @@ from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
+from lc_assets.stages.packing_documents import PackingDocuments
 from lc_assets.stages.packing_gathering import COLUMNS, gather_pieces
-from lc_assets.stages.packing_plans import PackingDocuments, span_lines
+from lc_assets.stages.packing_plans import span_lines
 from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.tables import COMPRESSION, damage_said_plainly
 from lc_assets.storage.workings import once

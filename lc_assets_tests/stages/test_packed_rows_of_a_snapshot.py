@@ -18,14 +18,15 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
+from lc_assets.packing.upsampling import upsampled
 from lc_assets.stages import packed, packing_writing
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack_settings import PackingSettings
-from lc_assets.stages.packed_claims import spans_are_megatrons_documents, the_method_kept_its_word
+from lc_assets.stages.longpack_settings import PackingSettings, UpsamplingSettings
+from lc_assets.stages.packed_claims import every_token_is_packed_as_often_as_asked, spans_are_megatrons_documents, the_method_kept_its_word
 from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
-from lc_assets.stages.tables import FILTERED, read_all
+from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
@@ -141,6 +142,44 @@ def test_another_seed_is_another_order_of_the_same_pieces(lake):
     assert first != second
     sides = [{line["id"] for line in spans_of(version, "heldout")} for version in versions]
     assert sides[0] != sides[1]
+
+
+UPSAMPLING = UpsamplingSettings(threshold=120, keep_short=0.5, by="bucket", budget=2.0)
+
+
+def test_long_documents_are_upsampled_by_source(lake):
+    """As often as the plain function says, each copy whole in a place of its own; what is held out is there once."""
+    version = built(with_packing(lake, method="upsample", upsampling=UPSAMPLING))
+    assert all(finding.passed for finding in version.findings)
+    store = read_all(documents_files(lake.lake.place("packing_tokens", OLD).require().folder), TOKENIZED)
+    out = {line["id"] for line in spans_of(version, "heldout")}
+    train = store.filter(pa.array([name not in out for name in store["id"].to_pylist()]))
+    lengths, sources, keys = np.asarray(train["n_tokens"]), train["bucket"].to_pylist(), train["id"].to_pylist()
+    asked = {"threshold": 120, "keep_short": 0.5, "budget_tokens": 2 * int(lengths.sum()), "seed": SETTINGS.seed}
+    times = upsampled(lengths, sources, keys, **asked)
+    found = Counter[str]()
+    for line in spans_of(version, "train"):
+        found[line["id"]] += line["document_stop"] - line["document_start"]
+    assert found == Counter({name: (n + 1) * often for name, n, often in zip(keys, lengths.tolist(), times.tolist(), strict=True) if often})
+    assert max(times) > 1
+    assert min(times) == 0
+    balance = packed.balance_of(version.tally, SETTINGS)
+    assert balance.tokens + balance.repeated == balance.in_rows + balance.left_over
+    assert version.tally.dropped == {packed.NOT_TAKEN: int((times == 0).sum())}
+    held = sum(line["document_stop"] - line["document_start"] for line in spans_of(version, "heldout"))
+    assert held == sum(n + 1 for name, n in zip(store["id"].to_pylist(), store["n_tokens"].to_pylist(), strict=True) if name in out)
+
+
+def test_a_document_taken_once_too_often_is_found(lake):
+    """The claim counts anew how often each was to be taken: by other settings, another number."""
+    version = built(with_packing(lake, method="upsample", upsampling=UPSAMPLING))
+    evidence = evidence_of(lake.lake, version.published)
+    other = msgspec.to_builtins(msgspec.structs.replace(UPSAMPLING, budget=1.5))
+    params = evidence.fingerprint.params | {"upsampling": other}
+    found = every_token_is_packed_as_often_as_asked(
+        replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params))
+    )
+    assert "more or fewer pieces" in found.words
 
 
 def publish(lake, stage, tables, tally):
