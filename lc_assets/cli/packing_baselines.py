@@ -37,7 +37,7 @@ def pack_similar(
 
     Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every page, as `lc longpack` does.
 
-    Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152 --neighbours 3
+    Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.packing.similarity import Likeness
