@@ -124,6 +124,12 @@ def test_the_graph_follows_the_chain():
         }
 
 
+def test_the_chain_lists_what_is_read_before_what_reads_it():
+    """The planner and whoever builds all of it go down the list once."""
+    names = [step.name for step in CHAIN]
+    assert [(step.name, other) for step in CHAIN for other in step.stage.upstream if names.index(other) > names.index(step.name)] == []
+
+
 def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
     """No lake, no upstream, no recipe: the code location loads and touches nothing."""
     monkeypatch.chdir(tmp_path)
