@@ -32,8 +32,8 @@ ROWS_JOB = dg.define_asset_job(
 )
 LONGPACK_JOB = dg.define_asset_job(
     "snapshot_longpack",
-    ["html_index"],
-    description="One crawl snapshot's long documents from hyperlinks, where the recipe wants them: pages in the crawl's archives.",
+    ["html_index", "page_links"],
+    description="One crawl snapshot's long documents from hyperlinks, where the recipe wants them: pages in the crawl's archives, links.",
 )
 PACKING_JOB = dg.define_asset_job(
     "snapshot_packing",

@@ -55,6 +55,7 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "megatron_rows": (training.megatron_rows, step("megatron").stage),
     "data_set_card": (cards.data_set_card, step("card").stage),
     "html_index": (linking.html_index, step("html_index").stage),
+    "page_links": (linking.page_links, step("page_links").stage),
     "packing_tokens": (packing.packing_token_documents, step("packing_tokens").stage),
     "packed_rows": (packing.packed_rows, step("packed").stage),
     "blended_mix": (training.blended_mix, step("mixes").stage),

@@ -9,7 +9,6 @@ tokenizer. Not here: finding the links (`page_links`), putting texts together (`
 
 import functools
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.formats.named_tokenizers import vocabulary_of
@@ -20,6 +19,7 @@ from lc_assets.stages.deduplication.queries import Queries
 from lc_assets.stages.longpacking.auditing import asking, how_many, on_two_sides
 from lc_assets.stages.longpacking.claiming import Claims, claim_links
 from lc_assets.stages.longpacking.pages import Draws
+from lc_assets.stages.page_links import page_links_files
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tables import count_lines
@@ -27,7 +27,6 @@ from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "claims.parquet"
-LINKS_SUFFIX: Final = ".links.parquet"
 
 
 def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
@@ -42,7 +41,7 @@ def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         return claim_links(
             Claims(
                 documents=documents_files(draft.inputs[f"filtered/{snapshot}"].folder),
-                links=links_files(draft.inputs[f"page_links/{snapshot}"].folder),
+                links=page_links_files(draft.inputs[f"page_links/{snapshot}"].folder),
                 removed=[draft.inputs[f"removals/{snapshot}"].folder / REMOVALS_TABLE],
                 folder=draft.folder,
                 out=draft.folder / TABLE,
@@ -55,11 +54,6 @@ def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         )
 
     return build(workshop, STAGE, snapshot, fill)
-
-
-def links_files(folder: Path) -> list[Path]:
-    """The tables of links of a version of `page_links`, sorted by shard."""
-    return sorted(folder.glob(f"*{LINKS_SUFFIX}"))
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
@@ -82,7 +76,7 @@ def _all_hold(name: str, wrong: dict[str, int], said: str) -> Finding:
 
 def the_claims_add_up(evidence: Evidence) -> Finding:
     """The table holds as many lines as were counted; every link of `page_links` was looked at; a root's places are 0, 1, 2, …"""
-    links = sum(count_lines(path) for path in links_files(evidence.only_input("page_links").folder))
+    links = sum(count_lines(path) for path in page_links_files(evidence.only_input("page_links").folder))
     with _asking(evidence) as asked:
         n_claims = how_many(asked, "SELECT * FROM claims")
         wrong = {

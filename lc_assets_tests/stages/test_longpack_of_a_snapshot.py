@@ -16,6 +16,7 @@ from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages import link_claims, longpack
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
+from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.pages import n_tokens_of
@@ -60,7 +61,7 @@ def publish_links(workshop, *, seed=0):
     shards = sorted({line["id"].rpartition("/")[0] for line in lines})
     for number, shard in enumerate(shards):
         own = [line for line in lines if line["id"].startswith(f"{shard}/")]
-        pq.write_table(pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{link_claims.LINKS_SUFFIX}")
+        pq.write_table(pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}")
     fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
     place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))))
     return lines

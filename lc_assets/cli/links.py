@@ -1,0 +1,53 @@
+"""``lc links``: the links of the pages in WARC files, as JSON lines."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lc_assets.cli import options
+from lc_assets.cli.printing import facts, say, table
+from lc_assets.errors import BadInput
+
+
+def links(
+    places: Annotated[
+        list[Path], typer.Argument(metavar="WARC... OUT", help="WARC files, or folders of them; and a folder for the lists.")
+    ],
+    extractor: Annotated[
+        str, typer.Option("--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions.")
+    ] = "html5",
+    targets: Annotated[bool, typer.Option("--targets", help="Write the pages that links lead to, each once, not the links.")] = False,
+    workers: options.Workers = None,
+) -> None:
+    """List the links of every page: address and text of each, as they are written.
+
+    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and links.
+
+    Example: lc links crawl/2023-06 links --extractor html5
+    """
+    from lc_assets.cli.sample import engine_of
+    from lc_assets.stages.link_listing import FIELDS, list_links
+    from lc_assets.stages.page_linking import LINKS, TARGETS
+    from lc_assets.stages.page_links import links_by_fate
+
+    *sources, out = places
+    if not sources or extractor not in FIELDS:
+        wanted = (
+            "wanted WARC files and, last, a folder for the lists" if not sources else f"no extractor {extractor!r}; there are html5, paper"
+        )
+        raise BadInput(wanted)
+    chosen = next(name for name in FIELDS if name == extractor)
+    tally = list_links(sources, out, engine=engine_of(workers), extractor=chosen, targets=targets)
+    say(f"{tally.seen:,} records = {tally.kept:,} pages + {tally.seen - tally.kept:,} others")
+    if tally.dropped:
+        table(("records that are no page", "records"), sorted(tally.dropped.items(), key=lambda item: -item[1]))
+    n_links = tally.also.get(LINKS, 0)
+    table(("links", "links"), sorted(links_by_fate(tally).items(), key=lambda item: -item[1]))
+    facts(
+        [
+            ("links", f"{n_links:,}, {n_links / max(tally.kept, 1):,.1f} a page"),
+            ("targets", f"{tally.also.get(TARGETS, 0):,}, {tally.also.get(TARGETS, 0) / max(tally.kept, 1):,.1f} a page"),
+            ("written to", str(out)),
+        ]
+    )

@@ -1,0 +1,191 @@
+"""What pages point at: read out of the records that the index names, in every way, counted, audited, the same for any workers."""
+
+import gzip
+import json
+from dataclasses import replace
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.stages import page_links
+from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.link_listing import list_links
+from lc_assets.stages.link_tables import PAGE_LINKS
+from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
+from lc_assets.stages.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
+from lc_assets.stages.tables import read_all, read_lines, read_table
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.text.links import extract_links
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.targets import targets
+from lc_assets_tests.builders import SNAPSHOTS, tiny_workshop
+
+OLD = SNAPSHOTS[0]
+BEFORE = ("raw", "filtered", "html_index")
+WANTED = LongPackSettings(wanted=True)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory):
+    """A workshop whose crawl is indexed."""
+    made = tiny_workshop(tmp_path_factory.mktemp("page-links"), longpack=WANTED)
+    for name in BEFORE:
+        step(name).verb(made, OLD)
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(workshop):
+    return page_links.find_page_links(workshop, OLD)
+
+
+def lines_of(published):
+    return read_all(page_links.page_links_files(published.folder), PAGE_LINKS).to_pylist()
+
+
+def html_by_url(workshop):
+    """The crawl's pages, read by other means: gzip and the heads of records."""
+    found = {}
+    for path in sorted((workshop.lake.root.parent / "upstream" / "crawl" / OLD).glob("*.warc.gz")):
+        for record in gzip.decompress(path.read_bytes()).split(b"WARC/1.")[1:]:
+            head, _, rest = record.partition(b"\r\n\r\n")
+            if b"WARC-Type: response" in head:
+                (url,) = (line.split(b": ", 1)[1].strip(b"<> \r") for line in head.splitlines() if line.startswith(b"WARC-Target-URI"))
+                found[url.decode()] = rest.partition(b"\r\n\r\n")[2].decode("utf-8", "replace")
+    return found
+
+
+def test_every_page_has_the_targets_of_its_html(workshop, built):
+    """Line by line, what `targets` makes of the page's own HTML and text."""
+    pages = html_by_url(workshop)
+    texts = {}
+    for path in (workshop.lake.place("filtered", OLD).require().folder).glob("*.documents.parquet"):
+        texts |= {line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"])}
+    index = [line for path in page_links.index_files(workshop.lake.place("html_index", OLD).require().folder) for line in read_lines(path)]
+    found = {}
+    for line in lines_of(built.published):
+        found.setdefault(line["id"], []).append(line)
+    assert len(index) == built.tally.kept > 10
+    n_links = 0
+    for page in index:
+        html = pages[page["captured_url"]]
+        base = html.partition('<base href="')[2].partition('"')[0]
+        links = extract_links(html)
+        n_links += len(links)
+        wanted = targets(links, page["captured_url"], base=base, text=texts[page["id"]])
+        ours = found.get(page["id"], [])
+        assert [(line["target_key"], line["keys"], line["position"], line["in_text"]) for line in ours] == [
+            (target.key, target.keys, target.position, target.in_text) for target in wanted
+        ]
+        assert {line["page_key"] for line in ours} <= {page["page_key"]}
+    assert n_links == built.tally.also[LINKS]
+    assert sum(map(len, found.values())) == built.tally.also[TARGETS]
+
+
+def test_links_lead_to_other_documents_of_the_crawl(workshop, built):
+    """Relative links among them: most targets of the made-up crawl are pages of it."""
+    lines = lines_of(built.published)
+    known = {page_key(url) for url in html_by_url(workshop)}
+    assert sum(line["target_key"] in known for line in lines) > len(lines) / 2
+
+
+def other(workshop, tmp_path, **changes):
+    """The same inputs, another lake for what is made of them."""
+    for name in BEFORE:
+        (tmp_path / "lake").mkdir(exist_ok=True)
+        (tmp_path / "lake" / name).symlink_to(workshop.lake.root / name)
+    return replace(workshop, lake=LakeFolder(tmp_path / "lake"), **changes)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_same_bytes_for_any_number_of_workers_and_batches(workshop, built, tmp_path, workers, monkeypatch):
+    if workers == 1:
+        monkeypatch.setattr("lc_assets.stages.page_linking.PAGES_AT_ONCE", 3)
+    again = page_links.find_page_links(other(workshop, tmp_path, engine=LocalEngine(workers=workers)), OLD)
+    assert again.published.digest == built.published.digest
+    assert PAGES_AT_ONCE > 3
+
+
+def test_only_roots_are_looked_at_unless_packing_goes_on(workshop, built, tmp_path):
+    """A share of the pages, the others counted; with a depth of two all of them again."""
+    few = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4))
+    some = page_links.find_page_links(other(workshop, tmp_path, recipe=few), OLD)
+    assert 0 < some.tally.kept < built.tally.kept
+    assert some.tally.dropped == {NO_ROOT: built.tally.kept - some.tally.kept}
+    looked_at = {line["id"] for line in lines_of(some.published)}
+    assert looked_at < {line["id"] for line in lines_of(built.published)}
+    deep = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2))
+    assert page_links.find_page_links(replace(workshop, recipe=deep), OLD).published.digest == built.published.digest
+
+
+def test_the_papers_extractor_resolves_nothing(workshop, built, tmp_path):
+    paper = msgspec.structs.replace(workshop.recipe, web=WebSettings(extractor="paper"))
+    found = page_links.find_page_links(other(workshop, tmp_path, recipe=paper), OLD)
+    assert found.tally.also["links left out: relative address"] > 0
+    assert found.tally.also[TARGETS] < built.tally.also[TARGETS]
+
+
+def test_without_an_index_or_a_crawl_it_says_so(workshop, tmp_path):
+    with pytest.raises(NotPublished, match="html_index"):
+        page_links.find_page_links(replace(workshop, lake=LakeFolder(tmp_path)), OLD)
+    with pytest.raises(BadInput, match="LC_CRAWL"):
+        page_links.find_page_links(other(workshop, tmp_path, crawl=None), OLD)
+
+
+def _rewrite(path, change):
+    table = pq.read_table(path)
+    pq.write_table(change(table), path)
+
+
+def _set(column, value):
+    def change(table):
+        values = table[column].to_pylist()
+        values[0] = value(table.slice(0, 1).to_pylist()[0])
+        return table.set_column(table.schema.get_field_index(column), table.schema.field(column), pa.array(values, table.schema.field(column).type))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("claim", "change"),
+    [
+        ("the_links_add_up", lambda table: table.slice(1)),
+        ("the_links_add_up", _set("n_links", lambda line: line["n_links"] + 1)),
+        ("the_links_add_up", _set("target_key", lambda line: line["page_key"])),
+        ("pages_and_targets_have_their_keys", _set("target_url", lambda _: "https://elsewhere.invalid/x")),
+        ("pages_and_targets_have_their_keys", _set("id", lambda line: line["id"].replace("0/", "1/"))),
+    ],
+)
+def test_a_spoilt_table_is_found(workshop, built, claim, change):
+    (path, *_) = [path for path in page_links.page_links_files(built.published.folder) if read_table(path).num_rows]
+    whole = path.read_bytes()
+    try:
+        _rewrite(path, change)
+        findings = {finding.claim: finding.passed for finding in audit(page_links.STAGE, evidence_of(workshop.lake, built.published))}
+    finally:
+        path.write_bytes(whole)
+    assert not findings[claim]
+
+
+def test_archives_are_listed_as_they_are(workshop, tmp_path):
+    """`lc links`: one line per page, addresses and texts as written; records add up."""
+    crawl = workshop.lake.root.parent / "upstream" / "crawl" / OLD
+    tally = list_links([crawl], tmp_path / "out", engine=LocalEngine())
+    lines = [json.loads(line) for path in (tmp_path / "out").glob("*.links.jsonl.gz") for line in gzip.open(path)]
+    pages = html_by_url(workshop)
+    assert len(lines) == tally.kept
+    assert {line["url"]: line["html5"] for line in lines} == {
+        line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])] for line in lines
+    }
+    assert sum(len(line["html5"]) for line in lines) == tally.also[LINKS]
+
+
+def test_only_archives_are_listed(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
+    with pytest.raises(BadInput, match="WARC"):
+        list_links([tmp_path / "a.jsonl"], tmp_path / "out", engine=LocalEngine())
