@@ -9,17 +9,17 @@ import pytest
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.blending import MIX_FILE, STAGE, blend_mix, read_mix, table_of
-from lc_assets.stages.building import Stage, build
+from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.mix_plans import params_of, plan_mix
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.tables import read_table
 from lc_assets.stages.tracing import sample_of_mix
 from lc_assets.stages.whereabouts import find_id
-from lc_assets.tally import Tally
 
 AVAILABLE = {"a": 900, "b": 100, "packed/a": 400, "packed/b": 1600}
 
@@ -105,22 +105,6 @@ def test_what_cannot_be_meant_is_refused(content, available, said):
         planned(f"[mixes.m]\n{content}", available)
 
 
-PACKED = Stage(name="packed", code_version="toy", upstream=(), params=lambda recipe, key: {}, claims=())
-
-
-def pack_rows(workshop, snapshot, lengths):
-    """Publish documents of some lengths as packed rows' spans would be."""
-
-    def fill(draft):
-        source = MegatronReader(workshop.lake.place("megatron", snapshot).require().folder / "train")
-        with MegatronWriter.publishing(draft.folder / "train", source.dtype) as writer:
-            for length in lengths:
-                writer.add(source.ids[:length])
-        return Tally(seen=len(lengths), kept=len(lengths))
-
-    return build(workshop, PACKED, snapshot, fill)
-
-
 def mixed(tiny, folder, mixes):
     """A copy of the lake with another recipe's mixes."""
     root = folder / "lake"
@@ -133,23 +117,25 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     """With an index per source, over Megatron's documents of each kind; another mix beside it is not touched."""
     mixes = {**standing_lake.workshop.recipe.mixes, "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50)}
     workshop = mixed(standing_lake, tmp_path, mixes)
-    snapshot = min(workshop.lake.published("megatron"))
-    pack_rows(workshop, snapshot, [700, 300, 1000, 50])
+    snapshots = sorted(workshop.lake.published("packed"))
     built = blend_mix(workshop, "long")
     assert all(finding.passed for finding in built.findings)
-    assert f"packed/{snapshot}" in built.published.receipt.fingerprint.inputs
+    assert {f"packed/{snapshot}" for snapshot in snapshots} <= built.published.receipt.fingerprint.inputs.keys()
     folder = built.published.folder
     mix = read_mix(folder)
-    packed = mix.sources[-1]
-    assert (packed.name, packed.snapshot, packed.part) == (f"packed/{snapshot}", snapshot, "packed")
-    assert abs(packed.used - 33) <= 1
-    lengths = MegatronReader(workshop.lake.root / packed.prefix).lengths
-    index = read_gpt_index(folder / packed.name)
-    assert index.n_samples >= packed.used
-    assert sorted(set(index.document_index.tolist())) == list(range(len(lengths)))
-    assert [line["snapshot"] for line in table_of(mix)][-1] == f"packed/{snapshot}"
+    packed = [source for source in mix.sources if source.part is not msgspec.UNSET]
+    assert [source.name for source in packed] == [f"packed/{snapshot}" for snapshot in snapshots]
+    assert abs(sum(source.used for source in packed) - 33) <= 1
+    for source in packed:
+        lengths = MegatronReader(workshop.lake.root / source.prefix).lengths
+        index = read_gpt_index(folder / source.name)
+        assert index.n_samples >= source.used
+        assert sorted(set(index.document_index.tolist())) == list(range(len(lengths)))
+    assert [line["snapshot"] for line in table_of(mix)][-1] == packed[-1].name
     assert b'"part": "packed"' in (folder / MIX_FILE).read_bytes()
-    current = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [snapshot])}
+    current = {
+        one.name: one.status for one in plan(workshop.lake, workshop.recipe, list(standing_lake.workshop.lake.published("megatron")))
+    }
     assert current["mixes/long"] == "current"
     for name in standing_lake.workshop.recipe.mixes:
         before = standing_lake.workshop.lake.place("mixes", name).require()
@@ -158,28 +144,20 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
     number = int(np.flatnonzero(np.asarray(read_npy(folder / "dataset_index.npy")) == len(mix.sources) - 1)[0])
-    with pytest.raises(BadInput, match=f"of packed/{snapshot}: packed rows hold spans of many documents"):
+    with pytest.raises(BadInput, match=f"of {packed[-1].name}: packed rows hold spans of many documents"):
         sample_of_mix(workshop.lake, "long", number)
 
 
 def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):
-    """Not in those of packed rows of its snapshot, whose documents are others."""
+    """Not in those of packed rows of its snapshot, which have a numbering of their own."""
     workshop = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)})
     shutil.rmtree(workshop.lake.root / "mixes")
     snapshot = min(workshop.lake.published("megatron"))
-    pack_rows(workshop, snapshot, [900, 900])
     mix = read_mix(blend_mix(workshop, "long").published.folder)
     own = [number for number, source in enumerate(mix.sources) if source.part is msgspec.UNSET and source.snapshot == snapshot]
     datasets = read_npy(workshop.lake.place("mixes", "long").require().folder / "dataset_index.npy")
-    grid = workshop.lake.place("grid", snapshot).require()
-    (row,) = [line for line in _rows(grid) if line["split"] == "train" and line["row"] == 0]
+    rows = read_table(workshop.lake.place("grid", snapshot).require().folder / ROWS_FILE).to_pylist()
+    (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
     (found,) = find_id(workshop.lake, row["id"])
     assert found.samples["long"]
     assert {int(datasets[sample]) for sample in found.samples["long"]} == set(own)
-
-
-def _rows(grid):
-    from lc_assets.stages.gridding import ROWS_FILE
-    from lc_assets.stages.tables import read_table
-
-    return read_table(grid.folder / ROWS_FILE).to_pylist()
