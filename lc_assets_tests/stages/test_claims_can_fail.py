@@ -393,7 +393,9 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     """A new claim needs a way to fail here, or where its stage has something to be wrong about: near duplicates, contamination."""
     elsewhere = {("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")}
     elsewhere |= {("removals", claim) for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")}
-    elsewhere |= {("page_links", claim) for claim in ("the_links_add_up", "pages_and_targets_have_their_keys", "nothing_was_lost_on_the_way")}
+    elsewhere |= {
+        ("page_links", claim) for claim in ("the_links_add_up", "pages_and_targets_have_their_keys", "nothing_was_lost_on_the_way")
+    }
     elsewhere |= {("card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")}
     elsewhere |= {
         ("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says", "the_shards_add_up")

@@ -16,10 +16,10 @@ from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages import link_claims, longpack
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.pages import n_tokens_of
+from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.planning import plan
 from lc_assets.stages.tables import FILTERED, read_all
 from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt

@@ -146,7 +146,9 @@ def _set(column, value):
     def change(table):
         values = table[column].to_pylist()
         values[0] = value(table.slice(0, 1).to_pylist()[0])
-        return table.set_column(table.schema.get_field_index(column), table.schema.field(column), pa.array(values, table.schema.field(column).type))
+        return table.set_column(
+            table.schema.get_field_index(column), table.schema.field(column), pa.array(values, table.schema.field(column).type)
+        )
 
     return change
 
