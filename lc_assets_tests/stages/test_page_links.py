@@ -178,7 +178,8 @@ def test_archives_are_listed_as_they_are(workshop, tmp_path):
     """`lc links`: one line per page, addresses and texts as written; records add up."""
     crawl = workshop.lake.root.parent / "upstream" / "crawl" / OLD
     tally = list_links([crawl], tmp_path / "out", engine=LocalEngine())
-    lines = [json.loads(line) for path in (tmp_path / "out").glob("*.links.jsonl.gz") for line in gzip.open(path)]
+    lists = (gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz"))
+    lines = [json.loads(line) for content in lists for line in content.splitlines()]
     pages = html_by_url(workshop)
     assert len(lines) == tally.kept
     assert {line["url"]: line["html5"] for line in lines} == {
