@@ -29,7 +29,7 @@ from lc_assets.storage.upstream import Upstream
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 flushes, really = 0, os.fsync
 
-def build(lake, upstream, recipe, stage, key, kill_at):
+def build(lake, upstream, crawl, recipe, stage, key, kill_at):
     def counting(descriptor):
         global flushes
         flushes += 1
@@ -38,7 +38,8 @@ def build(lake, upstream, recipe, stage, key, kill_at):
         really(descriptor)
 
     os.fsync = counting
-    workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    places = {"lake": LakeFolder(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
+    workshop = Workshop(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
     step(stage).verb(workshop, key)
 
 for line in sys.stdin:
@@ -61,7 +62,8 @@ class Killer:
 
     def __init__(self, workshop: Workshop) -> None:
         path = recipe_file(workshop.lake.root.parent / "killed.toml", workshop.recipe)
-        self._asked = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "recipe": str(path)}
+        crawl = workshop.crawl.root if workshop.crawl else ""
+        self._asked = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)}
         command = [sys.executable, "-c", FORKING]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], bufsize=1

@@ -1,0 +1,537 @@
+"""Where a document's page is in the crawl: the right capture of several, found by every way alike, and nothing lost or believed."""
+
+import datetime as dt
+import gzip
+import itertools
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import fsspec
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import AuditFailed, BadInput, CorruptFile, Unreachable
+from lc_assets.formats.archives.captures import Capture
+from lc_assets.formats.archives.fetching import page_at
+from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.wat import WatPage, wat_pages_at
+from lc_assets.formats.archives.writing import index_lines
+from lc_assets.randomness import rng_for
+from lc_assets.stages.building import Built, Evidence, Workshop, evidence_of
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.html_index import FILES_TABLE, STAGE, index_files, index_pages
+from lc_assets.stages.link_tables import HTML_INDEX
+from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
+from lc_assets.stages.planning import plan
+from lc_assets.stages.recipe import parse_recipe
+from lc_assets.stages.tables import read_all, read_table
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.surt import surt
+from lc_assets.vocabulary import parse_snapshot
+from lc_assets_tests.builders import SNAPSHOTS, tiny_workshop
+from lc_assets_tests.faults import cut_short, flipped
+from lc_assets_tests.formats.archives.warc_bytes import http, record
+from lc_assets_tests.killing import Killer
+from lc_assets_tests.loaders.range_server import RangeHandler, served
+
+SNAPSHOT = parse_snapshot(SNAPSHOTS[0])
+WANTED = LongPackSettings(wanted=True)
+WAYS = ("scan", "cdxj", "columnar")
+
+
+@pytest.fixture(scope="module")
+def filtered(tmp_path_factory) -> Workshop:
+    """A workshop whose documents are filtered; each test takes a copy of the lake."""
+    workshop = tiny_workshop(tmp_path_factory.mktemp("filtered"), longpack=WANTED)
+    for name in ("raw", "filtered"):
+        step(name).verb(workshop, SNAPSHOT)
+    return workshop
+
+
+def over(workshop: Workshop, folder: Path, crawl: Path | str, **web) -> Workshop:
+    """The same documents over another crawl, into a lake of its own."""
+    if not (folder / "lake").exists():
+        shutil.copytree(workshop.lake.root, folder / "lake")
+    recipe = msgspec.structs.replace(workshop.recipe, web=WebSettings(**web))
+    return replace(workshop, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe)
+
+
+def documents_of(workshop: Workshop) -> list[dict]:
+    folder = workshop.lake.place("filtered", SNAPSHOT).require().folder
+    return [line for path in documents_files(folder) for line in pq.read_table(path).to_pylist()]
+
+
+def index_of(built: Built) -> list[dict]:
+    return read_all(index_files(built.published.folder), HTML_INDEX).to_pylist()
+
+
+def page_record(url: str, *, day: int, status: str = "200 OK", mime: str = "text/html", body: str = "x") -> bytes:
+    block = http(body.encode(), f"Content-Type: {mime}".encode(), status=status.encode())
+    return record(b"response", block, url=url.encode(), more=b"WARC-Payload-Digest: sha1:%s\r\n" % body.encode()).replace(
+        b"2024-01-01T00:00:00Z", f"2023-02-{day:02}T04:05:06Z".encode()
+    )
+
+
+class Archives:
+    """Archives of a crawl in the making, with what the crawl's indexes would say of them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.captures: list[Capture] = []
+        self.contents: dict[str, bytes] = {}
+
+    def add(self, filename: str, url: str, *, day: int, status: str = "200 OK", mime: str = "text/html", body: str = "x") -> None:
+        content = self.contents.get(filename, gzip.compress(record(b"warcinfo", b"x"), mtime=0))
+        packed = gzip.compress(page_record(url, day=day, status=status, mime=mime, body=body), mtime=0)
+        is_page = status.startswith("200") and mime == "text/html"
+        self.captures.append(Capture(url, f"202302{day:02}040506", is_page, f"sha1:{body}", filename, len(content), len(packed)))
+        self.contents[filename] = content + packed
+
+    def write(self) -> Path:
+        """Write archives and both indexes, sorted as they must be."""
+        for filename, content in self.contents.items():
+            (self.root / filename).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / filename).write_bytes(content)
+        pages = [one for one in self.captures if one.is_page]
+        others = [line.replace(b'"200"', b'"404"') for line in index_lines(one for one in self.captures if not one.is_page)]
+        folder = self.root / SNAPSHOT
+        folder.mkdir(parents=True, exist_ok=True)
+        lines = sorted([*index_lines(pages), *others])
+        (folder / "a.cdxj").write_bytes(b"".join(lines[: len(lines) // 2]))
+        (folder / "b.cdxj.gz").write_bytes(gzip.compress(b"".join(lines[len(lines) // 2 :])))
+        write_columns(folder / "c.parquet", self.captures)
+        return self.root
+
+
+def write_columns(path: Path, captures: list[Capture]) -> None:
+    times = [dt.datetime.strptime(one.timestamp, "%Y%m%d%H%M%S") for one in captures]  # noqa: DTZ007
+    table = {
+        "url_surtkey": [surt(one.url) for one in captures],
+        "url": [one.url for one in captures],
+        "fetch_time": pa.array(times, pa.timestamp("ms")),
+        "fetch_status": pa.array([200 if one.is_page else 404 for one in captures], pa.int16()),
+        "content_mime_type": ["text/html"] * len(captures),
+        "content_digest": [one.digest.removeprefix("sha1:") for one in captures],
+        "warc_filename": [one.filename for one in captures],
+        "warc_record_offset": pa.array([one.offset for one in captures], pa.int32()),
+        "warc_record_length": pa.array([one.length for one in captures], pa.int32()),
+    }
+    pq.write_table(pa.table(table), path, row_group_size=10)
+
+
+def chosen(document: dict, captures: list[Capture]) -> Capture | None:
+    """The slow twin: look at every capture, and take the best by the rules as they are written down."""
+
+    def seconds(timestamp: str) -> float:
+        return dt.datetime.strptime(timestamp, "%Y%m%d%H%M%S").timestamp()  # noqa: DTZ007
+
+    batch = Path(document["cc_segment"]).name.removesuffix(".warc.wet.gz")
+    date = "".join(filter(str.isdigit, document["date_download"]))
+    found = [one for one in captures if one.is_page and page_key(one.url) == page_key(document["url"])]
+
+    def rank(one: Capture) -> tuple:
+        is_of_batch = Path(one.filename).name.removesuffix(".warc.gz") == batch
+        apart = abs(seconds(one.timestamp) - seconds(date))
+        return not is_of_batch, one.digest != document["digest"], apart, -int(one.timestamp), one.filename, one.offset
+
+    return min(found, key=rank, default=None)
+
+
+@pytest.fixture(scope="module")
+def crowded(filtered, tmp_path_factory) -> Archives:
+    """No to eight captures of each page: in the batch that the text came from or not, of its digest or not, pages or not, at many times."""
+    archives = Archives(tmp_path_factory.mktemp("crowded"))
+    rng = rng_for("captures", seed=7)
+    for number, document in enumerate(documents_of(filtered)):
+        batch = Path(document["cc_segment"]).name.removesuffix(".warc.wet.gz")
+        for _ in range(int(rng.integers(9)) if number else 0):
+            name = batch if rng.random() < 0.1 else f"other-{rng.integers(3)}"
+            url = document["url"] if rng.random() < 0.7 else document["url"].replace("https://", "HTTP://www.") + "#part"
+            archives.add(
+                f"crawl-data/CC-MAIN-{SNAPSHOT}/segments/0/warc/{name}.warc.gz",
+                url,
+                day=int(rng.integers(1, 6)),
+                status="200 OK" if rng.random() < 0.8 else "404 Not Found",
+                mime="text/html" if rng.random() < 0.9 else "image/png",
+                body=document["digest"].removeprefix("sha1:") if rng.random() < 0.1 else "OTHER",
+            )
+    archives.write()
+    return archives
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_of_several_captures_it_is_the_one_that_the_rules_name(filtered, crowded, tmp_path, way):
+    """By the archives themselves and by both indexes, against a search through all captures; documents without one are counted."""
+    built = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
+    documents = documents_of(filtered)
+    expected = {document["id"]: one for document in documents if (one := chosen(document, crowded.captures))}
+    found = {line["id"]: line for line in index_of(built)}
+    assert found.keys() == expected.keys()
+    for name, one in expected.items():
+        line = found[name]
+        place = (line["captured_url"], line["timestamp"], line["digest"], line["filename"], line["offset"], line["length"])
+        assert place == (one.url, one.timestamp, one.digest, one.filename, one.offset, one.length)
+    assert len(expected) < built.tally.seen == len(documents)
+    captured = {page_key(one.url) for one in crowded.captures}
+    n_without = sum(page_key(document["url"]) not in captured for document in documents)
+    assert built.tally.dropped["no capture"] == n_without
+    assert built.tally.dropped.get("no capture with status 200 and HTML", 0) == len(documents) - n_without - len(expected)
+    assert all(finding.passed for finding in built.findings)
+    order = [line["id"] for line in index_of(built)]
+    assert order == [document["id"] for document in documents if document["id"] in expected]
+
+
+def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
+    """What tests build upstream comes with its crawl: each document's own page, by scan and by index the same tables."""
+    tables = []
+    for way in ("scan", "cdxj"):
+        workshop = over(filtered, tmp_path, filtered.crawl.root, index=way)
+        built = index_pages(workshop, SNAPSHOT)
+        assert built.tally.kept == built.tally.seen == len(documents_of(filtered))
+        tables.append([path.read_bytes() for path in index_files(built.published.folder)])
+        texts = {document["id"]: document["raw_content"] for document in documents_of(filtered)}
+        for line in index_of(built)[::5]:
+            page = page_at(workshop.crawl, line["filename"], line["offset"], line["length"])
+            assert page.url == line["captured_url"] == line["url"]
+            assert texts[line["id"]].split("\n")[0].split()[0] in page.html
+    assert tables[0] == tables[1]
+
+
+def wat_of(page: dict) -> bytes:
+    response = {
+        "Response-Message": {"Status": "200"},
+        "Headers": {"Content-Type": "text/html"},
+        "HTML-Metadata": {"Links": [{"path": "A@/href", "url": "/b", "text": page["id"]}]},
+    }
+    warc = {"WARC-Target-URI": page["url"], "WARC-Date": page["date_download"]}
+    said = {"Envelope": {"WARC-Header-Metadata": warc, "Payload-Metadata": {"HTTP-Response-Metadata": response}}}
+    return gzip.compress(record(b"metadata", json.dumps(said).encode()), mtime=0)
+
+
+def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
+    """The record of a page is then its list of links."""
+    documents = documents_of(filtered)
+    crawl = tmp_path / "crawl"
+    (crawl / SNAPSHOT).mkdir(parents=True)
+    (crawl / SNAPSHOT / "a.warc.wat.gz").write_bytes(b"".join(map(wat_of, documents[3:])))
+    workshop = over(filtered, tmp_path, crawl, links_from="wat")
+    built = index_pages(workshop, SNAPSHOT)
+    assert built.tally.dropped == {"no capture": 3}
+    lines = index_of(built)
+    pages = list(wat_pages_at(workshop.crawl, [(line["filename"], line["offset"], line["length"]) and _spot(line) for line in lines]))
+    assert [page.links[0].text for page in pages if isinstance(page, WatPage)] == [line["id"] for line in lines]
+    with pytest.raises(BadInput, match="has no warc files .1 wat., which web.index and web.links_from ask for"):
+        index_pages(over(filtered, tmp_path, crawl), SNAPSHOT)
+
+
+def _spot(line):
+    from lc_assets.formats.archives.fetching import Spot
+
+    return Spot(line["filename"], line["offset"], line["length"])
+
+
+class Backwards:
+    """An engine that does the last task first."""
+
+    def run(self, function, tasks, *, what):
+        return LocalEngine().run(function, list(tasks)[::-1], what=what)
+
+
+def with_lists(crawl: Path, folder: Path) -> Path:
+    """A copy of a crawl that is named by Common Crawl's lists, without a folder that can be looked through."""
+    shutil.copytree(crawl, folder)
+    place = folder / f"crawl-data/CC-MAIN-{SNAPSHOT}"
+    place.mkdir(parents=True, exist_ok=True)
+    for name, pattern in (("warc", "*.warc.gz"), ("cc-index", "*.cdxj*"), ("cc-index-table", "*.parquet")):
+        paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob(pattern))
+        (place / f"{name}.paths.gz").write_bytes(gzip.compress("".join(f"{path}\n" for path in paths).encode()))
+    return folder
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tmp_path, way):
+    """With two workers, tasks backwards, from a server by lists, from a bucket that can be listed."""
+    plainly = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT).published
+    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)) if way == "scan" else Backwards()
+    workshop = replace(over(filtered, tmp_path / "other", crowded.root, index=way), engine=engine)
+    assert index_pages(workshop, SNAPSHOT).published.digest == plainly.digest
+    with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
+        from_server = index_pages(over(filtered, tmp_path / "server", url, index=way), SNAPSHOT).published
+    assert from_server.digest == plainly.digest
+    files = fsspec.filesystem("memory")
+    files.put(str(crowded.root), f"/crawl-{way}-{tmp_path.name}", recursive=True)
+    bucket = index_pages(over(filtered, tmp_path / "bucket", f"memory://crawl-{way}-{tmp_path.name}", index=way), SNAPSHOT)
+    assert [line["id"] for line in index_of(bucket)] == [
+        line["id"] for line in read_all(index_files(plainly.folder), HTML_INDEX).to_pylist()
+    ]
+
+
+def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowded, tmp_path):
+    """Its content is an input: unchanged, the same version is found; changed, another is built. The planner keeps what it cannot see."""
+    crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
+    workshop = over(filtered, tmp_path, crawl)
+    first = index_pages(workshop, SNAPSHOT)
+    again = index_pages(workshop, SNAPSHOT)
+    assert again.reused
+    made = {found.name: found.status for found in plan(workshop.lake, workshop.recipe, [SNAPSHOT])}
+    assert made[f"html_index/{SNAPSHOT}"] == "current"
+    made = plan(workshop.lake, workshop.recipe, [SNAPSHOT], upstream_digests={SNAPSHOT: raw_digest(workshop)})
+    assert {found.name: found.status for found in made}[f"html_index/{SNAPSHOT}"] == "current"
+    changed = min(crawl.rglob("*.warc.gz"))
+    changed.write_bytes(changed.read_bytes() + gzip.compress(record(b"metadata", b"new"), mtime=0))
+    second = index_pages(workshop, SNAPSHOT)
+    assert not second.reused
+    assert second.published.folder != first.published.folder
+    assert [path.read_bytes() for path in index_files(second.published.folder)] == [
+        path.read_bytes() for path in index_files(first.published.folder)
+    ]
+
+
+def raw_digest(workshop: Workshop) -> str:
+    return workshop.lake.place("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
+
+
+def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path):
+    """And shards of which no document has a page have an empty table."""
+    workshop = over(filtered, tmp_path, crowded.root)
+    folder = workshop.lake.place("filtered", SNAPSHOT).require().folder
+    first, second, _ = documents_files(folder)
+    for path, urls in ((first, ["ftp://a.org/x", "", "mailto:a@b.org"]), (second, ["no address"] * 20)):
+        table = pq.read_table(path)
+        place = table.schema.get_field_index("url")
+        pq.write_table(table.set_column(place, "url", [[*urls, *table["url"].to_pylist()[len(urls) :]][: table.num_rows]]), path)
+    built = index_pages(workshop, SNAPSHOT)
+    assert built.tally.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
+    assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
+    assert len(index_files(built.published.folder)) == 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, way):
+    """Nothing is published of a crawl of which a part cannot be read."""
+    ends = {"scan": "*.warc.gz", "cdxj": "*.cdxj.gz", "columnar": "*.parquet"}
+    for fault in (cut_short, flipped):
+        crawl = Path(shutil.copytree(crowded.root, tmp_path / fault.__name__))
+        workshop = over(filtered, tmp_path / f"lake-{fault.__name__}", crawl, index=way)
+        damaged = max(crawl.rglob(ends[way]), key=lambda path: path.stat().st_size)
+        fault(damaged)
+        if (fault, way) == (flipped, "columnar"):
+            continue  # Parquet's pages have no checksums: a flipped bit may be another value
+        with pytest.raises(CorruptFile, match=damaged.name):
+            index_pages(workshop, SNAPSHOT)
+        assert workshop.lake.place("html_index", SNAPSHOT).current() is None
+    listed = with_lists(crowded.root, tmp_path / "listed")
+    missing = max(listed.rglob(ends[way]))
+    missing.unlink()
+    with served(listed) as (url, *_):
+        for root in (listed, url):
+            with pytest.raises(CorruptFile, match=f"{missing.name}: is missing, but the crawl lists it"):
+                index_pages(over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT)
+
+
+def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(filtered, crowded, tmp_path, monkeypatch):
+    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
+
+    class Broken(RangeHandler):
+        def send_response(self, code, message=None):
+            super().send_response(503 if ".warc.gz" in self.path else code, message)
+
+    with served(with_lists(crowded.root, tmp_path / "listed"), Broken) as (url, *_):
+        workshop = over(filtered, tmp_path, url)
+        with pytest.raises(Unreachable, match="503"):
+            index_pages(workshop, SNAPSHOT)
+    assert workshop.lake.place("html_index", SNAPSHOT).current() is None
+
+
+def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, tmp_path):
+    """Junk, places that cannot be, paths that lead elsewhere, archives that nobody lists: none becomes a place of a page."""
+    crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
+    victim = next(document for document in documents_of(filtered) if chosen(document, crowded.captures) is None)
+    good = {"url": victim["url"], "status": "200", "mime": "text/html", "length": "5", "offset": "0", "filename": "x.warc.gz"}
+    lies = [
+        {"filename": "../../secret.warc.gz"},
+        {"filename": "/etc/passwd"},
+        {"filename": "https://b.org/x"},
+        {"offset": "-1"},
+        {"length": "0"},
+    ]
+    key = surt(victim["url"])
+    lines = [f"{key} 20230203000000 {json.dumps(good | lie)}" for lie in [*lies, {}]] + [f"{key} 20230203000000 {{junk"]
+    (crawl / SNAPSHOT / "lies.cdxj").write_text("".join(f"{line}\n" for line in sorted(lines)))
+    write_columns(crawl / SNAPSHOT / "lies.parquet", [Capture(victim["url"], "20230203000000", True, "", "../x.warc.gz", 0, 5)])
+    expected = {
+        "cdxj": {"path outside": 3, "impossible place": 2, "archive not listed": 1, "line not read": 1},
+        "columnar": {"path outside": 1},
+    }
+    for way, counts in expected.items():
+        built = index_pages(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
+        also = built.tally.also
+        assert {name.removeprefix("left out: "): n for name, n in also.items() if name.startswith("left out: ")} == counts
+        assert victim["id"] not in {line["id"] for line in index_of(built)}
+        assert also["records read"] == also["captures"] + sum(counts.values())
+
+
+def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
+    """Its places hold other pages than it says: the audit looks, and refuses."""
+    crawl = Path(shutil.copytree(filtered.crawl.root, tmp_path / "crawl"))
+    path = crawl / SNAPSHOT / "pages.cdxj"
+    lines = [line.split(" ", 2) for line in path.read_text().splitlines()]
+    places = [json.loads(said) for *_, said in lines]
+    moved = [
+        said | {name: other[name] for name in ("offset", "length")} for said, other in zip(places, places[1:] + places[:1], strict=True)
+    ]
+    path.write_text("".join(f"{key} {time} {json.dumps(said)}\n" for (key, time, _), said in zip(lines, moved, strict=True)))
+    with pytest.raises(AuditFailed, match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page"):
+        index_pages(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
+
+
+def test_what_cannot_be_meant_is_said(filtered, tmp_path):
+    with pytest.raises(BadInput, match="set LC_CRAWL"):
+        index_pages(replace(filtered, crawl=None), SNAPSHOT)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match="no files of crawl 2023-06: neither a list"):
+        index_pages(over(filtered, tmp_path, tmp_path / "empty"), SNAPSHOT)
+    for lies in (b"../../etc/passwd\n", b"/etc/passwd\n", b"https://b.org/x.warc.gz\n"):
+        place = tmp_path / "listed" / SNAPSHOT
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "warc.paths.gz").write_bytes(gzip.compress(lies))
+        with pytest.raises(CorruptFile, match="no path below the crawl's root"):
+            index_pages(over(filtered, tmp_path, tmp_path / "listed"), SNAPSHOT)
+    for settings in ('index = "cdxj"', 'extractor = "paper"'):
+        with pytest.raises(BadInput, match=r"web.links_from = wat with web\.(index|extractor)"):
+            parse_recipe(f'[web]\nlinks_from = "wat"\n{settings}\n', where="x")
+
+
+def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
+    """Whenever it dies, nothing half is published, and the next run ends with the same bytes."""
+    whole = index_pages(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
+    workshop = over(filtered, tmp_path, crowded.root)
+    place = workshop.lake.place("html_index", SNAPSHOT)
+    with Killer(workshop) as killer:
+        last = killer.count("html_index", SNAPSHOT)
+        for kill_at in (5, last // 2, last - 1):
+            shutil.rmtree(place.folder)
+            assert killer.kill("html_index", SNAPSHOT, kill_at)
+            now = place.current() if place.folder.exists() else None
+            assert now is None or now.digest == whole.digest
+            assert index_pages(workshop, SNAPSHOT).published.digest == whole.digest
+            assert not [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
+
+
+@pytest.fixture(scope="module")
+def stood(filtered, crowded, tmp_path_factory) -> tuple[Workshop, Built]:
+    workshop = over(filtered, tmp_path_factory.mktemp("stood"), crowded.root)
+    return workshop, index_pages(workshop, SNAPSHOT)
+
+
+def edit(path: Path, name: str, change) -> None:
+    table = pq.read_table(path)
+    place = table.schema.get_field_index(name)
+    pq.write_table(table.set_column(place, table.schema.field(name), [change(table[name].to_pylist())]), path)
+
+
+def also(evidence: Evidence, **counts: int) -> Evidence:
+    named = {name.replace("_", " "): count for name, count in counts.items()}
+    return replace(evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named))
+
+
+def lose_a_line(evidence: Evidence) -> Evidence:
+    path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows)
+    pq.write_table(pq.read_table(path).slice(1), path)
+    return evidence
+
+
+def spoil_first(name: str, value):
+    def spoil(evidence: Evidence) -> Evidence:
+        path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1)
+        edit(path, name, lambda values: [value, *values[1:]])
+        return evidence
+
+    return spoil
+
+
+def repeat_an_id(evidence: Evidence) -> Evidence:
+    path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1)
+    edit(path, "id", lambda ids: [ids[1], *ids[1:]])
+    return evidence
+
+
+def lose_an_archive(evidence: Evidence) -> Evidence:
+    edit(evidence.folder / FILES_TABLE, "path", lambda paths: [f"{path}.gone" for path in paths])
+    return evidence
+
+
+def see_one_more(evidence: Evidence) -> Evidence:
+    tally = evidence.tally
+    return replace(evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1))
+
+
+def drop_for_another_reason(evidence: Evidence) -> Evidence:
+    tally = evidence.tally
+    dropped = {"lost" if reason == "no capture" else reason: count for reason, count in tally.dropped.items()}
+    return replace(evidence, tally=msgspec.structs.replace(tally, dropped=dropped))
+
+
+SPOILS = [
+    ("nothing_was_lost_on_the_way", see_one_more),
+    ("the_index_adds_up", lose_a_line),
+    ("the_index_adds_up", drop_for_another_reason),
+    ("the_index_adds_up", lambda evidence: also(evidence, captures=1)),
+    ("every_place_is_in_the_crawl", spoil_first("id", "../../etc/passwd")),
+    ("every_place_is_in_the_crawl", spoil_first("url", "https://elsewhere.org/")),
+    ("every_place_is_in_the_crawl", spoil_first("page_key", "elsewhere.org")),
+    ("every_place_is_in_the_crawl", spoil_first("captured_url", "https://elsewhere.org/")),
+    ("every_place_is_in_the_crawl", spoil_first("filename", "../x.warc.gz")),
+    ("every_place_is_in_the_crawl", spoil_first("filename", "another.warc.gz")),
+    ("every_place_is_in_the_crawl", spoil_first("offset", -1)),
+    ("every_place_is_in_the_crawl", spoil_first("length", 0)),
+    ("every_place_is_in_the_crawl", spoil_first("timestamp", "2023")),
+    ("every_place_is_in_the_crawl", repeat_an_id),
+    ("every_place_is_in_the_crawl", lose_an_archive),
+    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_of_another_page=1)),
+    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_that_hold_no_page=20)),
+    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_looked_at_again=0)),
+]
+
+
+@pytest.mark.parametrize(("claim", "spoil"), SPOILS, ids=[f"{claim}-{number}" for number, (claim, _) in enumerate(SPOILS)])
+def test_a_claim_says_when_it_does_not_hold(stood, tmp_path, claim, spoil):
+    """Each way of being wrong is found by the claim that is there to find it, and was not there before."""
+    workshop, built = stood
+    test = {found.__name__: found for found in STAGE.claims}[claim]
+    folder = Path(shutil.copytree(built.published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, built.published), folder=folder)
+    assert test(evidence).passed
+    found = test(spoil(evidence))
+    assert not found.passed
+    assert found.claim == claim
+    assert found.words
+
+
+def test_every_claim_is_put_to_this_test():
+    assert {claim for claim, _ in SPOILS} == {claim.__name__ for claim in STAGE.claims}
+
+
+def test_common_crawls_own_layout_is_read(filtered, crowded, tmp_path):
+    """Lists win over what lies in a folder; an index names archives by paths below the root; other files are passed over."""
+    listed = with_lists(crowded.root, tmp_path / "listed")
+    place = listed / f"crawl-data/CC-MAIN-{SNAPSHOT}/cc-index.paths.gz"
+    paths = gzip.decompress(place.read_bytes()).decode() + f"cc-index/collections/CC-MAIN-{SNAPSHOT}/indexes/cluster.idx\n"
+    place.write_bytes(gzip.compress(paths.encode()))
+    (listed / SNAPSHOT / "stray.cdxj").write_bytes(b"z\na\n")
+    built = index_pages(over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT)
+    plainly = index_pages(over(filtered, tmp_path / "plain", crowded.root, index="cdxj"), SNAPSHOT)
+    assert index_of(built) == index_of(plainly)
+    files = read_table(built.published.folder / FILES_TABLE).to_pylist()
+    assert {line["kind"] for line in files} == {"warc", "cdxj"}
+    assert all((line["identity"] is None) == (line["kind"] == "warc") for line in files)
+    assert len(list(itertools.chain(index_files(built.published.folder)))) == 3
+    assert isinstance(page_at(Upstream(str(listed)), *_spot(index_of(built)[0])), HtmlPage)
