@@ -106,7 +106,7 @@ def claim_links(claims: Claims) -> Tally:
             if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
                 break
         n_kept = asked.publish(_claims_query(claims), claims.out, LINK_CLAIMS)
-        also = {"roots": n_roots, **_sums(asked)}
+        also = _sums(asked, n_roots, consume=claims.rules.consume)
     dropped = {why: count for why, count in sorted(counts.items()) if count}
     return listed + known + Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
 
@@ -193,9 +193,12 @@ def _claims_query(claims: Claims) -> str:
         ORDER BY root_id, place"""
 
 
-def _sums(asked: Queries) -> dict[str, int]:
+def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
     packed = "known SEMI JOIN (SELECT DISTINCT root AS number FROM tree) USING (number)"
+    held = asked.number(f"SELECT count(DISTINCT page) FROM tree WHERE page < {n_roots}") if consume else 0
     return {
+        "roots": n_roots,
+        "roots that another one holds": held,
         "packed documents": asked.number("SELECT count(DISTINCT root) FROM tree"),
         "tokens of their roots": asked.number(f"SELECT sum(n_tokens) FROM {packed}"),
         "tokens of children": asked.number("SELECT sum(n_tokens) FROM tree JOIN known ON known.number = page"),
