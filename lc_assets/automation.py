@@ -32,8 +32,9 @@ ROWS_JOB = dg.define_asset_job(
 )
 LONGPACK_JOB = dg.define_asset_job(
     "snapshot_longpack",
-    ["html_index", "page_links"],
-    description="One crawl snapshot's long documents from hyperlinks, where the recipe wants them: pages in the crawl's archives, links.",
+    ["html_index", "page_links", "link_claims", "longpack_documents"],
+    description="One crawl snapshot's long documents from hyperlinks, where the recipe wants them: pages in the crawl's archives, "
+    "links, who holds what, packed documents.",
 )
 PACKING_JOB = dg.define_asset_job(
     "snapshot_packing",

@@ -48,6 +48,8 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "near_duplicate_pairs": (removing.near_duplicate_pairs, step("near_pairs").stage),
     "contaminated_documents": (removing.contaminated_documents, step("contamination").stage),
     "removed_documents": (removing.removed_documents, step("removals").stage),
+    "link_claims": (linking.link_claims, step("link_claims").stage),
+    "longpack_documents": (linking.longpack_documents, step("longpack").stage),
     "token_documents": (rows.token_documents, step("tokens").stage),
     "token_grid": (rows.token_grid, step("grid").stage),
     "longcrawl": (rows.longcrawl, step("longcrawl").stage),

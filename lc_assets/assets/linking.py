@@ -1,18 +1,26 @@
 """Assets between a crawl's pages and LongPack's documents: where pages are, what they link to, what is packed of them."""
 
+from typing import Any
+
 import dagster as dg
 
 from lc_assets.assets import plots
-from lc_assets.assets.documents import filtered_documents
+from lc_assets.assets.documents import HEAD, TAIL, filtered_documents
+from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import html_index as indexing
+from lc_assets.stages import link_claims as claiming
+from lc_assets.stages import longpack
 from lc_assets.stages import page_links as linking
-from lc_assets.stages.link_tables import HTML_INDEX, PAGE_LINKS
+from lc_assets.stages.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
+from lc_assets.stages.longpacking.growing import Lengths, beside_the_paper, lengths_of, roots_tried
+from lc_assets.stages.tables import FILTERED
 from lc_assets.vocabulary import parse_snapshot
 
 SHOWN = 10
+SHOWN_DOCUMENTS = 4
 
 
 @dg.asset(
@@ -51,3 +59,70 @@ def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
             fates=plots.bars("Where links lead", linking.links_by_fate(built.tally), unit="links"),
             most_pointed_at=table(linking.most_pointed_at(built.published, SHOWN)),
         )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="links",
+    kinds={"parquet", "duckdb"},
+    code_version=claiming.STAGE.code_version,
+    deps=[page_links, filtered_documents, removed_documents],
+)
+def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Which page's text goes before which root of one snapshot, along links: the first root by a keyed hash keeps a page."""
+    with workshop.open(context.log) as opened:
+        built = claiming.claim_snapshot(opened, parse_snapshot(context.partition_key))
+        return report(
+            built,
+            columns=LINK_CLAIMS,
+            reasons=plots.bars("Why links hold nothing", dict(built.tally.dropped), unit="links"),
+            first_claims=table(claiming.first_lines(built.published.folder, SHOWN)),
+        )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="links",
+    kinds={"parquet"},
+    code_version=longpack.STAGE.code_version,
+    deps=[link_claims, filtered_documents],
+)
+def longpack_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """One snapshot's packed documents: each a root behind what it points at, anchor texts above, with a span per part."""
+    with workshop.open(context.log) as opened:
+        snapshot = parse_snapshot(context.partition_key)
+        built = longpack.pack_snapshot(opened, snapshot)
+        folder = built.published.folder
+        tried = roots_tried(opened.lake.place("link_claims", snapshot).require().receipt.tally)
+        lengths = lengths_of(longpack.spans_files(folder), n_roots=tried)
+        return report(
+            built,
+            columns=FILTERED,
+            growth=table(_growth(lengths)),
+            tokens_by_length=_shares(lengths),
+            packed_lengths=plots.histogram(
+                "Length of packed documents", lengths.packed, unit="tokens", mark=opened.recipe.longpack.max_tokens, mark_name="the limit"
+            ),
+            examples=table([_shown(document, spans) for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)]),
+        )
+
+
+def _growth(lengths: Lengths) -> list[dict[str, Any]]:
+    return [{"measure": name, "here": ours, "paper": theirs} for name, ours, theirs in beside_the_paper(lengths.growth)]
+
+
+def _shares(lengths: Lengths) -> dg.MetadataValue:
+    before, after = ({name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1))
+    return plots.bars("Tokens by length of their document", before, unit="per cent", beside=after, names=("pages alone", "packed"))
+
+
+def _shown(document: dict[str, Any], spans: list[dict[str, Any]]) -> dict[str, Any]:
+    text = document["raw_content"]
+    return {
+        "id": document["id"],
+        "parts": len(spans),
+        "tokens": sum(span["n_tokens"] for span in spans),
+        "first_words": spans[0]["keys"],
+        "begins": text[:HEAD],
+        "ends": text[-TAIL:],
+    }

@@ -5,6 +5,7 @@ import numpy as np
 
 from lc_assets.assets import plots
 from lc_assets.assets.documents import filtered_documents
+from lc_assets.assets.linking import link_claims, longpack_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
@@ -24,7 +25,7 @@ SHOWN_ROWS = 2
     group_name="packing",
     kinds={"parquet"},
     code_version=packing_tokens.STAGE.code_version,
-    deps=[filtered_documents, removed_documents],
+    deps=[filtered_documents, removed_documents, link_claims, longpack_documents],
 )
 def packing_token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Token ids of one snapshot's documents that are to be packed into rows, of any length, natural or LongPack's."""

@@ -1,12 +1,11 @@
-"""How much longer documents become by packing: the paper's figures, and how tokens spread over lengths before and after.
+"""How much longer documents become by packing: the paper's figures.
 
 Two statistics go by the name of growth, and differ by a factor: the mean of the documents' ratios, which a few short pages with long
 children drive, and the ratio of the sums of tokens. Both are given, and the median. All are over roots that hold something.
-Source: LongPack (ICLR 2025), section 5.2 and figure 5.
+Not here: how tokens spread over lengths (`lc_assets.packing.length_buckets`).
+Source: LongPack (ICLR 2025), section 5.2.
 """
 
-import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,10 +13,6 @@ import numpy as np
 from jaxtyping import Int64
 
 from lc_assets.errors import BadInput
-from lc_assets.vocabulary import KIBI
-
-LENGTHS: Final = tuple(KIBI * thousands for thousands in (0, 4, 8, 16, 32, 64, 128))
-"""Where the groups of lengths begin, in tokens; each goes up to the next, the last is open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,36 +71,3 @@ def growth(before: Int64[np.ndarray, " document"], after: Int64[np.ndarray, " do
         ratio_of_sums=float(after.sum() / whole.sum()),
         median_ratio=float(np.median(ratios)),
     )
-
-
-def length_names(lengths: Sequence[int] = LENGTHS) -> list[str]:
-    """Names of the groups of lengths.
-
-    >>> length_names()
-    ['0-4K', '4K-8K', '8K-16K', '16K-32K', '32K-64K', '64K-128K', '128K and more']
-    """
-    ends = [f"{length // KIBI}K" if length else "0" for length in lengths]
-    return [*(f"{low}-{high}" for low, high in itertools.pairwise(ends)), f"{ends[-1]} and more"]
-
-
-def by_length(tokens: Int64[np.ndarray, " document"], lengths: Sequence[int] = LENGTHS) -> list[tuple[int, int]]:
-    """Documents and their tokens in each group of lengths.
-
-    >>> by_length(np.array([10, 5_000, 4_096]))[:3]
-    [(1, 10), (2, 9096), (0, 0)]
-    """
-    groups = np.searchsorted(np.asarray(lengths), tokens, side="right") - 1
-    n_docs = np.bincount(groups, minlength=len(lengths)).tolist()
-    n_tokens = np.bincount(groups, weights=tokens, minlength=len(lengths)).astype(np.int64).tolist()
-    return list(zip(n_docs, n_tokens, strict=True))
-
-
-def token_shares(tokens: Int64[np.ndarray, " document"], lengths: Sequence[int] = LENGTHS) -> dict[str, float]:
-    """Share of all tokens in each group of lengths, by the group's name; zeros when there are none.
-
-    >>> token_shares(np.array([1_000, 3_000, 12_000]))["8K-16K"]
-    0.75
-    """
-    counts = [n_tokens for _, n_tokens in by_length(tokens, lengths)]
-    whole = max(sum(counts), 1)
-    return {name: n_tokens / whole for name, n_tokens in zip(length_names(lengths), counts, strict=True)}

@@ -8,7 +8,9 @@ tokenizer. Not here: finding the links (`page_links`), putting texts together (`
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
 
 import functools
+import itertools
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final
 
 from lc_assets.formats.named_tokenizers import vocabulary_of
@@ -22,7 +24,7 @@ from lc_assets.stages.longpacking.pages import Draws
 from lc_assets.stages.page_links import page_links_files
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
-from lc_assets.stages.tables import count_lines
+from lc_assets.stages.tables import count_lines, read_lines
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId
 
@@ -54,6 +56,11 @@ def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         )
 
     return build(workshop, STAGE, snapshot, fill)
+
+
+def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:
+    """The first claims of a version, for people."""
+    return list(itertools.islice(read_lines(folder / TABLE), most))
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:

@@ -64,7 +64,8 @@ LINK_CLAIMS = pa.schema(
 """`link_claims`: which root holds which page's content; ``place`` counts a root's children in the order they are written.
 
 ``keys`` are the words above the page: those of `page_links`, or the page's title where these say nothing; ``cluster`` names the
-content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone. By root and place.
+content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone. Roots
+come in the order of their turns, children by place.
 """
 
 SPANS = pa.schema(

@@ -68,6 +68,11 @@ def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[s
             ahead = next(found, None) if own else ahead
 
 
+def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """The first packed documents of a version with their spans, for people."""
+    return list(itertools.islice(packed_documents(folder), most))
+
+
 def documents_are_made_of_their_spans(evidence: Evidence) -> Finding:
     """A document's spans touch from its first character to its last; they are numbered, and the last one is the root's."""
     n_docs = n_wrong = 0

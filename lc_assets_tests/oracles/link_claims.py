@@ -183,7 +183,7 @@ def take(
                     below[root.id].append((page, one["path"]))
         layer = below
     lines = []
-    for root in sorted(roots, key=lambda page: page.id):
+    for root in roots:
         in_order = sorted(held[root.id], key=lambda one: [*one["path"], float("inf")])
         for place, one in enumerate(in_order):
             lines.append(

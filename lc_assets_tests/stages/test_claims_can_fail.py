@@ -281,6 +281,9 @@ def hold_out_a_packed_text(evidence: Evidence) -> Evidence:
     return evidence
 
 
+OF_A_CRAWL = ("html_index", "link_claims", "longpack")
+"""Stages that the tiny lake does not have; the tests of their own spoil them."""
+
 SPOILS = [
     ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
@@ -400,7 +403,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {
         ("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says", "the_shards_add_up")
     }
-    elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
+    elsewhere |= {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims if found.name in OF_A_CRAWL}
     spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")} | elsewhere
     assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,21 +14,14 @@ from lc_assets.errors import NotPublished
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages import link_claims, longpack
 from lc_assets.stages.building import evidence_of
-from lc_assets.stages.claims import documents_files
-from lc_assets.stages.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.pages import n_tokens_of
-from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.planning import plan
-from lc_assets.stages.tables import FILTERED, read_all
-from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
-from lc_assets.tally import Tally
-from lc_assets.text.page_keys import page_key
 from lc_assets_tests.builders import tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
+from lc_assets_tests.link_builders import OLD, documents_of, publish_links
 from lc_assets_tests.oracles.link_claims import World, slow_claims
 
-OLD = "2023-06"
 SETTINGS = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
 
 
@@ -38,39 +30,10 @@ def upstream(tmp_path_factory) -> Path:
     return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
 
 
-def documents_of(workshop):
-    return read_all(documents_files(workshop.lake.place("filtered", OLD).require().folder), FILTERED).to_pylist()
-
-
-def publish_links(workshop, *, seed=0):
-    """Links among the filtered documents, as `page_links` has them."""
-    rng = np.random.default_rng(seed)
-    documents = documents_of(workshop)
-    place = workshop.lake.place("page_links", OLD)
-    folder = place.folder / f"{seed:012d}"
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = []
-    for document in documents:
-        for position, number in enumerate(rng.permutation(len(documents))[:4].tolist()):
-            target = documents[number]
-            if target is not document:
-                flags = {"nofollow": False, "navigation": bool(rng.random() < 0.1), "generic": bool(rng.random() < 0.2), "in_text": True}
-                target_key = page_key(target["url"])
-                names = {"page_key": page_key(document["url"]), "id": document["id"], "target_key": target_key, "target_url": target["url"]}
-                lines.append(names | {"position": position, "keys": f"page {number}", "n_links": 1} | flags)
-    shards = sorted({line["id"].rpartition("/")[0] for line in lines})
-    for number, shard in enumerate(shards):
-        own = [line for line in lines if line["id"].startswith(f"{shard}/")]
-        pq.write_table(pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}")
-    fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))))
-    return lines
-
-
 def a_lake(folder, upstream, *, workers=1, **settings):
     workshop = tiny_workshop(folder, upstream=upstream, workers=workers, longpack=msgspec.structs.replace(SETTINGS, **settings))
     build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    return workshop, publish_links(workshop)
+    return workshop, publish_links(workshop.lake)
 
 
 def built(workshop):
@@ -86,7 +49,7 @@ def made(tmp_path_factory, upstream):
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     workshop, links, claims, _ = made
     removed = frozenset(pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")["id"].to_pylist())
-    world = World(documents=documents_of(workshop), links=links, removed=removed)
+    world = World(documents=documents_of(workshop.lake), links=links, removed=removed)
     splits = link_claims.splits_of(workshop.recipe)
     wanted, refused = slow_claims(world, workshop.recipe.longpack, splits=splits, count=lambda text: n_tokens_of(text, "gpt2", "plain"))
     found = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
@@ -99,7 +62,7 @@ def test_claims_are_those_of_loops_over_what_was_filtered(made):
 def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
     """Each document is a root or a part of one, or natural still; together they are the filtered documents, token for token."""
     workshop, _, claims, packed = made
-    documents = {line["id"]: line for line in documents_of(workshop)}
+    documents = {line["id"]: line for line in documents_of(workshop.lake)}
     spans = [line for path in longpack.spans_files(packed.published.folder) for line in pq.read_table(path).to_pylist()]
     names = [span["child_id"] for span in spans]
     assert len(names) == len(set(names)) > 0
@@ -111,7 +74,7 @@ def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
 
 def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made):
     workshop, _, _, packed = made
-    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop)}
+    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop.lake)}
     n_docs = 0
     for document, spans in longpack.packed_documents(packed.published.folder):
         n_docs += 1
@@ -143,7 +106,7 @@ def test_the_planner_knows_what_moves_them(made, upstream, tmp_path):
     assert status(other) == ("stale", "waiting")
     switched_off = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False))
     assert "longpack" not in {made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])}
-    publish_links(workshop, seed=1)
+    publish_links(workshop.lake, seed=1)
     assert status(recipe) == ("stale", "waiting")
     claims = link_claims.claim_snapshot(workshop, OLD)
     assert claims.published.digest != made[2].published.digest
@@ -160,7 +123,7 @@ def test_the_paper_is_a_setting(upstream, tmp_path):
     """Parts without separators; a root may be a child elsewhere."""
     workshop, _ = a_lake(tmp_path, upstream, mode="allow", paper_exact=True, portals="keep", depth=1, max_tokens=10**6)
     claims, packed = built(workshop)
-    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop)}
+    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop.lake)}
     lines = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
     for document, _ in longpack.packed_documents(packed.published.folder):
         own = [line for line in lines if line["root_id"] == document["id"]]

@@ -21,6 +21,7 @@ from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.dealing import HELD_TABLE, TAIL_OFFERS, Deal, deal
 from lc_assets.stages.longpacking.pages import UNTOKENIZABLE, Draws, FactsTask, PagesTask, know_texts, list_pages
 from lc_assets.stages.longpacking.resolving import number_pages, publish_needed, resolve
+from lc_assets.stages.longpacking.writing import publish_claims
 from lc_assets.stages.tables import write_table
 from lc_assets.storage.lake import WORKINGS
 from lc_assets.tally import Tally
@@ -105,8 +106,8 @@ def claim_links(claims: Claims) -> Tally:
             _grow(asked, number)
             if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
                 break
-        n_kept = asked.publish(_claims_query(claims), claims.out, LINK_CLAIMS)
-        also = {"roots": n_roots, **_sums(asked)}
+        n_kept = publish_claims(asked, claims.links, claims.out, paper_exact=claims.settings.paper_exact, memory=claims.memory)
+        also = _sums(asked, n_roots, consume=claims.rules.consume)
     dropped = {why: count for why, count in sorted(counts.items()) if count}
     return listed + known + Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
 
@@ -126,7 +127,7 @@ def _know(claims: Claims, asked: Queries) -> Tally:
         JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content) USING (content)
         JOIN pages USING (number)""")
     asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
-    asked.do("CREATE OR REPLACE TABLE tree (root INTEGER, depth INTEGER, page INTEGER, parent INTEGER, path BIGINT[])")
+    asked.do("CREATE OR REPLACE TABLE tree (root INTEGER, depth INTEGER, page INTEGER, parent INTEGER, row_of_all BIGINT, path BIGINT[])")
     return counted
 
 
@@ -134,11 +135,12 @@ def _candidates(asked: Queries, number: int, n_roots: int) -> int:
     """Table ``candidates``: the links of this round, whose page ``parent`` is the root itself or was held in the round before."""
     if number == 1:
         asked.do(f"""CREATE OR REPLACE TABLE candidates AS
-            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page, key_bytes FROM resolved
+            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page, key_bytes,
+                row_of_all FROM resolved
             WHERE source < {n_roots}""")
     else:
         asked.do(f"""CREATE OR REPLACE TABLE candidates AS
-            SELECT held.root, held.page AS parent, resolved.page, key_bytes,
+            SELECT held.root, held.page AS parent, resolved.page, key_bytes, row_of_all,
                 row_number() OVER (PARTITION BY held.root ORDER BY held.place, position, resolved.page) AS place
             FROM held JOIN resolved ON resolved.source = held.page WHERE round = {number - 1}""")
     return asked.number("SELECT count(*) FROM candidates")
@@ -175,27 +177,16 @@ def _grow(asked: Queries, number: int) -> None:
     """Table ``tree``: where every page that is held stands, as the places on the way to it."""
     path = "[held.place]" if number == 1 else "list_append(above.path, held.place)"
     above = "" if number == 1 else "JOIN tree AS above ON above.root = held.root AND above.page = candidates.parent"
-    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent, {path} FROM held
+    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent, candidates.row_of_all, {path} FROM held
         JOIN candidates ON candidates.root = held.root AND candidates.place = held.place {above} WHERE held.round = {number}""")
 
 
-def _claims_query(claims: Claims) -> str:
-    """A line per page that is held, its root's by id, each after what it points at."""
-    keys = "link.keys" if claims.settings.paper_exact else "CASE WHEN generic OR link.keys = '' THEN child.title ELSE link.keys END"
-    return f"""
-        SELECT top.id AS root_id, place::INTEGER AS place, depth, above.id AS parent_id, child.id AS child_id, {keys} AS keys,
-            link.target_url, content AS cluster, n_tokens, root_tokens
-        FROM (SELECT root, depth, page, parent,
-                row_number() OVER (PARTITION BY root ORDER BY list_append(path, {2**63 - 1})) - 1 AS place FROM tree) AS placed
-        JOIN pages AS top ON top.number = root JOIN pages AS above ON above.number = parent JOIN pages AS child ON child.number = page
-        JOIN facts ON facts.number = page JOIN (SELECT number AS root, n_tokens AS root_tokens FROM known) USING (root)
-        JOIN {parquet(list(claims.links))} AS link ON link.id = above.id AND link.target_key = child.page_key
-        ORDER BY root_id, place"""
-
-
-def _sums(asked: Queries) -> dict[str, int]:
+def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
     packed = "known SEMI JOIN (SELECT DISTINCT root AS number FROM tree) USING (number)"
+    held = asked.number(f"SELECT count(DISTINCT page) FROM tree WHERE page < {n_roots}") if consume else 0
     return {
+        "roots": n_roots,
+        "roots that another one holds": held,
         "packed documents": asked.number("SELECT count(DISTINCT root) FROM tree"),
         "tokens of their roots": asked.number(f"SELECT sum(n_tokens) FROM {packed}"),
         "tokens of children": asked.number("SELECT sum(n_tokens) FROM tree JOIN known ON known.number = page"),

@@ -20,6 +20,7 @@ from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.pages import PAGES
 from lc_assets.stages.longpacking.placing import by_file
+from lc_assets.stages.longpacking.writing import numbered_rows
 
 SOURCE_REMOVED: Final = "its page was removed"
 NO_ROOT: Final = "its page is no root"
@@ -73,16 +74,16 @@ def resolve(asked: Queries, links: Sequence[Path], settings: LongPackSettings, *
     cases = "\n".join(f"WHEN {test} THEN {quoted(why)}" for why, test in reasons)
     asked.do(f"""CREATE OR REPLACE TABLE links AS
         SELECT pages.number AS source, position, target.number AS page,
-            {_key_bytes(settings)}::INTEGER AS key_bytes,
+            {_key_bytes(settings)}::INTEGER AS key_bytes, row_of_all,
             CASE {cases} ELSE '' END AS why
-        FROM {parquet(list(links))} AS link
+        FROM {numbered_rows(asked, links)} AS link
         LEFT JOIN pages USING (id)
         LEFT JOIN addressed ON addressed.page_key = link.target_key
         LEFT JOIN pages AS target ON target.number = addressed.number
         LEFT JOIN removed_keys ON removed_keys.page_key = link.target_key""")
     _mark_hubs(asked, settings)
     used = "" if settings.depth > 1 else f"AND source < {n_roots}"
-    asked.do(f"""CREATE OR REPLACE TABLE resolved AS SELECT source, position, page, key_bytes FROM links
+    asked.do(f"""CREATE OR REPLACE TABLE resolved AS SELECT source, position, page, key_bytes, row_of_all FROM links
         ANTI JOIN hubs USING (page) WHERE why = '' {used}""")
     told = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
         WHEN why = '' AND hubs.page IS NOT NULL THEN {quoted(HUB)} ELSE why END"""

@@ -5,6 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.stages.longpack_settings import LongPackSettings
+from lc_assets.stages.longpacking import writing
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets_tests.oracles.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
@@ -32,7 +33,10 @@ def lines_of(path):
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("tail", [0, 10**6])
-def test_tables_say_what_loops_say(tmp_path, name, tail):
+def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
+    """Dealt by passes and written a claim or two at a time; dealt one after another and written at once."""
+    if not tail:
+        monkeypatch.setattr(writing, "BYTES_PER_CLAIM", 2**28)
     world = made_up_world(seed=list(SETTINGS).index(name))
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
     path, tally = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], tail=tail)

@@ -1,0 +1,67 @@
+"""LongPack in Dagster: who holds what, packed documents, their growth beside the paper's; told in tables and plots."""
+
+import dagster as dg
+import pytest
+
+from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.stages.link_tables import LINK_CLAIMS
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.storage.lake import LakeFolder
+from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.link_builders import OLD, publish_links
+
+ASSETS = ("link_claims", "longpack_documents")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """One snapshot, its links made up, and the instance that knows what became of them."""
+    folder = tmp_path_factory.mktemp("longpack")
+    lake, upstream = LakeFolder(folder / "lake"), tiny_upstream(folder / "upstream", snapshots=[OLD])
+    recipe = tiny_recipe(folder, packing=PackingSettings(), longpack=LongPackSettings(wanted=True, max_tokens=600, portals="keep"))
+    defs = build_defs(lake=str(lake.root), upstream=str(upstream), recipe=str(recipe_file(folder / "recipe.toml", recipe)))
+    (folder / "instance").mkdir()
+    instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
+    assert defs.resolve_job_def("snapshot").execute_in_process(partition_key=OLD, instance=instance).success
+    publish_links(lake)
+    job = defs.resolve_implicit_global_asset_job_def()
+    chosen = [dg.AssetKey(name) for name in ASSETS]
+    assert job.execute_in_process(partition_key=OLD, instance=instance, asset_selection=chosen).success
+    return lake, instance
+
+
+def told_of(finished, asset):
+    (record,) = finished[1].fetch_materializations(dg.AssetKey(asset), limit=10).records
+    return record.asset_materialization
+
+
+def test_claims_tell_who_holds_what_and_why_the_others_do_not(finished):
+    told, published = told_of(finished, "link_claims"), finished[0].place("link_claims", OLD).require()
+    assert told.tags["dagster/data_version"] == published.digest
+    assert told.metadata["dagster/row_count"].value == published.receipt.tally.kept > 0
+    assert "data:image/png;base64," in told.metadata["reasons"].value
+    first = told.metadata["first_claims"].value.records[0].data
+    assert set(first) == set(LINK_CLAIMS.names)
+    columns = {column.name: column.description for column in told.metadata["dagster/column_schema"].value.columns}
+    assert "as judged by a rule" not in columns.values()
+
+
+def test_packed_documents_tell_how_they_grew(finished):
+    """Four measures beside the paper's, shares by length, the beginning and end of some documents."""
+    told, published = told_of(finished, "longpack_documents"), finished[0].place("longpack", OLD).require()
+    assert told.metadata["dagster/row_count"].value == published.receipt.tally.kept
+    growth = {line.data["measure"]: line.data for line in told.metadata["growth"].value.records}
+    assert growth["hit rate"]["paper"] == 0.117
+    assert 0 < growth["hit rate"]["here"] <= 1
+    assert growth["ratio of sums"]["here"] > 1
+    assert "data:image/png;base64," in told.metadata["tokens_by_length"].value
+    example = told.metadata["examples"].value.records[0].data
+    assert example["begins"].startswith(example["first_words"])
+    assert example["parts"] > 1
+
+
+def test_every_claim_about_them_is_a_check_that_passed(finished):
+    for name in ASSETS:
+        checks = [dg.AssetCheckKey(dg.AssetKey(name), claim.__name__) for claim in STAGE_OF[name][1].claims]
+        found = finished[1].event_log_storage.get_asset_check_summary_records(checks)
+        assert {summary.last_check_execution_record.status.value for summary in found.values()} == {"SUCCEEDED"}
