@@ -62,7 +62,7 @@ def referral_report(context: dg.AssetExecutionContext, workshop: WorkshopResourc
         return report(
             built,
             columns=DENSITIES,
-            densities=table([line for line in lines if line["kind"] == "pairs"]),
+            densities=table([line for line in lines if line["counted"] == "pairs"]),
             farthest=_beside_the_paper(f"Pairs {farthest} sentences apart", [line for line in lines if line["distance"] == farthest]),
             **drawn,
         )
@@ -76,7 +76,7 @@ def _by_set(title: str, lines: Sequence[dict[str, Any]], column: str, unit: str,
 
 
 def _by_distance(title: str, lines: Sequence[dict[str, Any]]) -> dg.MetadataValue:
-    pairs = [line for line in lines if line["kind"] == "pairs"]
+    pairs = [line for line in lines if line["counted"] == "pairs"]
     groups = list(dict.fromkeys(line["length_group"] for line in pairs))
     distances = list(dict.fromkeys(line["distance"] for line in pairs))
     heights = {distance: [line["figure"] for line in pairs if line["distance"] == distance] for distance in distances}
@@ -84,7 +84,7 @@ def _by_distance(title: str, lines: Sequence[dict[str, Any]]) -> dg.MetadataValu
 
 
 def _beside_the_paper(title: str, lines: Sequence[dict[str, Any]]) -> dg.MetadataValue:
-    pairs = [line for line in lines if line["kind"] == "pairs"]
+    pairs = [line for line in lines if line["counted"] == "pairs"]
     groups = list(dict.fromkeys(line["length_group"] for line in pairs))
     heights: dict[str, list[float | None]] = {}
     for name in dict.fromkeys(line["document_set"] for line in pairs):

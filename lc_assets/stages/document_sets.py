@@ -22,6 +22,7 @@ import numpy as np
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
@@ -34,8 +35,6 @@ PACKED: Final = "packed"
 SETS: Final = (NATURAL, LONGPACK, PACKED)
 
 STAGE_OF_SET: Final = {NATURAL: "filtered", LONGPACK: "longpack", PACKED: "packed"}
-LONGPACK_SPANS: Final = ".spans.parquet"
-"""End of the names of `longpack`'s tables of parts."""
 
 
 def needs(recipe: Recipe, stage: str) -> bool:
@@ -113,7 +112,7 @@ def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator
 
 
 def _parts(shard: SetShard, wanted: Collection[str] | None) -> dict[str, tuple[Part, ...]]:
-    spans = shard.path.with_name(shard.path.name.replace(DOCUMENTS_SUFFIX, LONGPACK_SPANS))
+    spans = shard.path.with_name(shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
     lines = (line for line in read_lines(spans, ["id", "child_id", "start"]) if wanted is None or line["id"] in wanted)
     found: dict[str, tuple[Part, ...]] = {}
     for name, own in groupby(lines, key=lambda line: line["id"]):

@@ -22,7 +22,6 @@ from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Wo
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.stages.document_sets import (
     LONGPACK,
-    LONGPACK_SPANS,
     NATURAL,
     PACKED,
     SETS,
@@ -33,6 +32,7 @@ from lc_assets.stages.document_sets import (
     shards_of_sets,
     texts_of,
 )
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
@@ -194,7 +194,7 @@ def _before_and_after(lengths: Path, packed: Path) -> tuple[NDArray[np.int64], N
     before, after = list[int](), list[int]()
     for path in lengths_files(lengths, LONGPACK):
         shard = path.name.removeprefix(f"{LONGPACK}-").removesuffix(SUFFIX)
-        spans = read_lines(packed / f"{shard}{LONGPACK_SPANS}", ["id", "role", "n_tokens"])
+        spans = read_lines(packed / f"{shard}{SPANS_SUFFIX}", ["id", "role", "n_tokens"])
         roots = {span["id"]: span["n_tokens"] for span in spans if span["role"] == "root"}
         for line in read_lines(path, ["id", "n_tokens"]):
             if line["id"] in roots:

@@ -65,7 +65,7 @@ def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
                 for bucket, figure, paper in zip(bucket_names(edges), means, (None, *(printed or (None,) * (len(edges) + 1))), strict=True):
                     who = {"document_set": document_set, "length_group": name, "documents": sums.n_documents, "tokens": sums.n_tokens}
                     lines.append(
-                        who | {"kind": kind, "distance": bucket, "figure": figure, "paper": None if paper is None else float(paper)}
+                        who | {"counted": kind, "distance": bucket, "figure": figure, "paper": None if paper is None else float(paper)}
                     )
     return lines
 

@@ -59,7 +59,7 @@ DENSITIES: Final = pa.schema(
         ("length_group", pa.string()),
         ("documents", pa.int64()),
         ("tokens", pa.int64()),
-        ("kind", pa.string()),
+        ("counted", pa.string()),
         ("distance", pa.string()),
         ("figure", pa.float64()),
         ("paper", pa.float64()),

@@ -145,7 +145,7 @@ MEANINGS = {
     "mean_of_ratios": "mean over packed documents of their tokens by their root's",
     "ratio_of_sums": "tokens of packed documents by tokens of their roots",
     "median_ratio": "median over packed documents of their tokens by their root's",
-    "kind": "pairs, neighbours or concepts",
+    "counted": "pairs, neighbours or concepts",
     "distance": "same sentence, or sentences between such as 32-128",
     "figure": "mean over documents: per token; of concepts per document",
     "paper": "what the LongPack paper prints there",
