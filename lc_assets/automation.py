@@ -41,8 +41,13 @@ PACKING_JOB = dg.define_asset_job(
     ["packing_tokens", "packed_rows"],
     description="One crawl snapshot's packed rows, where the recipe wants them: tokens of documents of any length, rows of a fixed one.",
 )
+REPORTS_JOB = dg.define_asset_job(
+    "snapshot_reports",
+    ["length_report", "referral_report"],
+    description="Lengths and referrals of one crawl snapshot's document sets, where the recipe wants them.",
+)
 MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend of the published snapshots.")
 
 CARD_JOB = dg.define_asset_job("card", ["data_set_card"], description="The data sheet of what stands published.")
 
-JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, LONGPACK_JOB, PACKING_JOB, MIXES_JOB, CARD_JOB)
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, LONGPACK_JOB, PACKING_JOB, REPORTS_JOB, MIXES_JOB, CARD_JOB)

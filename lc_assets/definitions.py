@@ -24,7 +24,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import cards, documents, linking, packing, removing, rows, training
+from lc_assets.assets import cards, documents, linking, packing, removing, reports, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
 from lc_assets.partitions import read_by
@@ -60,6 +60,8 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "page_links": (linking.page_links, step("page_links").stage),
     "packing_tokens": (packing.packing_token_documents, step("packing_tokens").stage),
     "packed_rows": (packing.packed_rows, step("packed").stage),
+    "length_report": (reports.length_report, step("lengths").stage),
+    "referral_report": (reports.referral_report, step("referrals").stage),
     "blended_mix": (training.blended_mix, step("mixes").stage),
 }
 """Asset key → the asset and the stage it materializes."""

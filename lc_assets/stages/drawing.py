@@ -14,6 +14,7 @@ INCHES = (6.4, 2.6)
 DOTS_PER_INCH = 90
 INK = "#1f3a5f"
 ACCENT = "#c0572b"
+SHADES = (INK, ACCENT, "#5b8c5a", "#8c6bb1", "#b8a13a", "#7f7f7f", "#4a9ab5")
 
 
 def bars(
@@ -108,6 +109,33 @@ def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, al
         axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     if len(lines) > len(moving):
         axes.annotate(f"{len(lines) - len(moving)} others change nothing", (1.02, 0), xycoords="axes fraction", fontsize=6)
+    return _png(figure)
+
+
+def columns(
+    title: str, groups: Sequence[str], heights: Mapping[str, Sequence[float | None]], *, unit: str, logarithmic: bool = False
+) -> bytes:
+    """A column per name in each group, from left to right as they come.
+
+    Args:
+        title: of the plot.
+        groups: their names.
+        heights: a height per group, by name; None, or 0 on a logarithmic axis, leaves the place empty.
+        unit: what the heights count.
+        logarithmic: whether the axis of heights is.
+    """
+    figure, axes = _figure(title, INCHES[0], INCHES[1], left=0.09, right=0.78)
+    thick = 0.8 / max(len(heights), 1)
+    for number, (name, values) in enumerate(heights.items()):
+        shown = [(place, value) for place, value in enumerate(values) if value is not None and (value > 0 or not logarithmic)]
+        at = [place + (number - (len(heights) - 1) / 2) * thick for place, _ in shown]
+        axes.bar(at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name)
+    axes.set_xticks(range(len(groups)), groups, fontsize=7)
+    axes.set_ylabel(unit, fontsize=7)
+    if logarithmic and any(value for values in heights.values() for value in values):
+        axes.set_yscale("log")
+    if heights:
+        axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     return _png(figure)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.stages.settings import Seed, Settings
+from lc_assets.text.referrals import require_edges
 from lc_assets.vocabulary import KIBI
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
@@ -131,10 +132,17 @@ class ReportSettings(Settings, frozen=True, kw_only=True):
         wanted: whether lengths and referrals are reported.
         buckets: lower ends of the distances, in sentences, after the first, which begins at 1.
         scope: what a concept is the same in: a whole ``text``, or one ``document`` within it, where its spans are known.
-        sample: documents that referrals are measured in, per length group; chosen by a keyed hash.
+        sample: documents that referrals are measured in, per set and length group; chosen by a keyed hash.
+        max_df: share of the pieces of natural documents that makes a word common, so that it is no concept; 1 makes none common.
+        words: file of words that concepts are not made of; empty: the English ones of the package.
     """
 
     wanted: bool = False
     buckets: tuple[Annotated[int, msgspec.Meta(gt=1)], ...] = (32, 128, 512)
     scope: Literal["document", "text"] = "text"
     sample: Annotated[int, msgspec.Meta(ge=1)] = 200
+    max_df: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.05
+    words: str = ""
+
+    def __post_init__(self) -> None:
+        require_edges(self.buckets)

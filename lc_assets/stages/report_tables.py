@@ -4,6 +4,37 @@ from typing import Final
 
 import pyarrow as pa
 
+LENGTHS: Final = pa.schema([("id", pa.string()), ("length_group", pa.string()), ("n_tokens", pa.int64()), ("n_chars", pa.int64())])
+"""`lengths`: one line per document of a set; ``n_chars`` is null where only ids are known."""
+
+LENGTH_SHARES: Final = pa.schema(
+    [
+        ("document_set", pa.string()),
+        ("length_group", pa.string()),
+        ("lower", pa.int64()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("document_share", pa.float64()),
+        ("token_share", pa.float64()),
+        ("documents_from", pa.int64()),
+        ("document_share_from", pa.float64()),
+        ("token_share_from", pa.float64()),
+    ]
+)
+"""`lengths`: each set by groups of lengths, and what is as long as the group or longer."""
+
+GROWTH: Final = pa.schema(
+    [
+        ("n_roots", pa.int64()),
+        ("n_packed", pa.int64()),
+        ("hit_rate", pa.float64()),
+        ("mean_of_ratios", pa.float64()),
+        ("ratio_of_sums", pa.float64()),
+        ("median_ratio", pa.float64()),
+    ]
+)
+"""`lengths`: how roots grew by packing; a line when there are packed documents, see `lc_assets.packing.growth`."""
+
 REFERRALS: Final = pa.schema(
     [
         ("id", pa.string()),
@@ -21,3 +52,20 @@ REFERRALS: Final = pa.schema(
 )
 """Referrals of one document per line. Lists hold what is within one sentence, then each bucket; ``n_parts`` is 0 where a document's
 parts are not told apart."""
+
+DENSITIES: Final = pa.schema(
+    [
+        ("document_set", pa.string()),
+        ("length_group", pa.string()),
+        ("documents", pa.int64()),
+        ("tokens", pa.int64()),
+        ("counted", pa.string()),
+        ("distance", pa.string()),
+        ("figure", pa.float64()),
+        ("paper", pa.float64()),
+    ]
+)
+"""`referrals`: means over the measured documents of a set and a group; ``paper`` is what the LongPack paper prints there, or null."""
+
+COMMON_WORDS: Final = pa.schema([("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())])
+"""`referrals`: words that are no concepts, because so many pieces of the natural documents hold them."""

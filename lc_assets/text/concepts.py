@@ -107,12 +107,17 @@ class LexicalConcepts:
         special: stop words, pronouns, abbreviations, common words.
         top: how many of the best phrases are concepts.
         pronouns: ``nearest``: they mention the name before them; ``none``: they mention nothing.
+
+    With ``plain`` nothing compiled is used: the same, some thirty times slower.
     """
 
-    def __init__(self, special: SpecialWords, *, top: int = TOP, pronouns: Literal["nearest", "none"] = "nearest") -> None:
+    def __init__(
+        self, special: SpecialWords, *, top: int = TOP, pronouns: Literal["nearest", "none"] = "nearest", plain: bool = False
+    ) -> None:
         if top < 1:
             raise BadInput(f"top must be at least 1, got {top}")
         self.special, self.top, self.pronouns = special, top, pronouns
+        self._plain = plain
         self._table: SpecialTable | None = None
 
     def mentions(self, text: str, parts: Sequence[Part] = ()) -> Mentions:
@@ -156,7 +161,7 @@ class LexicalConcepts:
         return {spelling(text, *place): rank for place, rank in zip(places, ranks, strict=True)}
 
     def _ways(self) -> Any:
-        return self._compiled() if COMPILED else _PlainWays(self.special)
+        return self._compiled() if COMPILED and not self._plain else _PlainWays(self.special)
 
     def _compiled(self) -> "SpecialTable":
         if self._table is None:

@@ -1,0 +1,393 @@
+"""Lengths and referrals of a snapshot's document sets: counted as by hand, of the sets that stand; every claim about them can fail."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.referral_words import read_special_words
+from lc_assets.randomness import rng_for
+from lc_assets.stages import lengths, referral_claims, referrals
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.link_tables import SPANS
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.planning import plan
+from lc_assets.stages.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
+from lc_assets.stages.tables import FILTERED, read_all, read_table
+from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.text.concepts import LexicalConcepts, Part
+from lc_assets.text.referrals import count_referrals
+from lc_assets.vocabulary import SPLITS, Shard
+from lc_assets_tests.builders import TAGS, made_up_record, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
+
+OLD = "2023-06"
+REPORTS = ReportSettings(wanted=True, sample=4, buckets=(2, 5), scope="document", max_df=0.3)
+PACKING = PackingSettings(wanted=True, row_tokens=300, min_tokens=55, heldout_fraction=0.2)
+BUILT = (*BEFORE_TOKENS, "packing_tokens", "packed", "lengths", "referrals")
+CHILDREN = (2, 1)
+"""Of two packed documents."""
+
+
+def publish(workshop, stage, tables, tally):
+    """A version as another stage's verb would leave it."""
+    place = workshop.lake.place(stage, OLD)
+    fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
+    folder = place.folder / fingerprint.version
+    folder.mkdir(parents=True)
+    for name, table in tables.items():
+        pq.write_table(table, folder / name)
+    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, tally)))
+
+
+def pack_along_links(workshop):
+    """Two packed documents of the first shard, as LongPack writes them: children below their anchor line, then the root."""
+    path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
+    found = read_all([path], FILTERED).to_pylist()
+    documents, spans, n_tokens = [], [], gpt2_tokenizer().encode
+    for n_children in CHILDREN:
+        root, *children = [found.pop(0) for _ in range(n_children + 1)]
+        texts = [*(f"a page\n{child['raw_content']}\n\n" for child in children), f"root : \n{root['raw_content']}"]
+        starts = np.cumsum([0, *map(len, texts)]).tolist()
+        pages = [*children, root]
+        documents.append(root | {"raw_content": "".join(texts)})
+        spans += [
+            {"id": root["id"], "part": part, "role": "root" if page is root else "child", "child_id": page["id"], "start": starts[part]}
+            | {"depth": 0 if page is root else 1, "url": page["url"], "keys": "", "cluster": "", "stop": starts[part + 1]}
+            | {"n_tokens": len(n_tokens(page["raw_content"]))}
+            for part, page in enumerate(pages)
+        ]
+    tables = {
+        path.name: pa.Table.from_pylist(documents, FILTERED),
+        path.name.replace(".documents.parquet", SPANS_SUFFIX): pa.Table.from_pylist(spans, SPANS),
+    }
+    publish(workshop, "longpack", tables, Tally(seen=2, kept=2))
+    publish(workshop, "link_claims", {}, Tally(also={"roots": 10}))
+    return documents, spans
+
+
+HEROES = ("Ada", "Bruno", "Cleo", "Dario", "Edith", "Felix", "Greta", "Hugo")
+TOWNS = ("Lisbon", "Oslo", "Quito", "Riga", "Turin")
+THINGS = ("lantern", "parrot", "violin", "compass", "letter", "anchor", "mirror", "garden")
+
+
+def story(rng) -> str:
+    """Sentences about a few people, towns and things, so that they come back to each."""
+    own = [rng.choice(names, 3, replace=False) for names in (HEROES, TOWNS, THINGS)]
+    said = ("Then {} took the {} to {}.", "In {2} there was no {1} that {0} liked.", "She said {} had a {} from {}.")
+    lines = [str(rng.choice(said)).format(*(rng.choice(names) for names in (own[0], own[2], own[1]))) for _ in range(rng.integers(9, 30))]
+    return " ".join(lines)
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    folder = tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
+    rng = rng_for("stories", seed=0)
+    for tag in TAGS:
+        shard = Shard.parse(f"{OLD}/{tag}")
+        write_shard(folder, shard, [made_up_record(shard, line, story(rng)) for line in range(8)])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, upstream):
+    """A snapshot with all three sets, and its reports."""
+    recipe = {"reports": REPORTS, "packing": PACKING, "longpack": LongPackSettings(wanted=True)}
+    workshop = tiny_workshop(tmp_path_factory.mktemp("reports"), upstream=upstream, **recipe)
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    packed = pack_along_links(workshop)
+    return workshop, build_snapshot(workshop, OLD, BUILT[len(BEFORE_TOKENS) :]), packed
+
+
+def natural_of(workshop) -> dict[str, str]:
+    """Texts of the filtered documents that go on."""
+    filtered = workshop.lake.place("filtered", OLD).require().folder
+    texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
+    found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
+    gone = read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"])["id"].to_pylist()
+    return {name: text for name, text in found.items() if name not in gone}
+
+
+def lines_of(folder: Path, pattern: str) -> list[dict]:
+    return [line for path in sorted(folder.glob(pattern)) for line in pq.read_table(path).to_pylist()]
+
+
+def test_lengths_are_those_of_the_texts_and_pieces(made):
+    """By GPT-2's tokenizer of each text that goes on; of packed rows by their spans."""
+    workshop, built, (documents, _) = made
+    folder = built["lengths"].published.folder
+    natural = natural_of(workshop)
+    for document_set, texts in (("natural", natural), ("longpack", {line["id"]: line["raw_content"] for line in documents})):
+        found = {line["id"]: (line["n_tokens"], line["n_chars"]) for line in lines_of(folder, f"{document_set}-*.lengths.parquet")}
+        assert found == {name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()}
+    pieces = lines_of(workshop.lake.place("packed", OLD).require().folder, "spans.parquet")
+    found = [(line["id"], line["n_tokens"]) for split in SPLITS for line in lines_of(folder, f"packed-{split}.lengths.parquet")]
+    assert sorted(found) == sorted((piece["id"], piece["row_stop"] - piece["row_start"]) for piece in pieces)
+    tally = built["lengths"].tally
+    assert tally.seen == len(natural) + sum(tally.dropped.values()) + len(documents) + len(pieces)
+    assert all(finding.passed for finding in built["lengths"].findings)
+
+
+def test_shares_sum_up(made):
+    """Each set's documents and tokens are in one group each; what is as long as the first is all."""
+    lines = pq.read_table(made[1]["lengths"].published.folder / lengths.SHARES_FILE).to_pylist()
+    assert list(dict.fromkeys(line["document_set"] for line in lines)) == ["natural", "longpack", "packed"]
+    for document_set in ("natural", "longpack", "packed"):
+        own = [line for line in lines if line["document_set"] == document_set]
+        assert sum(line["document_share"] for line in own) == pytest.approx(1)
+        assert sum(line["token_share"] for line in own) == pytest.approx(1)
+        assert own[0]["documents_from"] == sum(line["documents"] for line in own)
+        assert own[0]["token_share_from"] == 1
+    assert pq.read_table(made[1]["lengths"].published.folder / lengths.SHARES_FILE).schema.equals(LENGTH_SHARES)
+
+
+def test_growth_is_of_the_roots_that_hold_something(made):
+    _, built, (documents, spans) = made
+    (line,) = pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE, schema=GROWTH).to_pylist()
+    after = [len(gpt2_tokenizer().encode(document["raw_content"])) for document in documents]
+    before = [span["n_tokens"] for span in spans if span["role"] == "root"]
+    assert (line["n_roots"], line["n_packed"], line["hit_rate"]) == (10, 2, 0.2)
+    assert line["mean_of_ratios"] == pytest.approx(np.mean(np.array(after) / before))
+    assert line["ratio_of_sums"] == pytest.approx(sum(after) / sum(before))
+
+
+def test_referrals_are_those_of_the_texts(made):
+    """Of each set, by the words that are no concepts, with a packed document's pages and a row's documents told apart."""
+    workshop, built, (documents, spans) = made
+    folder = built["referrals"].published.folder
+    common = frozenset(pq.read_table(folder / "common_words.parquet")["word"].to_pylist())
+    assert common
+    finder = LexicalConcepts(replace(read_special_words(), common=common))
+    texts = {("natural", name): (text, ()) for name, text in natural_of(workshop).items()}
+    for document in documents:
+        own = [span for span in spans if span["id"] == document["id"]]
+        texts["longpack", document["id"]] = document["raw_content"], [Part(span["start"], number) for number, span in enumerate(own)]
+    texts |= {("packed", name): found for name, found in rows_of(workshop).items()}
+    seen = {"natural": 0, "longpack": 0, "packed": 0}
+    for document_set in seen:
+        for line in lines_of(folder, f"{document_set}-*.referrals.parquet"):
+            seen[document_set] += 1
+            text, parts = texts[document_set, line["id"]]
+            counts = count_referrals(finder.mentions(text, parts), (2, 5))
+            assert (line["n_parts"], line["n_chars"], line["n_mentions"]) == (len(parts), len(text), counts.n_mentions)
+            assert tuple(map(tuple, (line["pairs"], line["neighbours"], line["concepts"]))) == (
+                counts.pairs,
+                counts.neighbours,
+                counts.concepts,
+            )
+    assert seen == {"natural": 4, "longpack": 2, "packed": 4}
+    assert all(finding.passed for finding in built["referrals"].findings)
+
+
+def rows_of(workshop) -> dict[str, tuple[str, list[Part]]]:
+    """Texts and parts of the packed rows, piece by piece, without the ends of text."""
+    folder = workshop.lake.place("packed", OLD).require().folder
+    found: dict[str, tuple[str, list[Part]]] = {}
+    for split in SPLITS:
+        rows = GridReader(folder / f"{split}.zarr").read()
+        owners: dict[str, dict[str, int]] = {}
+        for piece in [line for line in lines_of(folder, "spans.parquet") if line["split"] == split]:
+            name = f"{split}/{piece['row']}"
+            ids = rows[piece["row"]][piece["row_start"] : piece["row_stop"]]
+            before, parts = found.get(name, ("", []))
+            start = len(before) + bool(parts)
+            numbers = owners.setdefault(name, {})
+            part = Part(start, numbers.setdefault(piece["id"], len(numbers)))
+            found[name] = f"{before}{chr(10) * bool(parts)}{gpt2_text(ids[ids != 50_256])}", [*parts, part]
+    return found
+
+
+def test_densities_are_means_beside_the_paper(made, tmp_path):
+    """By other buckets than the paper's nothing stands beside them; by the paper's, its figures do."""
+    workshop, built, _ = made
+    table = pq.read_table(built["referrals"].published.folder / referrals.DENSITIES_FILE)
+    assert table.schema.equals(DENSITIES)
+    own = lines_of(built["referrals"].published.folder, "natural-*.referrals.parquet")
+    (line,) = [
+        line
+        for line in table.to_pylist()
+        if (line["document_set"], line["counted"], line["distance"]) == ("natural", "pairs", "1-2") and line["length_group"] == "0-4K"
+    ]
+    assert line["figure"] == pytest.approx(np.mean([line["pairs"][1] / line["n_tokens"] for line in own]))
+    assert table["paper"].null_count == table.num_rows
+    recipe = msgspec.structs.replace(workshop.recipe, reports=ReportSettings(wanted=True, sample=2))
+    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    lines = pq.read_table(again.published.folder / referrals.DENSITIES_FILE).to_pylist()
+    paper = {(line["document_set"], line["distance"]): line["paper"] for line in lines if line["counted"] == "concepts"}
+    assert (paper["natural", "1-32"], paper["longpack", "1-32"], paper["packed", "1-32"]) == (49.8, 57.2, None)
+    assert paper["natural", "same sentence"] is None
+
+
+def test_a_sample_depends_on_ids_alone(made):
+    """A larger one holds the smaller; other shards do not move it."""
+    workshop, built, _ = made
+    inputs = evidence_of(workshop.lake, built["referrals"].published).inputs
+    shards = referrals.shards_of_sets(inputs, OLD, workshop.recipe)
+    folder = built["lengths"].published.folder
+    few, more = ({name for own in referrals.sampled(shards, folder, n).values() for name in own} for n in (2, 3))
+    assert few < more
+    natural = [shard for shard in shards if shard.document_set == "natural"]
+    alone = {name for own in referrals.sampled(natural[::-1], folder, 3).values() for name in own}
+    assert alone == {name for name in more if name in natural_of(workshop)} - {
+        line["id"] for line in lines_of(folder, "longpack-*.lengths.parquet") if line["id"] not in alone
+    }
+
+
+def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
+    """Natural documents alone: nothing of LongPack or of rows is asked for; what is wanted must be there."""
+    workshop = tiny_workshop(tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings())
+    built = build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
+    assert list(built["lengths"].published.receipt.fingerprint.inputs) == [f"filtered/{OLD}", f"removals/{OLD}"]
+    assert list(built["referrals"].published.receipt.fingerprint.inputs) == [f"lengths/{OLD}", f"filtered/{OLD}"]
+    assert lengths.sets_of(built["lengths"].published.folder) == ["natural"]
+    assert pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE).num_rows == 0
+    planned = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [OLD])}
+    assert planned[f"lengths/{OLD}"] == planned[f"referrals/{OLD}"] == "current"
+    wanting = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True))
+    with pytest.raises(NotPublished, match=f"longpack/{OLD} is not published"):
+        lengths.report_lengths(replace(workshop, recipe=wanting), OLD)
+
+
+def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):
+    """Every file of both versions."""
+    workshop, built, _ = made
+    before = digests({name: built[name] for name in ("lengths", "referrals")})
+    shutil.copytree(workshop.lake.root, tmp_path / "lake")
+    there = replace(workshop, lake=type(workshop.lake)(tmp_path / "lake"), engine=Backwards())
+    for name in ("lengths", "referrals"):
+        shutil.rmtree(tmp_path / "lake" / name)
+    assert digests(build_snapshot(there, OLD, ["lengths", "referrals"])) == before
+
+
+class Backwards:
+    """Runs tasks in reverse order."""
+
+    def run(self, function, tasks, *, what):
+        assert what
+        for task in reversed(tasks):
+            yield task, function(task)
+
+
+def test_without_common_words_none_are_looked_for(made):
+    workshop, *_ = made
+    recipe = msgspec.structs.replace(workshop.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text"))
+    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    assert pq.read_table(again.published.folder / "common_words.parquet").num_rows == 0
+    assert {line["n_parts"] for line in lines_of(again.published.folder, "*.referrals.parquet")} == {0}
+    assert all(finding.passed for finding in again.findings)
+
+
+def test_other_words_are_another_version(made, tmp_path):
+    """A file of words counts by its content; the audit leaves out what it cannot read again."""
+    workshop, built, _ = made
+    words = tmp_path / "words.txt"
+    words.write_text("[stop]\nthe\n")
+    recipe = msgspec.structs.replace(workshop.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words)))
+    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    assert again.published.digest != built["referrals"].published.digest
+    (finding,) = [finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"]
+    assert finding.numbers["counted anew"] == 0
+    missing = msgspec.structs.replace(recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere")))
+    with pytest.raises(BadInput, match="no readable file of words"):
+        build_snapshot(replace(workshop, recipe=missing), OLD, ["referrals"])
+
+
+def test_buckets_that_cannot_be_meant_are_refused():
+    with pytest.raises(BadInput, match="ascending"):
+        ReportSettings(buckets=(5, 2))
+
+
+def edit(folder: Path, pattern: str, change) -> None:
+    """Change the lines of the first table that has any."""
+    path = next(path for path in sorted(folder.glob(pattern)) if pq.read_metadata(path).num_rows)
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist(change(table.to_pylist()), schema=table.schema), path)
+
+
+def first_changed(**change):
+    """The first line with other values: given, or made from the old one."""
+
+    def changed(lines):
+        return [lines[0] | {name: value(lines[0][name]) if callable(value) else value for name, value in change.items()}, *lines[1:]]
+
+    return changed
+
+
+def densest_changed(**change):
+    """The same of the line with most pairs."""
+
+    def changed(lines):
+        ordered = sorted(lines, key=lambda line: -sum(line["pairs"]))
+        return first_changed(**change)(ordered)
+
+    return changed
+
+
+def more(number):
+    return number + 1
+
+
+def one_more_far(counts):
+    return [*counts[:-1], counts[-1] + 1]
+
+
+SPOILS = [
+    ("lengths", "every_document_has_a_length", "natural-*", lambda lines: lines[1:]),
+    ("lengths", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
+    ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", first_changed(token_share=0.5)),
+    ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", lambda lines: lines[1:]),
+    ("lengths", "the_shares_are_those_of_the_lengths", "natural-*", first_changed(length_group="4-8K")),
+    ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
+    ("lengths", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
+    ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(id="2023-06/0000/en_head.json.gz/999")),
+    ("referrals", "every_sample_is_as_asked", "natural-*", lambda lines: lines[1:]),
+    ("referrals", "every_sample_is_as_asked", "longpack-*", lambda lines: [*lines, lines[0]]),
+    ("referrals", "every_sample_is_as_asked", "packed-*", lambda lines: lines[1:]),
+    ("referrals", "every_sample_is_as_asked", "longpack-*", first_changed(n_tokens=more)),
+    ("referrals", "the_identities_of_referrals_hold", "natural-*", first_changed(n_mentions=more)),
+    ("referrals", "the_identities_of_referrals_hold", "packed-train*", densest_changed(n_sentences=1)),
+    ("referrals", "the_identities_of_referrals_hold", "packed-*", first_changed(neighbours=one_more_far)),
+    ("referrals", "the_identities_of_referrals_hold", "packed-train*", densest_changed(concepts=lambda _: [0, 0, 0, 0])),
+    ("referrals", "the_identities_of_referrals_hold", "natural-*", first_changed(pairs=lambda counts: counts[1:])),
+    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", first_changed(figure=more)),
+    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", first_changed(paper=1.0)),
+    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", lambda lines: lines[1:]),
+    ("referrals", "referrals_are_counted_anew", "natural-*", first_changed(pairs=one_more_far)),
+    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
+    ("referrals", "referrals_are_counted_anew", "packed-*", first_changed(n_concepts=more)),
+    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(id="2023-06/0000/en_head.json.gz/999")),
+]
+
+
+@pytest.mark.parametrize(
+    ("stage", "claim", "pattern", "change"), SPOILS, ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, *_) in enumerate(SPOILS)]
+)
+def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, pattern, change):
+    workshop, built, _ = made
+    published = built[stage].published
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    test = {found.__name__: found for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.claims}[claim]
+    assert test(evidence).passed
+    edit(folder, pattern, change)
+    found = test(evidence)
+    assert not found.passed
+    assert found.claim == claim
+    assert found.words
+
+
+def test_every_claim_is_put_to_this_test():
+    claims = {(stage.name, claim.__name__) for stage in (lengths.STAGE, referrals.STAGE) for claim in stage.claims}
+    assert {(stage, claim) for stage, claim, *_ in SPOILS} == claims
+    assert referral_claims.COUNTED_AGAIN > 0
