@@ -115,6 +115,7 @@ class Balance:
 
     Attributes:
         documents: that came in.
+        taken: those of them that are in a row.
         tokens: of them.
         repeated: tokens that are in rows once more than once, each time counted.
         left_over: tokens of documents that are in no row.
@@ -129,6 +130,7 @@ class Balance:
     """
 
     documents: int
+    taken: int
     tokens: int
     repeated: int
     left_over: int
@@ -199,6 +201,7 @@ def balance(packing: Packing, lengths: Integer[np.ndarray, " document"]) -> Bala
     cut = cut_documents(pieces, lengths)
     return Balance(
         documents=n_documents,
+        taken=int((in_rows > 0).sum()),
         tokens=int(lengths.sum(dtype=np.int64)),
         repeated=int(np.maximum(in_rows - lengths, 0).sum()),
         left_over=int(np.maximum(lengths - in_rows, 0).sum()),

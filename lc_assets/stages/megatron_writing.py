@@ -167,7 +167,7 @@ def write_part(task: PartTask) -> Tally:
 
 def _tokenize(task: PartTask) -> Tally:
     """By the fast tokenizer if its twin agrees, else by the twin."""
-    twin, fast = _or_why(task.settled.setting, fast=False), _or_why(task.settled.setting, fast=True)
+    twin, fast = tokenizer_or_why(task.settled.setting, fast=False), tokenizer_or_why(task.settled.setting, fast=True)
     if isinstance(fast, Tokenizer):
         try:
             unchecked = not isinstance(twin, Tokenizer)
@@ -180,7 +180,7 @@ def _tokenize(task: PartTask) -> Tally:
     return _write(task, twin, None) + Tally(also={BY_TWIN: 1, UNCHECKED: 0})
 
 
-def _or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
+def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
     """A tokenizer, or why there is none: the fast one does not know every kind of file, the twin's package may be missing."""
     try:
         return tokenizer_of(setting, fast=fast)

@@ -31,7 +31,7 @@ from lc_assets.stages.packed_claims import (
     the_method_kept_its_word,
 )
 from lc_assets.stages.packing_documents import PackingDocuments, read_documents
-from lc_assets.stages.packing_ends import EndsTask, find_ends, read_ends
+from lc_assets.stages.packing_ends import ends_tasks, find_ends, read_ends
 from lc_assets.stages.packing_plans import drawn_by, ended_lengths, plan_packing, source_of
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
@@ -84,18 +84,14 @@ def _ends(workshop: Workshop, draft: Draft, store: Published, documents: Packing
     settings = workshop.recipe.packing
     if settings.method not in CUT_AT_ENDS or settings.cut_at == "anywhere":
         return None
-    tokenizer, n_ids = workshop.recipe.tokenizing.tokenizer, int(store.receipt.fingerprint.params["n_ids"])
-    tasks = [
-        EndsTask(
-            tokens=store.folder,
-            shard=shard,
-            folder=draft.folder,
-            tokenizer=tokenizer,
-            n_ids=n_ids,
-            segment_tokens=settings.segment_tokens,
-        )
-        for shard in documents.shards
-    ]
+    tasks = ends_tasks(
+        documents.shards,
+        store.folder,
+        draft.folder,
+        tokenizer=workshop.recipe.tokenizing.tokenizer,
+        n_ids=int(store.receipt.fingerprint.params["n_ids"]),
+        segment_tokens=settings.segment_tokens,
+    )
     run_shards(workshop, draft, find_ends, tasks, what="find ends")
     return read_ends(tasks)
 
@@ -129,6 +125,7 @@ def balance_of(tally: Tally, settings: PackingSettings) -> Balance:
     also = tally.also
     return Balance(
         documents=tally.seen,
+        taken=tally.kept,
         tokens=also["tokens of documents"],
         repeated=also["tokens repeated"],
         left_over=also["tokens left over"],

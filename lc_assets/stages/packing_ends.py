@@ -3,6 +3,7 @@
 Here: one pass over each shard, what is found kept for the build. Not here: what an end is (`lc_assets.packing.ends`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,6 +43,14 @@ class EndsTask:
 
     def __str__(self) -> str:
         return str(self.tokens / self.shard)
+
+
+def ends_tasks(shards: Sequence[str], tokens: Path, folder: Path, *, tokenizer: str, n_ids: int, segment_tokens: int) -> list[EndsTask]:
+    """A task per shard, in the shards' order."""
+    return [
+        EndsTask(tokens=tokens, shard=shard, folder=folder, tokenizer=tokenizer, n_ids=n_ids, segment_tokens=segment_tokens)
+        for shard in shards
+    ]
 
 
 @once
