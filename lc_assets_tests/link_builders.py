@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.link_claims import LINKS_SUFFIX
 from lc_assets.stages.link_tables import PAGE_LINKS
+from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.tables import FILTERED, read_all
 from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
 from lc_assets.tally import Tally

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN, tokenizer_of
-from lc_assets.packing.growth import by_length, growth
+from lc_assets.packing.growth import growth
+from lc_assets.packing.length_buckets import bucket_counts
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
@@ -33,6 +34,7 @@ from lc_assets.stages.document_sets import (
     texts_of,
 )
 from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpacking.growing import roots_tried
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
@@ -159,7 +161,7 @@ def shares_of(folder: Path) -> list[dict[str, Any]]:
     """Lines of the table of all sets, out of the tables of their documents."""
     lines = []
     for document_set in sets_of(folder):
-        groups = by_length(lengths_of(folder, document_set), LOWER)
+        groups = [(found.n_docs, found.n_tokens) for found in bucket_counts(lengths_of(folder, document_set), LOWER[1:])]
         n_docs, n_tokens = (max(sum(counts), 1) for counts in zip(*groups, strict=True))
         for number, (name, lower) in enumerate(zip(group_names(), LOWER, strict=True)):
             longer_docs, longer_tokens = (sum(counts) for counts in zip(*groups[number:], strict=True))
@@ -185,7 +187,7 @@ def _growth(draft: Draft, snapshot: str) -> list[dict[str, Any]]:
     packed, claims = draft.inputs.get(f"longpack/{snapshot}"), draft.inputs.get(f"link_claims/{snapshot}")
     if packed is None or claims is None:
         return []
-    found = growth(*_before_and_after(draft.folder, packed.folder), n_roots=claims.receipt.tally.also.get("roots", 0))
+    found = growth(*_before_and_after(draft.folder, packed.folder), n_roots=roots_tried(claims.receipt.tally))
     return [{name: getattr(found, name) for name in GROWTH.names}]
 
 

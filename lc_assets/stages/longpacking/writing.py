@@ -71,7 +71,8 @@ def _blocks(asked: Queries, most: int) -> Iterator[tuple[int, int]]:
 def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
     asked.do(f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND root < {high}")
     asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
-        SEMI JOIN (SELECT root AS number FROM block_claims UNION SELECT page FROM block_claims UNION SELECT parent FROM block_claims) USING (number)""")
+        SEMI JOIN (SELECT root AS number FROM block_claims UNION SELECT page FROM block_claims UNION SELECT parent FROM block_claims)
+        USING (number)""")
     asked.do("CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING (row_of_all)")
     return asked.batches("""
         SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
