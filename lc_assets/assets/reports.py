@@ -7,6 +7,7 @@ import dagster as dg
 
 from lc_assets.assets import plots
 from lc_assets.assets.documents import filtered_documents
+from lc_assets.assets.linking import link_claims, longpack_documents
 from lc_assets.assets.packing import packed_rows
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
@@ -24,7 +25,7 @@ from lc_assets.vocabulary import parse_snapshot
     group_name="reports",
     kinds={"parquet"},
     code_version=lengths.STAGE.code_version,
-    deps=[filtered_documents, removed_documents, packed_rows],
+    deps=[filtered_documents, removed_documents, link_claims, longpack_documents, packed_rows],
 )
 def length_report(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """How long one snapshot's documents are in tokens: natural ones, LongPack's, pieces of packed rows; how roots grew."""
@@ -47,7 +48,7 @@ def length_report(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     group_name="reports",
     kinds={"parquet"},
     code_version=referrals.STAGE.code_version,
-    deps=[length_report, filtered_documents, packed_rows],
+    deps=[length_report, filtered_documents, longpack_documents, packed_rows],
 )
 def referral_report(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """How densely a sample of one snapshot's documents comes back to what they said before, beside the LongPack paper's tables."""
