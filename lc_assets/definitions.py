@@ -14,9 +14,11 @@ variable                meaning                                                 
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
+``LC_AUTOMATION``       ``on``: sensors and the nightly schedule run (docs/rebuilds.md)     ``off``
 ======================  ==================================================================  ====================
 """
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +29,7 @@ import dagster as dg
 from lc_assets.assets import cards, documents, linking, packing, removing, reports, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
+from lc_assets.errors import BadInput
 from lc_assets.partitions import read_by
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages.building import Stage
@@ -35,8 +38,13 @@ from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe, read_recipe
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.storage.bucket import SCHEME
+from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL
+from lc_assets.triggers.asking import Asker
+from lc_assets.triggers.nightly import nightly_schedules
+from lc_assets.triggers.out_of_date import OutOfDate
+from lc_assets.triggers.sensors import sensors_of
 from lc_assets.vocabulary import SnapshotId
 
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
@@ -66,6 +74,9 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
 }
 """Asset key → the asset and the stage it materializes."""
 
+ASSET_OF: Mapping[str, dg.AssetKey] = {stage.name: asset.key for asset, stage in STAGE_OF.values()}
+"""Stage → the key of its asset."""
+
 
 def build_defs(
     *,
@@ -75,6 +86,7 @@ def build_defs(
     recipe: str | None = None,
     snapshots: str | None = None,
     workers: int = 1,
+    automation: bool = False,
 ) -> dg.Definitions:
     """Put a code location together.
 
@@ -85,21 +97,29 @@ def build_defs(
         recipe: path of a recipe's TOML file.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
+        automation: whether sensors and schedule run from the start; they can be turned on and off in the UI in any case.
 
     Raises:
         BadInput: when the recipe or the snapshots cannot be read.
     """
-    read = read_recipe(Path(recipe) if recipe else None)
+    own_recipe = Path(recipe) if recipe else None
+    read = read_recipe(own_recipe)
     names = known_snapshots(Path(snapshots) if snapshots else None)
+    asker = Asker(lake=functools.cache(lambda: open_lake(lake)), recipe=lambda: read_recipe(own_recipe), snapshots=frozenset(names))
     partitions = {
         "snapshot": dg.StaticPartitionsDefinition(list(names)),
         "mix": dg.StaticPartitionsDefinition(sorted(read.mixes)),
         "nothing": None,
     }
     return dg.Definitions(
-        assets=[_with_settings(asset, stage, read, names, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
+        assets=[
+            _watched(_with_settings(asset, stage, read, names, partitions[stage.partitioned_by]), stage, asker)
+            for asset, stage in STAGE_OF.values()
+        ],
         asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         jobs=JOBS,
+        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, own=snapshots, running=automation),
+        schedules=nightly_schedules(asker, ASSET_OF, running=automation),
         resources=_resources(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", workers=workers),
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
@@ -113,6 +133,12 @@ def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
 
     gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
     return {"gcs": gcs, "workshop": BucketWorkshopResource(lake=lake, gcs=gcs, **settings)}
+
+
+def _watched(asset: dg.AssetsDefinition, stage: Stage, asker: Asker) -> dg.AssetsDefinition:
+    """Let the planner be asked about an asset; by whom, and whether at all, is the sensor's matter."""
+    condition = OutOfDate(asker, stage.name)
+    return asset.map_asset_specs(lambda spec: spec.replace_attributes(automation_condition=condition))
 
 
 def _with_settings(
@@ -146,7 +172,14 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
         recipe=environment.get("LC_RECIPE"),
         snapshots=environment.get("LC_SNAPSHOTS"),
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
+        automation=_is_on(environment.get("LC_AUTOMATION", "off")),
     )
+
+
+def _is_on(said: str) -> bool:
+    if said not in {"on", "off"}:
+        raise BadInput(f"LC_AUTOMATION is {said!r}; wanted on or off")
+    return said == "on"
 
 
 defs = from_environment(os.environ)

@@ -1,22 +1,56 @@
-"""Resources: where the lake lies, where to read from, by which recipe, with how many workers. No computation."""
+"""Resources: where the lake lies, where to read from, by which recipe, with how many workers. No computation.
+
+Here too: what Dagster is told when a stage fails. What may pass by itself is tried again after a pause, four times as long each
+time; what cannot is not, because it would fail again after the same hours.
+"""
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.progress import in_log
-from lc_assets.errors import LcError
+from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.stages.building import Workshop
+from lc_assets.stages.fates import fates_into
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 
 WORKERS_IMPORT = ("lc_assets.stages.catalogue",)
+
+SHARD_LOG = "shards.jsonl"
+"""Beside what a run printed, in Dagster's storage: what became of each shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often an error is met with another attempt, and how many seconds before the first; later ones wait four times as long."""
+
+    retries: int
+    seconds: float
+
+    def pause(self, retries_before: int) -> float:
+        """Seconds to wait now.
+
+        >>> [Patience(3, 60).pause(n) for n in range(3)]
+        [60.0, 240.0, 960.0]
+        """
+        return self.seconds * 4.0**retries_before
+
+
+PATIENCE: Mapping[type[LcError], Patience] = {
+    Unreachable: Patience(3, 60),  # upstream was asked again for a minute before this; now for another twenty
+    Busy: Patience(4, 30),  # somebody else builds the partition: then it will be found finished
+    WorkerDied: Patience(1, 60),  # out of memory, perhaps beside something that has ended; twice is no accident
+    StorageFull: Patience(2, 300),  # somebody may be making room
+}
+"""What may pass by itself. Everything else (a wrong setting, a corrupt file, a failed audit, a mismatch) is not tried again."""
 
 
 class WorkshopResource(dg.ConfigurableResource):
@@ -38,11 +72,15 @@ class WorkshopResource(dg.ConfigurableResource):
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[Workshop]:
-        """Open the workshop for one asset; a deliberate error fails the run with its sentence, and is not retried."""
+        """Open the workshop for one asset; a deliberate error fails the step with its sentence, or asks for another attempt."""
+        where = shard_log()
         try:
-            yield self.workshop(log)
+            with fates_into(where):
+                yield self.workshop(log)
         except LcError as error:
-            raise dg.Failure(description=f"{type(error).__name__}: {error}", allow_retries=False) from error
+            _tell_dagster(error)
+        if where is not None and where.is_file():
+            log.info(f"what became of each shard: {where}")
 
     def workshop(self, log: logging.Logger) -> Workshop:
         """The workshop; progress goes to ``log``."""
@@ -53,8 +91,37 @@ class WorkshopResource(dg.ConfigurableResource):
             recipe=read_recipe(Path(self.recipe) if self.recipe else None),
             engine=engine,
             crawl=Upstream(self.crawl) if self.crawl else None,
+            say=log.info,
         )
 
     def lake_folder(self) -> LakeFolder:
         """The lake."""
         return open_lake(self.lake)
+
+
+def shard_log() -> Path | None:
+    """Where the fates of a run's shards are noted; nowhere outside a run."""
+    context = _context()
+    return Path(context.instance.storage_directory()) / context.run_id / SHARD_LOG if context is not None else None
+
+
+def _tell_dagster(error: LcError) -> None:
+    """Fail the step, now or after some more attempts.
+
+    Raises:
+        dg.RetryRequested: for what may pass by itself.
+        dg.Failure: for the rest.
+    """
+    failure = dg.Failure(description=f"{type(error).__name__}: {error}", allow_retries=False)
+    patience = PATIENCE.get(type(error))
+    if patience is None:
+        raise failure from error
+    context = _context()
+    pause = patience.pause(context.retry_number if context is not None else 0)
+    raise dg.RetryRequested(max_retries=patience.retries, seconds_to_wait=pause) from failure
+
+
+def _context() -> dg.OpExecutionContext | None:
+    with contextlib.suppress(dg.DagsterInvariantViolationError):
+        return dg.OpExecutionContext.get()
+    return None

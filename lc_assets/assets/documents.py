@@ -11,7 +11,7 @@ from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import filtering, raw, sweeping
+from lc_assets.stages import filtering, raw, sweeping, watching
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.tables import MANIFEST, read_lines
 from lc_assets.storage.lake import Published
@@ -30,9 +30,13 @@ HEAD, TAIL = 180, 120
 def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content; nothing is copied."""
     with workshop.open(context.log) as opened:
-        built = raw.take_stock(opened, parse_snapshot(context.partition_key))
+        snapshot = parse_snapshot(context.partition_key)
+        state = watching.state_of(
+            opened.upstream, snapshot, opened.recipe.raw
+        )  # before the look: what changes meanwhile is looked at again
+        built = raw.take_stock(opened, snapshot)
         sizes = raw.bytes_by_part(built.published)
-        return report(built, columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"))
+        return report(built, columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"), upstream_state=state)
 
 
 @dg.asset(

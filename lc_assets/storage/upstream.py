@@ -11,6 +11,7 @@ tried again and then stops the stage. Counted as missing, a minute's outage woul
 import contextlib
 import functools
 import hashlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -201,6 +202,30 @@ class Upstream:
                 raise BadInput(f"{self.root}/{path}: {NO_RANGES}")
         return [b"" if isinstance(answer, BaseException) else answer for answer in found]
 
+    def marks(self, folder: str) -> dict[str, str] | None:
+        """What changes when a file does, for every file below ``folder``, by path; none when there is no such folder.
+
+        No file is opened, and none is asked for by itself: a folder on disk is walked through, of a bucket the listing's pages
+        are fetched anew. A mark is what the service says of the content, or size and time.
+
+        Returns:
+            Marks by path relative to the root; None where a place cannot be listed, as of a web server.
+
+        Raises:
+            Unreachable: when the place cannot be reached.
+        """
+        files, root = self._place
+        protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+        if protocols & {"http", "https"}:
+            return None
+        top = f"{root.rstrip('/')}/{folder}"
+        with _said_plainly(f"{self.root}/{folder}"):
+            if "file" in protocols:
+                return {f"{folder}/{path}": mark for path, mark in _walked(top)}
+            files.invalidate_cache()  # of earlier listings in this process
+            found = files.find(top, detail=True)
+        return {f"{folder}/{path.removeprefix(top).lstrip('/')}": _mark(info) for path, info in found.items()}
+
     def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
         if trust_times and "mtime" in info:
             return f"{BY_TIME}{info['mtime']!r}"
@@ -209,6 +234,27 @@ class Upstream:
                 return f"{name.lower().removesuffix('hash')}:{info[name]}"
         with self.open(path) as stream:
             return f"sha256:{_sha256(stream)}"
+
+
+def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
+    """Files of a folder on disk with size and time; a folder that is not there has none."""
+    try:
+        entries = os.scandir(f"{top}/{below}")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _walked(top, f"{below}{entry.name}/")
+            else:
+                stat = entry.stat()
+                yield f"{below}{entry.name}", f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _mark(info: Mapping[str, Any]) -> str:
+    named = next((f"{name}:{info[name]}" for name in _IDENTITIES if info.get(name)), None)
+    when = next((str(info[name]) for name in ("mtime", "updated", "LastModified", "created") if info.get(name)), "")
+    return named or f"{info.get('size')}:{when}"
 
 
 @contextlib.contextmanager

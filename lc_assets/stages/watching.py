@@ -1,0 +1,124 @@
+"""Watching an upstream cheaply: has a snapshot changed since it was looked at, and is there a new one?
+
+`raw` looks at every file; that is a run. Here only a *state* is computed, which differs whenever a look might find something
+else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a snapshot's files, without
+opening one; of a web server from the identities of its listing files. A state says "look", never what is there.
+
+===============  =====================================================================  ===========================
+place            what a tick costs                                                      what is not seen
+===============  =====================================================================  ===========================
+folder           one walk: 15,000 files in 0.1 s                                        same size and time
+bucket           a listing: one request per 1,000 to 5,000 files                        nothing
+web server       one request per language and snapshot, whatever the number of shards   files behind a same listing
+===============  =====================================================================  ===========================
+"""
+
+import re
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import msgspec
+
+from lc_assets.formats.redpajama import listings
+from lc_assets.stages.document_settings import RawSettings
+from lc_assets.storage.digests import digest_of, short
+from lc_assets.storage.upstream import Upstream
+from lc_assets.vocabulary import SnapshotId, parse_snapshot
+
+LISTINGS: Final = "listings"
+FOLDERS: Final = ("documents", "quality_signals", "duplicates", "minhash")
+_LISTING = re.compile(r"listings/([a-z]{2})-(.+)-head_middle\.txt", re.ASCII)
+
+TICK_SECONDS: Final = 20.0
+"""After so long a tick leaves the other snapshots to the next one; Dagster gives a sensor 60 s."""
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tick saw.
+
+    Attributes:
+        states: by snapshot, of those that were looked at.
+        unknown: snapshots that are listed upstream and are not among those that are known.
+        next: where the next tick begins; none when all were looked at.
+    """
+
+    states: dict[str, str]
+    unknown: tuple[str, ...] = ()
+    next: str | None = None
+
+
+def survey(
+    upstream: Upstream,
+    settings: RawSettings,
+    *,
+    known: Collection[str],
+    begun: Collection[str],
+    first: str | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Survey:
+    """Look at the upstream's snapshots, as many as a tick has time for, and at one at least.
+
+    Args:
+        upstream: where.
+        settings: which languages count.
+        known: snapshots that are partitions.
+        begun: those whose manifest is published: of a place that cannot be listed only these are watched.
+        first: the snapshot to begin with.
+        clock: seconds.
+
+    Raises:
+        Unreachable: when upstream does not answer.
+    """
+    listed = upstream.marks(LISTINGS)
+    there = None if listed is None else snapshots_of(listed)
+    watched = sorted(set(begun) & set(known) if there is None else there & set(known))
+    started, states = clock(), dict[str, str]()
+    turn = _from(watched, first)
+    for snapshot in turn:
+        if states and clock() - started > TICK_SECONDS:
+            return Survey(states=states, unknown=_unknown(there, known), next=snapshot)
+        states[snapshot] = state_of(upstream, parse_snapshot(snapshot), settings, listed=listed)
+    return Survey(states=states, unknown=_unknown(there, known))
+
+
+def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *, listed: dict[str, str] | None = None) -> str:
+    """A snapshot's state: the same as long as nothing of it has changed, as far as one can tell without looking at its files.
+
+    Args:
+        upstream: where.
+        snapshot: which.
+        settings: which languages count.
+        listed: marks of the listing files, when somebody has asked for them.
+
+    Raises:
+        Unreachable: when upstream does not answer.
+    """
+    paths = [listings.listing_path(snapshot, language) for language in settings.languages]
+    marks = upstream.marks(LISTINGS) if listed is None else listed
+    if marks is None:
+        looked = {path: upstream.look(path) for path in paths}
+        return short(digest_of({path: file.identity if file else None for path, file in looked.items()}))
+    files: dict[str, str] = {}
+    for folder in FOLDERS:
+        files |= upstream.marks(f"{folder}/{snapshot}") or {}
+    return short(digest_of([{path: marks.get(path) for path in paths}, files]))
+
+
+def snapshots_of(paths: Collection[str]) -> set[str]:
+    """Snapshots that listing files are about.
+
+    >>> snapshots_of(["listings/en-2023-06-head_middle.txt", "listings/de-mine-head_middle.txt", "listings/x.txt"]) == {"2023-06", "mine"}
+    True
+    """
+    return {found.group(2) for found in map(_LISTING.fullmatch, paths) if found is not None}
+
+
+def _from(names: Sequence[str], first: str | None) -> list[str]:
+    """The names in their order, beginning with the first that does not come before ``first``."""
+    start = next((place for place, name in enumerate(names) if first is not None and name >= first), 0)
+    return [*names[start:], *names[:start]]
+
+
+def _unknown(there: set[str] | None, known: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted((there or set()) - set(known)))

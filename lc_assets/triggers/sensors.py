@@ -1,0 +1,49 @@
+"""The code location's sensors: one for what is upstream, one for everything behind it."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from lc_assets.stages import raw
+from lc_assets.triggers.asking import Asker
+from lc_assets.triggers.upstream import upstream_sensor
+
+EVERY_SECONDS = 30
+
+
+def sensors_of(
+    asker: Asker, asset_of: Mapping[str, dg.AssetKey], *, upstream: str, own: str | None, running: bool
+) -> Sequence[dg.SensorDefinition]:
+    """Make the sensors.
+
+    Args:
+        asker: asks the planner.
+        asset_of: asset by stage.
+        upstream: the upstream's root.
+        own: path of the file of a user's own snapshots.
+        running: whether they run from the start.
+    """
+    status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
+    looking = upstream_sensor(
+        asset_of[raw.STAGE.name],
+        upstream=upstream,
+        lake=asker.lake,
+        recipe=asker.recipe,
+        known=asker.snapshots,
+        own=own,
+        status=status,
+    )
+    with warnings.catch_warnings():
+        # `use_user_code_server` is beta in Dagster 1.13. Our condition is a class of this package: the daemon does not know it.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        building = dg.AutomationConditionSensorDefinition(
+            name="out_of_date",
+            target=dg.AssetSelection.assets(*asset_of.values()),
+            default_status=status,
+            minimum_interval_seconds=EVERY_SECONDS,
+            run_tags={"dagster/priority": "-1"},
+            use_user_code_server=True,
+            description="Builds whatever the planner calls out of date, in order; `lc plan` says what that is.",
+        )
+    return looking, building

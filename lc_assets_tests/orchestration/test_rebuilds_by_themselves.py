@@ -1,0 +1,500 @@
+"""Rebuilds that take care of themselves: what changed is asked for once, in order, until it is built; nothing else is."""
+
+import functools
+import http.server
+import shutil
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import ClassVar
+
+import dagster as dg
+import msgspec
+import pytest
+
+from lc_assets.definitions import ASSET_OF, build_defs, from_environment
+from lc_assets.errors import BadInput, CorruptFile, Unreachable
+from lc_assets.formats.redpajama import listings
+from lc_assets.resources import PATIENCE, Patience
+from lc_assets.stages import catalogue, filtering, raw, tokenizing
+from lc_assets.stages.document_settings import DeduplicationSettings
+from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.watching import Survey
+from lc_assets.triggers import asking
+from lc_assets.triggers.out_of_date import decoded
+from lc_assets.triggers.upstream import Asked as AskedFor
+from lc_assets.triggers.upstream import Cursor, decide
+from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets_tests.builders import (
+    N_LONG,
+    SNAPSHOTS,
+    build_all,
+    tiny_documents,
+    tiny_recipe,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
+from lc_assets_tests.faults import copied
+from lc_assets_tests.orchestration.clockwork import START, Clockwork
+
+OLD, NEW = SNAPSHOTS
+IN_A_ROW = ("contamination", "filtered", "signatures")
+THEN = ("grid", "megatron", "near_pairs", "removals", "tokens")
+
+
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory) -> Path:
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"), tags=("0000/en_head", "0001/en_head"))
+
+
+@pytest.fixture
+def clock(tmp_path, upstream) -> Clockwork:
+    """A code location over an upstream that a test may change, with one mix, nothing built."""
+    (tmp_path / "clock").mkdir()
+    recipe = tiny_recipe(tmp_path / "clock", mixes={"by-tokens": MixSettings()}, deduplication=DeduplicationSettings(near=False))
+    return Clockwork(tmp_path / "clock", copied(upstream, tmp_path / "upstream"), recipe)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory, upstream) -> Path:
+    """A lake in which everything is built; to be copied. Paths of rules are in no version's name, only what they say."""
+    folder = tmp_path_factory.mktemp("whole")
+    build_all(tiny_workshop(folder, upstream=upstream, mixes={"by-tokens": MixSettings()}, deduplication=DeduplicationSettings(near=False)))
+    return folder / "lake"
+
+
+@pytest.fixture
+def built(clock, whole) -> Clockwork:
+    """The same with everything built, and no history."""
+    shutil.copytree(whole, clock.lake.root)
+    return clock
+
+
+@pytest.fixture
+def looked(built) -> Clockwork:
+    """The same after the upstream was looked at."""
+    built.look()
+    built.log.clear()
+    return built
+
+
+def change_shard(clock: Clockwork, tag: str, seed: int = 9) -> None:
+    shard = Shard.parse(tag)
+    write_shard(clock.upstream, shard, tiny_documents(shard, seed=seed), duplicates=[N_LONG + 3])
+
+
+def stages_of(clock: Clockwork) -> Counter:
+    """How often each partition was asked for."""
+    return Counter(f"{stage}/{asked.partition or 'all'}" for asked in clock.log for stage in asked.stages)
+
+
+def filtering_with(clock: Clockwork, **changes):
+    return msgspec.structs.replace(clock.recipe.filtering, **changes)
+
+
+def test_from_nothing_everything_is_built_once_and_in_order(clock):
+    """The sensor begins two snapshots; in three ticks and four runs all of it stands, each partition asked for once."""
+    asked, _ = clock.look()
+    assert [(one.partition, one.stages) for one in asked] == [(OLD, ("raw",)), (NEW, ("raw",))]
+    ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
+    assert ticks == [
+        [(OLD, tuple(sorted((*IN_A_ROW, *THEN)))), (NEW, IN_A_ROW)],
+        [(NEW, THEN)],
+        [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
+    ]
+    assert clock.planned() == {}
+    assert set(stages_of(clock).values()) == {1}
+
+
+def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(looked, monkeypatch):
+    """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
+    plans, really = [], asking.plan
+    monkeypatch.setattr(asking, "plan", lambda *words, **more: plans.append(1) or really(*words, **more))
+    for _ in range(5):
+        assert looked.tick() == []
+        assert looked.look()[0] == []
+    assert len(plans) == 5
+    assert looked.night() == []
+    assert looked.log == []
+
+
+def test_a_changed_rule_is_seen_without_loading_anything_again(built):
+    """The recipe's file changes under the running code location: every partition behind the rule is built once, the manifests stay."""
+    built.cook(filtering=filtering_with(built, min_words=100))
+    built.settle()
+    assert built.planned() == {}
+    counts = stages_of(built)
+    assert set(counts.values()) == {1}
+    assert not any(name.startswith("raw/") for name in counts)
+    assert len(built.log) == 5
+
+
+def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built):
+    """What follows in the same run is found finished, and no other partition is asked for."""
+    before = {name: built.lake.place(*name.split("/")).require() for name in (f"tokens/{OLD}", f"tokens/{NEW}", "longcrawl/all")}
+    built.cook(filtering=filtering_with(built, min_words=41))
+    assert len(built.settle()) == 1
+    assert built.planned() == {}
+    assert {name: built.lake.place(*name.split("/")).require() for name in before} == before
+    assert not any(one.partition in (None, "by-tokens") for one in built.log)
+
+
+def test_a_changed_mix_is_built_alone(built):
+    """A mix file: one run of one partition."""
+    built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+    built.settle()
+    assert [tuple(one) for one in built.log] == [("by-tokens", ("mixes",))]
+    assert built.planned() == {}
+
+
+def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(looked):
+    """The sensor asks for that snapshot alone; of the other only what reads both may follow."""
+    built = looked
+    change_shard(built, f"{NEW}/0001/en_head")
+    asked, _ = built.look()
+    assert [tuple(one) for one in asked] == [(NEW, ("raw",))]
+    built.settle()
+    assert built.planned() == {}
+    assert {one.partition for one in built.log} == {NEW, None, "by-tokens"}
+    measured = built.lake.place("filtered", NEW).require().receipt.measured
+    assert (measured["shards_computed"], measured["shards_taken_over"]) == (1, 1)
+    assert built.look()[0] == []
+
+
+def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
+    """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another version is wanted."""
+    built.cook(filtering=filtering_with(built, min_words=100))
+    first = built.tick(run=False)
+    built.cook(filtering=filtering_with(built, min_words=90))
+    second = built.tick(run=False)
+    assert [tuple(one) for one in first] == [tuple(one) for one in second]
+    for one in second:
+        built.run(one.stages, one.partition)
+    built.settle()
+    assert built.planned() == {}
+
+
+def test_nothing_is_asked_for_twice_while_it_waits_to_run(built):
+    """The same wish stands until somebody has seen to it: ticks in between are silent."""
+    built.cook(filtering=filtering_with(built, min_words=100))
+    assert built.tick(run=False)
+    assert built.tick(run=False) == []
+    assert built.tick(run=False) == []
+
+
+def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, monkeypatch):
+    """In the middle of a run the recipe changes again: no second run beside it, and afterwards the newer one."""
+    during = []
+    really = filtering.filter_snapshot
+
+    def changing(workshop, snapshot):
+        built.cook(filtering=filtering_with(built, min_words=90))
+        during.extend(built.tick(run=False))
+        return really(workshop, snapshot)
+
+    built.cook(filtering=filtering_with(built, min_words=100))
+    built.tick(run=False)
+    monkeypatch.setattr(filtering, "filter_snapshot", changing)
+    built.materialize(["filtered"], OLD)
+    monkeypatch.undo()
+    assert [tuple(one) for one in during] == [(NEW, IN_A_ROW)]
+    for one in during:
+        built.run(one.stages, one.partition)
+    built.settle()
+    assert built.planned() == {}
+
+
+def test_without_its_history_the_lake_still_says_what_stands(built):
+    """Dagster's database is lost: nothing is rebuilt; the sensor looks once, and finds the manifests finished."""
+    before = {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")}
+    assert built.cursor is built.sensor_cursor is None
+    assert built.tick() == []
+    assert [one.stages for one in built.look()[0]] == [("raw",), ("raw",)]
+    assert built.look()[0] == []
+    assert built.tick() == []
+    assert {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")} == before
+
+
+def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatch):
+    """A stage that cannot end well is asked for twice at most (once in a row with others), then left alone; a new recipe frees it."""
+    monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
+    built.cook(filtering=filtering_with(built, min_words=100))
+    built.settle()
+    counts = stages_of(built)
+    assert counts[f"filtered/{OLD}"] == 1
+    assert 1 <= counts[f"tokens/{OLD}"] <= 2
+    assert built.tick() == built.tick() == []
+    assert built.planned()[f"tokens/{OLD}"].status == "stale"
+    monkeypatch.undo()
+    assert built.tick() == []
+    built.cook(filtering=filtering_with(built, min_words=90))
+    built.settle()
+    assert built.planned() == {}
+
+
+def broken(task):
+    raise CorruptFile(f"{task}: no good")
+
+
+def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatch):
+    """The very version that was refused is not made again by any machine; `lc plan` says where it lies."""
+    monkeypatch.setattr("lc_assets.stages.filtering._kept_line", lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"})
+    built.cook(filtering=filtering_with(built, min_words=41))
+    built.settle()
+    made = built.planned()[f"filtered/{NEW}"]
+    assert made.rejected
+    assert f"rejected-{made.target}" in made.reasons[-1]
+    assert stages_of(built)[f"filtered/{NEW}"] == 1
+    assert built.night() == []
+
+
+def test_the_night_tries_once_more_what_failed(built, monkeypatch):
+    """What the condition has given up is asked for by the schedule: once a night, not once an hour, and the next night again."""
+    monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
+    built.cook(filtering=filtering_with(built, min_words=100))
+    built.settle()
+    built.log.clear()
+    first = built.night()
+    assert tuple(first[0]) == (OLD, ("grid", "megatron", "tokens"))
+    again = built.night(START.replace(hour=2))
+    assert again == []
+    monkeypatch.undo()
+    tomorrow = built.night(START.replace(day=2))
+    assert [one.partition for one in tomorrow] == [OLD, NEW]
+    built.settle()
+    assert built.planned() == {}
+
+
+def test_nights_alone_rebuild_everything(built):
+    """With the condition off, each hour of a night builds what can be built then; mixes have a schedule of their own."""
+    built.cook(filtering=filtering_with(built, min_words=100))
+    for hour in range(1, 7):
+        for name in ("nightly", "nightly_mixes"):
+            built.night(START.replace(hour=hour), name)
+    assert built.planned() == {}
+    assert set(stages_of(built).values()) == {1}
+
+
+def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
+    """A tick in the middle of a run does not ask for its partition, and asks for the others."""
+    during = []
+    really = filtering.filter_snapshot
+
+    def looking(workshop, snapshot):
+        during.extend(built.night(run=False))
+        return really(workshop, snapshot)
+
+    monkeypatch.setattr(filtering, "filter_snapshot", looking)
+    built.cook(filtering=filtering_with(built, min_words=100))
+    built.materialize(["filtered"], OLD)
+    assert [one.partition for one in during] == [NEW]
+
+
+def test_a_new_snapshot_is_seen_begun_and_built_and_the_old_ones_stay(looked, tmp_path):
+    """Listed upstream and in no list: said, with what to do. Written down and loaded again: built, and nothing of the others."""
+    built = looked
+    tiny_upstream(built.upstream, snapshots=["books-1"], tags=("0000/en_head",))
+    asked, said = built.look()
+    assert asked == []
+    assert "listed upstream, but no partitions: books-1: write them into a text file" in said
+    built.own = tmp_path / "mine.txt"
+    built.own.write_text("books-1\n")
+    built.load()
+    before = {name: built.lake.place(name, OLD).require() for name in (*IN_A_ROW, *THEN)}
+    asked, _ = built.look()
+    assert [tuple(one) for one in asked] == [("books-1", ("raw",))]
+    built.settle()
+    assert built.planned((*SNAPSHOTS, "books-1")) == {}
+    assert {one.partition for one in built.log} == {"books-1", None, "by-tokens"}
+    assert {name: built.lake.place(name, OLD).require() for name in before} == before
+
+
+def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):
+    """Evaluated as the daemon does, by an instance on disk: runs with keys of the night, or a word that nothing is to be done."""
+    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
+        for name, wanted in (("nightly", []), ("nightly_mixes", ["by-tokens"])):
+            built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+            context = dg.build_schedule_context(
+                instance=instance, scheduled_execution_time=START, repository_def=built.defs.get_repository_def()
+            )
+            found = built.defs.resolve_schedule_def(name).evaluate_tick(context)
+            assert [request.partition_key for request in found.run_requests or []] == wanted
+            assert all(request.run_key.startswith("2030-01-01/by-tokens/") for request in found.run_requests or [])
+            assert wanted or found.skip_message == "nothing is out of date that could be built now"
+
+
+def test_what_asks_is_off_by_default_and_on_by_one_switch():
+    """Sensors and schedules: stopped, running, and a word that is neither."""
+    for said, status in (("off", "STOPPED"), ("on", "RUNNING")):
+        defs = from_environment({"LC_AUTOMATION": said})
+        found = {made.name: made.default_status.value for made in [*defs.sensors, *defs.schedules]}
+        assert found == dict.fromkeys(("upstream", "out_of_date", "nightly", "nightly_mixes"), status)
+    assert all(made.default_status.value == "STOPPED" for made in from_environment({}).sensors)
+    with pytest.raises(BadInput, match="LC_AUTOMATION is 'yes'; wanted on or off"):
+        from_environment({"LC_AUTOMATION": "yes"})
+
+
+def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
+    """The sensor's own tick: runs with a low priority, so that what a person starts goes first."""
+    built.cook(mixes={"by-tokens": MixSettings(samples=50)})
+    sensor = built.defs.resolve_sensor_def("out_of_date")
+    found = sensor.evaluate_tick(dg.build_sensor_context(instance=built.instance, definitions=built.defs))
+    (request,) = found.run_requests
+    assert (request.partition_key, request.asset_selection) == ("by-tokens", [ASSET_OF["mixes"]])
+    assert request.tags["dagster/priority"] == "-1"
+
+
+def test_a_cursor_of_another_condition_says_nothing():
+    assert decoded(None) == decoded("[]") == decoded("nonsense") == {}
+    assert decoded('{"a": "b"}') == {"a": "b"}
+
+
+@pytest.mark.parametrize("error", sorted(PATIENCE, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__)
+def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error):
+    """It fails as often as is borne with, then it works: one run, one materialization, and the attempts in its history."""
+    left = [PATIENCE[error].retries]
+    really = raw.take_stock
+
+    def flaky(workshop, snapshot):
+        if left[0]:
+            left[0] -= 1
+            raise error("not now")
+        return really(workshop, snapshot)
+
+    monkeypatch.setattr(raw, "take_stock", flaky)
+    monkeypatch.setattr("lc_assets.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)})
+    ended = clock.materialize(["raw"], OLD)
+    assert ended.success
+    assert sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in ended.all_events) == PATIENCE[error].retries
+
+
+def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
+    """More often than is borne with: the run fails, and says what upstream said."""
+    monkeypatch.setattr(raw, "take_stock", functools.partial(always, Unreachable("the bucket is asleep")))
+    monkeypatch.setattr("lc_assets.resources.PATIENCE", {Unreachable: Patience(2, 0)})
+    ended = clock.materialize(["raw"], OLD)
+    (failure,) = [event for event in ended.all_events if event.event_type_value == "STEP_FAILURE"]
+    assert "Unreachable: the bucket is asleep" in failure.step_failure_data.user_failure_data.description
+
+
+def test_what_cannot_pass_is_not_tried_again(clock, monkeypatch):
+    """A corrupt file is corrupt in a minute, too."""
+    monkeypatch.setattr(raw, "take_stock", functools.partial(always, CorruptFile("no good")))
+    ended = clock.materialize(["raw"], OLD)
+    assert not ended.success
+    assert not [event for event in ended.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"]
+
+
+def always(error, *_):
+    raise error
+
+
+def test_a_run_notes_what_became_of_each_shard_beside_its_log(clock):
+    """JSON lines in Dagster's storage of the run, and one line of the log that says where."""
+    clock.materialize(["raw"], OLD)
+    ended = clock.materialize(["filtered"], OLD)
+    path = Path(clock.instance.storage_directory()) / ended.run_id / "shards.jsonl"
+    lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
+    assert [(line["stage"], line["fate"]) for line in lines] == [("filtered", "computed")] * 2
+    said = [entry.user_message for entry in clock.instance.all_logs(ended.run_id) if entry.dagster_event is None]
+    assert f"what became of each shard: {path}" in said
+    assert len(said) < 6
+
+
+SEEN = Survey(states={"a": "1", "b": "1"})
+
+
+def decided(cursor=None, *, looked=None, running=(), now=1000.0, seen=SEEN):
+    return decide(seen, cursor or Cursor(), looked=(looked or {}).get, is_running=lambda name: name in running, now=now)
+
+
+def test_a_look_is_asked_for_until_one_has_seen_that_state():
+    """Asked for; not again before it is due; then again, later and later; done when the history has that state."""
+    first = decided(looked={"b": "1"})
+    assert [name for name, _ in first.looks] == ["a"]
+    assert first.cursor.seen == {"b": "1"}
+    cursor, now, gaps = first.cursor, 1000.0, []
+    for _ in range(12):
+        assert decided(cursor, now=now + 1).looks == ()
+        due = next(wait for wait in (600.0 * 2**n for n in range(9)) if decided(cursor, now=now + min(wait, 86400.0)).looks)
+        now += min(due, 86400.0)
+        cursor = decided(cursor, now=now).cursor
+        gaps.append(min(due, 86400.0))
+    assert gaps[:4] == [600, 1200, 2400, 4800]
+    assert gaps[-1] == 86400
+    done = decided(cursor, looked={"a": "1"}, now=now)
+    assert (done.looks, done.cursor.seen, done.cursor.asked) == ((), {"a": "1", "b": "1"}, {})
+
+
+def test_another_state_is_asked_for_at_once_and_a_running_look_is_waited_for():
+    """Back-off is about one state; while a look is under way nothing is asked for, and nothing is forgotten."""
+    cursor = Cursor(seen={"b": "1"}, asked={"a": AskedFor("0", 5, 999.0)})
+    assert [(name, one.times) for name, one in decided(cursor).looks] == [("a", 1)]
+    waited = decided(cursor, running=("a",))
+    assert (waited.looks, waited.cursor.asked) == ((), cursor.asked)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    requests: ClassVar[list[str]] = []
+
+    def log_message(self, *_):
+        pass
+
+    def do_HEAD(self):
+        self.requests.append(self.path)
+        super().do_HEAD()
+
+    def end_headers(self):
+        name = Path(self.translate_path(self.path))
+        self.send_header("ETag", f'"{name.stat().st_mtime_ns if name.exists() else 0}"')
+        super().end_headers()
+
+
+@pytest.fixture
+def served(clock):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(clock.upstream)))
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    Quiet.requests.clear()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def test_of_a_web_server_those_snapshots_are_watched_that_were_begun(clock, served):
+    """Nothing is begun by itself; what is published is asked for when its listing changes, by one request a tick."""
+    clock.upstream, folder = served, clock.upstream
+    clock.load()
+    assert clock.look()[0] == []
+    assert Quiet.requests == []
+    clock.run(["raw"], OLD)
+    assert clock.look()[0] == []
+    path = listings.listing_path(parse_snapshot(OLD), "en")
+    (folder / path).write_text(f"{OLD}/0001/en_head\n")
+    Quiet.requests.clear()
+    asked, _ = clock.look(run=False)
+    assert [tuple(one) for one in asked] == [(OLD, ("raw",))]
+    assert Quiet.requests == [f"/{path}"]
+
+
+def test_an_upstream_that_does_not_answer_is_said_and_nothing_is_forgotten(clock, served):
+    """The tick is skipped, with the reason; what was seen before stays seen."""
+    clock.upstream = served
+    clock.load()
+    clock.run(["raw"], OLD)
+    clock.look()
+    before = clock.sensor_cursor
+    clock.upstream = "http://127.0.0.1:9"
+    clock.load()
+    clock.sensor_cursor = before
+    asked, said = clock.look()
+    assert asked == []
+    assert "upstream does not answer" in said
+
+
+def test_every_stage_of_the_chain_is_watched():
+    """Each asset has the condition of its own stage, and the sensor's target is all of them."""
+    defs = build_defs()
+    conditions = {spec.key: spec.automation_condition for spec in defs.resolve_all_asset_specs()}
+    assert {key: condition.stage for key, condition in conditions.items()} == {key: stage for stage, key in ASSET_OF.items()}
+    assert set(ASSET_OF) == {found.name for found in catalogue.CHAIN}
