@@ -27,7 +27,7 @@ DOCUMENTS: Final = pa.schema(
 """What is read of a document, beside its shard and its source."""
 NO_SOURCE: Final = "nothing"
 LINES_AT_ONCE: Final = 1 << 16
-"""Documents whose digests are strings of Python's at once."""
+"""Documents whose names and digests are strings of Python's at once."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,7 +3,7 @@
 Documents come in the order of their keyed hashes, so neither shards nor workers matter; the rows that a method makes are
 shuffled by the keyed hash of their first piece. Whether a document is held out depends on its content alone, as in a grid.
 
-In memory are the documents' ids, addresses and digests, as Arrow holds them, and four integers a piece: about 250 bytes a
+In memory are the documents' ids, addresses and digests, as Arrow holds them, and four integers a piece: about 300 bytes a
 document. Here: the plan. Not here: the methods (`lc_assets.packing`), the documents (`stages.packing_documents`), reading tokens
 (`stages.packing_gathering`), writing rows (`stages.packing_writing`).
 """
@@ -20,7 +20,7 @@ from lc_assets.packing.pieces import Packing, numbered
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.longpack_settings import PackingSettings
-from lc_assets.stages.packing_documents import DOCUMENTS, NO_SOURCE, PackingDocuments
+from lc_assets.stages.packing_documents import DOCUMENTS, LINES_AT_ONCE, NO_SOURCE, PackingDocuments
 from lc_assets.stages.packing_tables import PACKED_SPANS
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SPLITS
@@ -104,9 +104,14 @@ def _order(documents: PackingDocuments, own: NDArray[np.int64], times: NDArray[n
     """Some documents in the order of their hashes, each as often as it is taken; every copy has a hash of its own."""
     whose, copy = numbered(times[own])
     order = own[whose]
-    names = documents.keys_of(own)
-    keys = (names[at] if nth == 0 else f"{names[at]}#{nth}" for at, nth in zip(whose.tolist(), copy.tolist(), strict=True))
-    return np.asarray(order[np.argsort(keyed_u64(TURN, seed=seed, keys=keys), kind="stable")])
+    parts = [slice(start, start + LINES_AT_ONCE) for start in range(0, len(order), LINES_AT_ONCE)]
+    drawn = [keyed_u64(TURN, seed=seed, keys=_copies(documents, order[part], copy[part])) for part in parts]
+    return np.asarray(order[np.argsort(np.concatenate([np.empty(0, np.uint64), *drawn]), kind="stable")])
+
+
+def _copies(documents: PackingDocuments, numbers: NDArray[np.int64], copy: NDArray[np.int64]) -> list[str]:
+    """What a copy of a document is drawn for: its name, with the number of the copy from the second on."""
+    return [f"{name}#{nth}" if nth else name for name, nth in zip(documents.keys_of(numbers), copy.tolist(), strict=True)]
 
 
 def _row_priorities(packing: Packing, documents: PackingDocuments, seed: int) -> NDArray[np.uint64]:

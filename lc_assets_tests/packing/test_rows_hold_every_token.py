@@ -215,6 +215,14 @@ def test_a_document_of_more_segments_than_rows_makes_rows():
     assert balance(packing, np.array([40, 3])).padding == 37
 
 
+@pytest.mark.parametrize(("n_docs", "most"), [(174, 0.04), (2000, 0.03)])
+def test_dealing_leaves_no_rows_nearly_empty(n_docs, most):
+    """A tenth of the paper's lengths: rows that are full all at once would each leave a segment over, in a row of its own."""
+    lengths = np.random.default_rng(7).integers(1600, 6400, n_docs)
+    found = balance(dispatch(lengths, row_tokens=13_107, segment_tokens=410), lengths)
+    assert found.padding_share < most
+
+
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
