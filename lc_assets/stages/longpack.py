@@ -18,7 +18,7 @@ from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Wo
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
 from lc_assets.stages.deduplication.queries import parquet
 from lc_assets.stages.longpacking.auditing import asking, how_many
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents, packed_documents_of
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import FILTERED, count_lines, read_lines
@@ -57,15 +57,9 @@ def spans_files(folder: Path) -> list[Path]:
 
 
 def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Every packed document with its spans, shard by shard; a document without spans has none here."""
+    """Every packed document with its spans, shard by shard."""
     for path in documents_files(folder):
-        spans = path.with_name(path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
-        found = itertools.groupby(read_lines(spans) if spans.is_file() else (), key=lambda span: span["id"])
-        ahead = next(found, None)
-        for document in read_lines(path, ["id", "url", "raw_content"], batch_lines=4):
-            own = list(ahead[1]) if ahead and ahead[0] == document["id"] else []
-            yield document, own
-            ahead = next(found, None) if own else ahead
+        yield from packed_documents_of(path)
 
 
 def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:

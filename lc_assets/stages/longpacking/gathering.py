@@ -9,6 +9,7 @@ roots; a group reads of every file only what was sent to it.
 """
 
 import contextlib
+import itertools
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -179,6 +180,17 @@ def gather_documents(task: GatherTask) -> Tally:
                 following = next(parts, None)
         counted += output.tally
     return counted
+
+
+def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Every packed document of a file with its spans, which lie beside it; a document without spans has none here."""
+    spans = path.with_name(path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
+    found = itertools.groupby(read_lines(spans) if spans.is_file() else (), key=lambda span: span["id"])
+    ahead = next(found, None)
+    for document in read_lines(path, ["id", "url", "raw_content"], batch_lines=4):
+        own = list(ahead[1]) if ahead and ahead[0] == document["id"] else []
+        yield document, own
+        ahead = next(found, None) if own else ahead
 
 
 def _by_root(parts: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:

@@ -46,7 +46,7 @@ def publish_claims(asked: Queries, links: Sequence[Path], out: Path, *, paper_ex
     asked.do(f"""CREATE OR REPLACE TABLE words AS SELECT row_of_all, keys, target_url, {"false" if paper_exact else "generic OR keys = ''"}
         AS says_nothing FROM {numbered_rows(asked, links)} SEMI JOIN placed USING (row_of_all)""")
     asked.do("""CREATE OR REPLACE TABLE names AS SELECT number, id, title, content, n_tokens FROM pages JOIN facts USING (number)
-        SEMI JOIN (SELECT root AS number FROM placed UNION SELECT page FROM placed UNION SELECT parent FROM placed) USING (number)""")
+        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM placed) USING (number)""")
     n_claims = 0
     with publish(out) as draft, pq.ParquetWriter(draft, LINK_CLAIMS, compression="zstd") as writer:
         for low, high in _blocks(asked, max(1, memory // BYTES_PER_CLAIM)):
@@ -71,8 +71,7 @@ def _blocks(asked: Queries, most: int) -> Iterator[tuple[int, int]]:
 def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
     asked.do(f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND root < {high}")
     asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
-        SEMI JOIN (SELECT root AS number FROM block_claims UNION SELECT page FROM block_claims UNION SELECT parent FROM block_claims)
-        USING (number)""")
+        SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims) USING (number)""")
     asked.do("CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING (row_of_all)")
     return asked.batches("""
         SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
