@@ -1,0 +1,113 @@
+"""The crawl of a sample: every document's page, where the index says, as web sites have them, and linked to each other."""
+
+import html
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import urljoin
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.archives.cdxj import capture_of
+from lc_assets.formats.archives.fetching import Spot, pages_at
+from lc_assets.formats.archives.pages import HtmlPage, html_pages
+from lc_assets.formats.redpajama.documents import DocumentRecord
+from lc_assets.stages.sample.folder_texts import texts_from_folder
+from lc_assets.stages.sample.page_html import PORTAL, Web, WebPage
+from lc_assets.stages.sample.writing import CRAWL, write_sample
+from lc_assets.storage.upstream import Upstream
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.page_text import page_text
+
+SNAPSHOTS = ("2022-49", "2023-06")
+
+
+@pytest.fixture
+def sample(tmp_path: Path, books: Path) -> Path:
+    report = write_sample(tmp_path / "s", texts=texts_from_folder(books), engine=LocalEngine())
+    assert report.crawled.keys() == set(SNAPSHOTS)
+    return tmp_path / "s"
+
+
+def pages_of(sample: Path, snapshot: str) -> dict[str, HtmlPage]:
+    found = html_pages(sample / CRAWL / snapshot / "pages.warc.gz")
+    return {one.url: one for one in found if isinstance(one, HtmlPage)}
+
+
+def test_every_document_has_its_page_where_the_index_says(sample: Path, read_back: Callable[[Path], dict[str, DocumentRecord]]) -> None:
+    """With the document's title, its text, and the time when it was crawled; besides there are home pages and a portal."""
+    documents = read_back(sample)
+    for snapshot in SNAPSHOTS:
+        pages = pages_of(sample, snapshot)
+        lines = (sample / CRAWL / snapshot / "pages.cdxj").read_bytes().splitlines()
+        spots = [Spot(one.filename, one.offset, one.length) for one in map(capture_of, lines) if not isinstance(one, str)]
+        fetched = pages_at(Upstream(str(sample / CRAWL / snapshot)), spots)
+        assert {one.url for one in fetched if isinstance(one, HtmlPage)} == pages.keys()
+        ours = [record for name, record in documents.items() if name.startswith(f"{snapshot}/")]
+        assert len({page_key(record.url) for record in ours}) == len(ours)
+        for record in ours:
+            page = pages[record.url]
+            text = page_text(page.html)
+            assert text is not None
+            assert page.date == record.date_download
+            assert f"<title>{html.escape(record.title)}</title>" in page.html
+            words = text.split()
+            assert [word for word in record.raw_content.split() if word not in words] == []
+        assert PORTAL in pages
+        assert len(pages) > len(ours) + 1
+
+
+def test_pages_are_linked_as_real_ones_are(sample: Path) -> None:
+    """Most links among the text lead to pages of the crawl, some to none; by all the ways to write an address; one page is everybody's."""
+    kinds: Counter[str] = Counter()
+    targets: Counter[str] = Counter()
+    for snapshot in SNAPSHOTS:
+        pages = pages_of(sample, snapshot)
+        keys = {page_key(url) for url in pages}
+        for url, page in pages.items():
+            tree = LexborHTMLParser(page.html)
+            base = tree.css_first("base")
+            for link in tree.css("main a"):
+                href = link.attributes["href"] or ""
+                key = page_key(urljoin(urljoin(url, base.attributes["href"] if base else ""), href))
+                kinds["in the crawl" if key in keys else "elsewhere"] += 1
+                kinds["relative"] += "//" not in href
+                kinds["with a base"] += base is not None
+                kinds["with a fragment"] += "#" in href
+                kinds["follows visitors"] += "utm_" in href
+                kinds["without text"] += not link.text().strip()
+                kinds["here"] += link.text() == "here"
+                kinds["with markup"] += link.css_first("b") is not None
+                targets[str(key)] += 1
+    assert kinds["in the crawl"] > 5 * kinds["elsewhere"] > 0
+    assert all(kinds.values()), kinds
+    assert max(targets.values()) > 2 * sorted(targets.values())[len(targets) // 2]
+
+
+def test_odd_texts_stay_texts() -> None:
+    """What a page says never becomes markup, and no line is lost, however few words it has."""
+    lines = [
+        "",
+        "one",
+        "<b>two</b> & three",
+        "four \u00ab five six seven eight \u00bb",
+        "</p><script>nine ten eleven</script>",
+        " a  b  c  d  e ",
+    ]
+    web = Web(["https://a.org/x?y=1&z=2", "https://a.org/d/e"], seed=7)
+    for url in web.urls:
+        found = web.html(WebPage(url, '<title> & "more"', lines))
+        tree = LexborHTMLParser(found)
+        assert not tree.css("script")
+        assert tree.css_first("h1").text() == '<title> & "more"'
+        shown = [" ".join(one.text().replace("(here)", "").split()) for one in tree.css("main p")]
+        assert shown == [" ".join(line.split()) for line in lines]
+        assert {link.attributes["href"] for link in tree.css("nav a")} == {web.urls[0], PORTAL}
+
+
+def test_sites_have_home_pages_unless_these_are_documents() -> None:
+    web = Web(["https://a.org/x", "https://a.org/y", "https://b.org", "https://b.org/z"], seed=7)
+    assert web.homes() == {"https://a.org/": ["https://a.org/x", "https://a.org/y"]}
+    assert [url for url, _ in web.portals()] == ["https://a.org/", PORTAL]
