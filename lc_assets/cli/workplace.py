@@ -75,7 +75,12 @@ class Workplace:
     @property
     def ui_command(self) -> str:
         """The line that opens Dagster's UI on this workplace."""
-        variables = {"DAGSTER_HOME": self.dagster_home, "LC_UPSTREAM": self.sample, "LC_CRAWL": self.sample / "crawl", "LC_RECIPE": self.recipe}
+        variables = {
+            "DAGSTER_HOME": self.dagster_home,
+            "LC_UPSTREAM": self.sample,
+            "LC_CRAWL": self.sample / "crawl",
+            "LC_RECIPE": self.recipe,
+        }
         places = {name: str(path.absolute()) for name, path in variables.items()} | {"LC_ROOT": self.lake}
         settings = " ".join(f"{name}={shlex.quote(place)}" for name, place in places.items())
         dagster = "dagster" if shutil.which("dagster") else shlex.quote(str(Path(sys.executable).with_name("dagster")))

@@ -45,7 +45,7 @@ ROWS_AT_ONCE: Final = 1 << 16
 
 _NEEDED: Final = ("url_surtkey", "url", "fetch_time", "fetch_status", "warc_filename", "warc_record_offset", "warc_record_length")
 _WHERE_KNOWN: Final = ("content_mime_type", "content_mime_detected", "content_digest")
-_UNKNOWN: Final = pa.array(["", "-", "unk"])
+_UNKNOWN: Final = ("", "-", "unk")
 
 
 def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
