@@ -81,7 +81,7 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
         return pc.fill_null(pc.cast(batch.column(name), pa.string()), "")
 
     said, digest = text("content_mime_type"), text("content_digest")
-    mime = pc.if_else(pc.is_in(said, _UNKNOWN), text("content_mime_detected"), said)
+    mime = pc.if_else(pc.is_in(said, pa.array(_UNKNOWN)), text("content_mime_detected"), said)
     is_html = pc.is_in(pc.utf8_lower(mime), pa.array(HTML_TYPES))
     has_status = pc.fill_null(pc.equal(pc.cast(batch.column("fetch_status"), pa.int64()), 200), False)
     bare = pc.and_(pc.not_equal(digest, ""), pc.invert(pc.match_substring(digest, ":")))
