@@ -64,7 +64,9 @@ def referral_report(context: dg.AssetExecutionContext, workshop: WorkshopResourc
             built,
             columns=DENSITIES,
             densities=table([line for line in lines if line["counted"] == "pairs"]),
-            farthest=_beside_the_paper(f"Pairs {farthest} sentences apart", [line for line in lines if line["distance"] == farthest]),
+            farthest=_beside_the_paper(
+                f"Pairs of mentions, {farthest} sentences apart", [line for line in lines if line["distance"] == farthest]
+            ),
             **drawn,
         )
 

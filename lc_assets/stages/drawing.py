@@ -131,6 +131,7 @@ def columns(
         at = [place + (number - (len(heights) - 1) / 2) * thick for place, _ in shown]
         axes.bar(at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name)
     axes.set_xticks(range(len(groups)), groups, fontsize=7)
+    axes.set_xlim(-0.6, max(len(groups), 1) - 0.4)
     axes.set_ylabel(unit, fontsize=7)
     if logarithmic and any(value for values in heights.values() for value in values):
         axes.set_yscale("log")

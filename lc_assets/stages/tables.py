@@ -141,7 +141,7 @@ MEANINGS = {
     "document_stop": "the token behind its last, counted in its document; n_tokens + 1 where end of text is the last",
     "row_start": "where in its row the piece begins, in tokens",
     "row_stop": "where in its row it ends",
-    "length_group": "which group of lengths in tokens, such as 4-8K",
+    "length_group": "which group of lengths in tokens, such as 4K-8K",
     "document_set": "natural, longpack or packed; packed documents are pieces of rows, in referrals whole rows",
     "lower": "tokens that the group of lengths begins at",
     "documents": "how many documents",

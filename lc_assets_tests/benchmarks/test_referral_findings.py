@@ -72,11 +72,11 @@ def far(sums: Sums, kind="pairs") -> float:
 
 
 def test_natural_text_against_the_papers_tables(ids, plain):
-    """24,000 tokens of novels, beside RefinedWeb's 16-32K: tables 5 and 6 are met within a factor of three, without any model."""
+    """24,000 tokens of novels, beside RefinedWeb's 16K-32K: tables 5 and 6 are met within a factor of three, without any model."""
     found = means(windows(ids, 24_000, N_TEXTS), plain)
     say("natural", found)
     for kind in ("neighbours", "concepts"):
-        theirs = paper_figures(kind, "RefinedWeb", "16-32K", edges=DISTANCES)
+        theirs = paper_figures(kind, "RefinedWeb", "16K-32K", edges=DISTANCES)
         print(f"    RefinedWeb's {kind}: {theirs}")
         assert all(his / 3 < mine < his * 3 for mine, his in zip(found.means()[kind][1:], theirs, strict=True))
 
@@ -142,7 +142,7 @@ def test_packing_along_links_makes_referrals_that_chance_does_not(shared_data):
     targets = read_targets(shared_data, pages)
     along_links = [packed(pages, root, own, MOST_TOKENS) for root, own in targets.items() if own]
     natural = [whole(text) for text in every.values()]
-    for group, farthest in (("8-16K", 3), ("16-32K", 4), ("32-64K", 4)):
+    for group, farthest in (("8K-16K", 3), ("16K-32K", 4), ("32K-64K", 4)):
         mine = [text for text in along_links if group_names()[group_of(text.n_tokens)] == group]
         found = {
             "natural": means((text for text in natural if group_names()[group_of(text.n_tokens)] == group), finder),

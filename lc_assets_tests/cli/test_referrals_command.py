@@ -21,9 +21,9 @@ def test_the_tables_stand_beside_the_papers(lc, source, tmp_path):
         assert title in said.out
     groups = json.loads((tmp_path / "s.json").read_text())["groups"]
     lines = [line.split() for line in said.out.splitlines()]
-    (here,) = [line for line in lines if line[:2] == ["8-16K", "here"]][:1]
-    assert float(here[-1]) == pytest.approx(groups["8-16K"]["pairs"]["512-"], rel=0.01)
-    assert ["16-32K", "RefinedWeb"] not in [line[:2] for line in lines]
+    (here,) = [line for line in lines if line[:2] == ["8K-16K", "here"]][:1]
+    assert float(here[-1]) == pytest.approx(groups["8K-16K"]["pairs"]["512-"], rel=0.01)
+    assert ["16K-32K", "RefinedWeb"] not in [line[:2] for line in lines]
     assert ["0-4K", "RefinedWeb", "0.57", "0.41", "0.02", "0"] in lines
     assert len((tmp_path / "t.jsonl").read_text().splitlines()) == 2
 

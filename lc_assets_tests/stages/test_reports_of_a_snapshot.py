@@ -347,7 +347,7 @@ SPOILS = [
     ("lengths", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
     ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", first_changed(token_share=0.5)),
     ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", lambda lines: lines[1:]),
-    ("lengths", "the_shares_are_those_of_the_lengths", "natural-*", first_changed(length_group="4-8K")),
+    ("lengths", "the_shares_are_those_of_the_lengths", "natural-*", first_changed(length_group="4K-8K")),
     ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
     ("lengths", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
     ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(id="2023-06/0000/en_head.json.gz/999")),

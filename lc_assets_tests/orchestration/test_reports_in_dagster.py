@@ -1,0 +1,59 @@
+"""The reports in Dagster: materialized by their job, with plots and tables, each claim a check that passed."""
+
+import dagster as dg
+import pytest
+
+from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.stages.longpack_settings import PackingSettings, ReportSettings
+from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+
+OLD = "2023-06"
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory):
+    """A snapshot's natural documents, and the reports on them."""
+    folder = tmp_path_factory.mktemp("reports")
+    recipe = tiny_recipe(folder, packing=PackingSettings(), reports=ReportSettings(wanted=True, sample=3))
+    defs = build_defs(
+        lake=str(folder / "lake"),
+        upstream=str(tiny_upstream(folder / "upstream", snapshots=[OLD])),
+        recipe=str(recipe_file(folder / "recipe.toml", recipe)),
+    )
+    found = dg.DagsterInstance.ephemeral(tempdir=str(folder))
+    every = defs.resolve_implicit_global_asset_job_def()
+    assert defs.resolve_job_def("snapshot_documents").execute_in_process(partition_key=OLD, instance=found).success
+    removed = [dg.AssetKey("removed_documents")]
+    assert every.execute_in_process(partition_key=OLD, instance=found, asset_selection=removed).success
+    assert defs.resolve_job_def("snapshot_reports").execute_in_process(partition_key=OLD, instance=found).success
+    return found
+
+
+def metadata_of(instance, asset):
+    (newest, *_) = instance.fetch_materializations(dg.AssetKey(asset), limit=1).records
+    return newest.asset_materialization.metadata
+
+
+def test_lengths_are_plotted_and_listed(instance):
+    found = metadata_of(instance, "length_report")
+    for plot in ("where_tokens_are", "at_least_as_long"):
+        assert found[plot].value.startswith("![")
+        assert len(found[plot].value) < 100_000
+    assert [line.data["length_group"] for line in found["shares"].records][:2] == ["0-4K", "4K-8K"]
+    assert found["growth"].records == []
+
+
+def test_densities_are_plotted_beside_the_papers(instance):
+    found = metadata_of(instance, "referral_report")
+    assert found["farthest"].value.startswith("![Pairs of mentions, 512- sentences apart]")
+    assert found["pairs_natural"].value.startswith("![Pairs of mentions, natural]")
+    papers = {line.data["distance"]: line.data["paper"] for line in found["densities"].records}
+    assert papers == {"same sentence": None, "1-32": 0.57, "32-128": 0.41, "128-512": 0.02, "512-": 0.0}
+
+
+def test_every_claim_is_a_check_that_passed(instance):
+    for name in ("length_report", "referral_report"):
+        checks = {claim.__name__ for claim in STAGE_OF[name][1].claims} | {"every_file_is_as_published"}
+        keys = [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]
+        summaries = instance.event_log_storage.get_asset_check_summary_records(keys)
+        assert {summary.last_check_execution_record.status.value for summary in summaries.values()} == {"SUCCEEDED"}
