@@ -7,12 +7,16 @@ SNAPSHOT_JOB = dg.define_asset_job(
     [
         "raw_snapshot",
         "filtered_documents",
+        "document_keys",
         "document_signatures",
         "near_duplicate_pairs",
         "contaminated_documents",
+        "withdrawn_documents",
+        "snapshot_withdrawals",
         "removed_documents",
         "token_documents",
         "token_grid",
+        "row_lineage",
         "megatron_rows",
     ],
     description="Everything of one crawl snapshot, from what is upstream to Megatron's files.",
@@ -22,12 +26,17 @@ LONGCRAWL_JOB = dg.define_asset_job(
 )
 DOCUMENTS_JOB = dg.define_asset_job(
     "snapshot_documents",
-    ["raw_snapshot", "filtered_documents", "document_signatures", "near_duplicate_pairs", "contaminated_documents"],
+    ["raw_snapshot", "filtered_documents", "document_keys", "document_signatures", "near_duplicate_pairs", "contaminated_documents"],
     description="One crawl snapshot's documents, judged and compared: what must stand of all snapshots before rows are made.",
+)
+WITHDRAWN_JOB = dg.define_asset_job(
+    "withdrawn",
+    ["withdrawn_documents"],
+    description="Which documents the lists of withdrawals name, of all snapshots: run it when a list has changed.",
 )
 ROWS_JOB = dg.define_asset_job(
     "snapshot_rows",
-    ["removed_documents", "token_documents", "token_grid", "megatron_rows"],
+    ["snapshot_withdrawals", "removed_documents", "token_documents", "token_grid", "row_lineage", "megatron_rows"],
     description="One crawl snapshot's rows: who goes on, tokens, grid, Megatron's files.",
 )
 LONGPACK_JOB = dg.define_asset_job(
@@ -50,4 +59,4 @@ MIXES_JOB = dg.define_asset_job("mixes", ["blended_mix"], description="One blend
 
 CARD_JOB = dg.define_asset_job("card", ["data_set_card"], description="The data sheet of what stands published.")
 
-JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, ROWS_JOB, LONGCRAWL_JOB, LONGPACK_JOB, PACKING_JOB, REPORTS_JOB, MIXES_JOB, CARD_JOB)
+JOBS = (SNAPSHOT_JOB, DOCUMENTS_JOB, WITHDRAWN_JOB, ROWS_JOB, LONGCRAWL_JOB, LONGPACK_JOB, PACKING_JOB, REPORTS_JOB, MIXES_JOB, CARD_JOB)

@@ -11,6 +11,7 @@ variable                meaning                                                 
 ``LC_GCP_PROJECT``      of a lake in a bucket: its project                                  the environment's
 ``LC_UPSTREAM``         RedPajama-V2, or its shape: a folder, ``https://…`` or ``gs://…``   its public address
 ``LC_CRAWL``            the crawl's own archives, for LongPack: a folder or a URL          none
+``LC_WITHDRAWN``        lists of what must no longer be served, besides the recipe's           none
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
@@ -52,14 +53,18 @@ REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "raw_snapshot": (documents.raw_snapshot, step("raw").stage),
     "filtered_documents": (documents.filtered_documents, step("filtered").stage),
+    "document_keys": (documents.document_keys, step("keys").stage),
     "document_signatures": (removing.document_signatures, step("signatures").stage),
     "near_duplicate_pairs": (removing.near_duplicate_pairs, step("near_pairs").stage),
     "contaminated_documents": (removing.contaminated_documents, step("contamination").stage),
+    "withdrawn_documents": (removing.withdrawn_documents, step("withdrawn").stage),
+    "snapshot_withdrawals": (removing.snapshot_withdrawals, step("withdrawals").stage),
     "removed_documents": (removing.removed_documents, step("removals").stage),
     "link_claims": (linking.link_claims, step("link_claims").stage),
     "longpack_documents": (linking.longpack_documents, step("longpack").stage),
     "token_documents": (rows.token_documents, step("tokens").stage),
     "token_grid": (rows.token_grid, step("grid").stage),
+    "row_lineage": (rows.row_lineage, step("lineage").stage),
     "longcrawl": (rows.longcrawl, step("longcrawl").stage),
     "longcrawl_flat": (rows.longcrawl_flat, step("flat").stage),
     "megatron_rows": (training.megatron_rows, step("megatron").stage),
@@ -84,6 +89,7 @@ def build_defs(
     upstream: str = REDPAJAMA_V2,
     crawl: str = "",
     recipe: str | None = None,
+    withdrawn: str = "",
     snapshots: str | None = None,
     workers: int = 1,
     automation: bool = False,
@@ -95,6 +101,7 @@ def build_defs(
         upstream: folder or URL of RedPajama-V2, or of something of its shape.
         crawl: folder or URL of the crawl's own archives.
         recipe: path of a recipe's TOML file.
+        withdrawn: paths of further lists of withdrawals, separated as in ``PATH``.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
         automation: whether sensors and schedule run from the start; they can be turned on and off in the UI in any case.
@@ -103,9 +110,13 @@ def build_defs(
         BadInput: when the recipe or the snapshots cannot be read.
     """
     own_recipe = Path(recipe) if recipe else None
-    read = read_recipe(own_recipe)
+    read = read_recipe(own_recipe, withdrawn=withdrawn)
     names = known_snapshots(Path(snapshots) if snapshots else None)
-    asker = Asker(lake=functools.cache(lambda: open_lake(lake)), recipe=lambda: read_recipe(own_recipe), snapshots=frozenset(names))
+    asker = Asker(
+        lake=functools.cache(lambda: open_lake(lake)),
+        recipe=lambda: read_recipe(own_recipe, withdrawn=withdrawn),
+        snapshots=frozenset(names),
+    )
     partitions = {
         "snapshot": dg.StaticPartitionsDefinition(list(names)),
         "mix": dg.StaticPartitionsDefinition(sorted(read.mixes)),
@@ -120,7 +131,7 @@ def build_defs(
         jobs=JOBS,
         sensors=sensors_of(asker, ASSET_OF, upstream=upstream, own=snapshots, running=automation),
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
-        resources=_resources(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", workers=workers),
+        resources=_resources(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", withdrawn=withdrawn, workers=workers),
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
     )
@@ -151,11 +162,19 @@ def _with_settings(
         tags = {"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by}
         fitted_spec = spec.replace_attributes(code_version=version, owners=["team:lc_assets"], tags={**spec.tags, **tags})
         if stage.global_upstream and stage.partitioned_by == "snapshot":
-            mapping = read_by(snapshots, lambda key, other: stage.reads(recipe, key, other))
-            fitted_spec = fitted_spec.replace_attributes(deps=[dg.AssetDep(dep.asset_key, partition_mapping=mapping) for dep in spec.deps])
+            fitted_spec = fitted_spec.replace_attributes(deps=[_dep(dep, stage, recipe, snapshots) for dep in spec.deps])
         return fitted_spec if partitions is None else fitted_spec.replace_attributes(partitions_def=partitions)
 
     return asset.map_asset_specs(fitted)
+
+
+def _dep(dep: dg.AssetDep, stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> dg.AssetDep:
+    """Which partitions of one asset stand behind which of another, as its stage has it."""
+    _, upstream = STAGE_OF[dep.asset_key.to_user_string()]
+    if upstream.partitioned_by == "nothing":
+        return dg.AssetDep(dep.asset_key)
+    mapping = read_by(snapshots, lambda key, other: stage.is_fed_by(recipe, key, upstream.name, other))
+    return dg.AssetDep(dep.asset_key, partition_mapping=mapping)
 
 
 def _params(stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> list[object]:
@@ -170,6 +189,7 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
         upstream=environment.get("LC_UPSTREAM", REDPAJAMA_V2),
         crawl=environment.get("LC_CRAWL", ""),
         recipe=environment.get("LC_RECIPE"),
+        withdrawn=environment.get("LC_WITHDRAWN", ""),
         snapshots=environment.get("LC_SNAPSHOTS"),
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
         automation=_is_on(environment.get("LC_AUTOMATION", "off")),

@@ -61,6 +61,7 @@ class WorkshopResource(dg.ConfigurableResource):
         upstream: RedPajama-V2, or something of its shape: a folder, ``https://…`` or ``gs://…``.
         crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder, ``https://…`` or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
+        withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
     """
 
@@ -68,6 +69,7 @@ class WorkshopResource(dg.ConfigurableResource):
     upstream: str
     crawl: str = ""
     recipe: str = ""
+    withdrawn: str = ""
     workers: int = 1
 
     @contextlib.contextmanager
@@ -88,7 +90,7 @@ class WorkshopResource(dg.ConfigurableResource):
         return Workshop(
             lake=self.lake_folder(),
             upstream=Upstream(self.upstream),
-            recipe=read_recipe(Path(self.recipe) if self.recipe else None),
+            recipe=read_recipe(Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn),
             engine=engine,
             crawl=Upstream(self.crawl) if self.crawl else None,
             say=log.info,

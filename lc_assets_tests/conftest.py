@@ -5,12 +5,19 @@ from pathlib import Path
 import pytest
 
 from lc_assets_tests.builders import TinyLake, tiny_lake
+from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
 
 
 @pytest.fixture(scope="session")
 def standing_lake(tmp_path_factory) -> TinyLake:
     """A tiny lake with the whole chain built; read only: copy what a test is to change."""
     return tiny_lake(tmp_path_factory.mktemp("standing"))
+
+
+@pytest.fixture(scope="session")
+def lake_with_copies(tmp_path_factory) -> WithdrawingLake:
+    """A small lake with near duplicates across its snapshots and an empty list of withdrawals; read only: copy it to change it."""
+    return withdrawing_lake(tmp_path_factory.mktemp("copies"))
 
 
 @pytest.fixture(scope="session")

@@ -17,14 +17,19 @@ from lc_assets.stages.building import Built, Finding, Workshop
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.raw import PARTS
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.upstream import Upstream
-from lc_assets.vocabulary import Shard, parse_snapshot
+from lc_assets.vocabulary import Shard
 
-BEFORE_TOKENS = ("raw", "filtered", "signatures", "near_pairs", "contamination", "removals")
+BEFORE_TOKENS = ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination", "withdrawn", "withdrawals", "removals")
 """What stands before a snapshot's tokens can be made."""
 
-PER_SNAPSHOT = tuple(found.name for found in CHAIN if found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
+PER_SNAPSHOT = tuple(
+    found.name
+    for found in CHAIN
+    if found.name == "withdrawn" or (found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
+)
+"""What is built of a snapshot, and what stands in between although it is of all snapshots."""
 
 
 def file_of(upstream: Path, part: str, tag: str) -> Path:
@@ -72,7 +77,8 @@ def field_changed(line: bytes, **fields: Any) -> bytes:
 
 def build_snapshot(workshop: Workshop, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT) -> dict[str, Built]:
     """Build some stages of one snapshot, in the chain's order."""
-    return {name: step(name).verb(workshop, parse_snapshot(snapshot)) for name in stages}
+    keys = {name: snapshot if step(name).stage.partitioned_by == "snapshot" else GLOBAL for name in stages}
+    return {name: step(name).verb(workshop, key) for name, key in keys.items()}
 
 
 def digests(built: Mapping[str, Built]) -> dict[str, str]:

@@ -34,10 +34,20 @@ NEAR_PAIRS: Origins = {
     "similarity": [("filtered_documents", "raw_content")],
 }
 
-REMOVED: Origins = {
-    "id": [("near_duplicate_pairs", "b"), ("contaminated_documents", "id")],
-    "for_id": [("near_duplicate_pairs", "a"), ("contaminated_documents", "item")],
+KEYED: Origins = carried(WHO, "filtered_documents") | {"text_digest": [("filtered_documents", "raw_content")]}
+
+WITHDRAWN: Origins = {
+    "id": [("document_keys", name) for name in ("id", "url", "digest", "text_digest")],
+    "for_id": [("near_duplicate_pairs", "a"), ("near_duplicate_pairs", "b")],
     "similarity": [("near_duplicate_pairs", "similarity")],
+}
+
+WITHDRAWALS: Origins = carried(("id", "how", "for_id", "similarity"), "withdrawn_documents")
+
+REMOVED: Origins = {
+    "id": [("near_duplicate_pairs", "b"), ("contaminated_documents", "id"), ("snapshot_withdrawals", "id")],
+    "for_id": [("near_duplicate_pairs", "a"), ("contaminated_documents", "item"), ("snapshot_withdrawals", "for_id")],
+    "similarity": [("near_duplicate_pairs", "similarity"), ("snapshot_withdrawals", "similarity")],
 }
 
 TOKENS: Origins = carried(WHO, "filtered_documents") | {
@@ -49,6 +59,9 @@ ROWS: Origins = carried((*WHO, "n_tokens", "document"), "token_documents") | {
     "priority": [("token_documents", "id")],
     "shift": [("token_documents", "id")],
 }
+
+
+RECORDS: Origins = carried(("split", "row", "id", "url", "digest", "cc_segment", "stretch", "shift", "n_tokens"), "token_grid")
 
 
 def lineage(origins: Origins) -> dg.TableColumnLineage:

@@ -11,9 +11,9 @@ from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import filtering, raw, sweeping, watching
+from lc_assets.stages import filtering, keying, raw, sweeping, watching
 from lc_assets.stages.claims import documents_files, dropped_files
-from lc_assets.stages.tables import MANIFEST, read_lines
+from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
 from lc_assets.storage.lake import Published
 from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
@@ -89,6 +89,21 @@ def heads_and_tails(filtered: Published) -> list[dict[str, str]]:
 def _some_shards(filtered: Published) -> list[Path]:
     files = documents_files(filtered.folder)
     return files[:: max(1, len(files) // SHOWN_DOCUMENTS)][:SHOWN_DOCUMENTS]
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet", "numpy"},
+    code_version=keying.STAGE.code_version,
+    deps=[filtered_documents],
+)
+def document_keys(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """An index of one snapshot's filtered documents by id, address, domain and digest, with the values they were judged by."""
+    with workshop.open(context.log) as opened:
+        built = keying.key_snapshot(opened, parse_snapshot(context.partition_key))
+        schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
+        return report(built, columns=schema, origins=columns.KEYED)
 
 
 def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:

@@ -1,17 +1,17 @@
-"""Assets of what does not go on although it is worth keeping: near duplicates, evaluation items, what is too much like the held out."""
+"""Assets of what does not go on although it is worth keeping: near duplicates, evaluation items, the withdrawn."""
 
 import dagster as dg
 import pyarrow.compute as pc
 
 from lc_assets.assets import columns, plots
-from lc_assets.assets.documents import filtered_documents, raw_snapshot
+from lc_assets.assets.documents import document_keys, filtered_documents, raw_snapshot
 from lc_assets.assets.reporting import report, table
 from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import contamination, near_pairs, removals, signing
+from lc_assets.stages import contamination, near_pairs, removals, signing, touching, withdrawals, withdrawing
 from lc_assets.stages.contamination_files import EVIDENCE
-from lc_assets.stages.tables import read_table
+from lc_assets.stages.tables import WITHDRAWN, read_table
 from lc_assets.vocabulary import parse_snapshot
 
 SHOWN = 10
@@ -69,12 +69,50 @@ def contaminated_documents(context: dg.AssetExecutionContext, workshop: Workshop
 
 
 @dg.asset(
+    group_name="documents",
+    kinds={"parquet"},
+    code_version=withdrawing.STAGE.code_version,
+    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (document_keys, near_duplicate_pairs)],
+)
+def withdrawn_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Documents of all snapshots that must no longer be served, by the recipe's lists: what these name, and the same content."""
+    with workshop.open(context.log) as opened:
+        built = withdrawing.withdraw(opened)
+        lines = withdrawing.withdrawn_lines(built.published)
+        touched = touching.touch(opened.lake, lines)
+        return report(
+            built,
+            columns=WITHDRAWN,
+            origins=columns.WITHDRAWN,
+            taken_out=table(touching.by_reason(touched)),
+            stands_until_rebuilt=table([{"partition": name} for name in touching.partitions(opened.lake, touched)]),
+            documents=table(lines[:SHOWN]),
+        )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet"},
+    code_version=withdrawals.STAGE.code_version,
+    deps=[withdrawn_documents, document_keys],
+)
+def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """One snapshot's withdrawn documents; where a changed list finds none of its documents, nothing behind this is stale."""
+    with workshop.open(context.log) as opened:
+        built = withdrawals.cut_out(opened, parse_snapshot(context.partition_key))
+        return report(built, columns=withdrawals.WITHDRAWALS, origins=columns.WITHDRAWALS)
+
+
+@dg.asset(
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet", "duckdb"},
     code_version=removals.STAGE.code_version,
     deps=[
-        dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, near_duplicate_pairs, contaminated_documents)
+        *(dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, near_duplicate_pairs)),
+        contaminated_documents,
+        snapshot_withdrawals,
     ],
 )
 def removed_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:

@@ -9,7 +9,7 @@ from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import flattening, gridding, ordering, tokenizing
+from lc_assets.stages import flattening, gridding, lineage, ordering, tokenizing
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_all
 from lc_assets.vocabulary import SPLITS, parse_snapshot
@@ -58,6 +58,20 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
                 mark_name="what a row takes",
             ),
         )
+
+
+@dg.asset(
+    partitions_def=SNAPSHOTS,
+    group_name="tokens",
+    kinds={"parquet", "numpy"},
+    code_version=lineage.STAGE.code_version,
+    deps=[token_grid, removed_documents],
+)
+def row_lineage(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """An index of one snapshot's rows: each row's document, and every document's rows, in milliseconds."""
+    with workshop.open(context.log) as opened:
+        built = lineage.index_rows(opened, parse_snapshot(context.partition_key))
+        return report(built, columns=lineage.SCHEMA, origins=columns.RECORDS)
 
 
 @dg.asset(

@@ -2,6 +2,7 @@
 
 A stage's audit has tested the same claims before publishing; here a person sees them in the UI, with the
 numbers, and can ask for them at any time. All of them but warnings block what is downstream in the same run.
+What serves text is held against the lists of withdrawals as they are now, too (`lc_assets.stages.serving`).
 """
 
 import inspect
@@ -10,8 +11,12 @@ from collections.abc import Iterator
 
 import dagster as dg
 
+from lc_assets.errors import LcError
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages.building import Claim, Finding, Stage, evidence_of, put_to_test
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.serving import CLAIM as WITHDRAWN
+from lc_assets.stages.serving import ROSTERS_OF, nothing_withdrawn_is_served
 from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
 
 WHOLE = "every_file_is_as_published"
@@ -20,6 +25,8 @@ WHOLE = "every_file_is_as_published"
 def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> dg.AssetChecksDefinition:
     """Make the checks of one asset: one per claim of its stage, and one that reads every digest again."""
     described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {WHOLE: "Every file has the size and digest of the receipt."}
+    if stage.name in ROSTERS_OF:
+        described[WITHDRAWN] = inspect.getdoc(nothing_withdrawn_is_served) or ""
     with warnings.catch_warnings():
         # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide a bad one.
         warnings.simplefilter("ignore", dg.PreviewWarning)
@@ -32,20 +39,29 @@ def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinit
         def check(context: dg.AssetCheckExecutionContext, workshop: WorkshopResource) -> Iterator[dg.AssetCheckResult]:
             chosen = {key.name for key in context.selected_asset_check_keys}
             with workshop.open(context.log) as opened:
-                key = context.partition_key if context.has_partition_key else GLOBAL
-                findings = findings_of(opened.lake, stage, key, chosen)
+                # A run of a partition may hold an asset that has none.
+                key = context.partition_key if partitions is not None and context.has_partition_key else GLOBAL
+                findings = findings_of(opened.lake, stage, key, chosen, recipe=opened.recipe)
             yield from (_result(finding, asset) for finding in findings)
 
     return check
 
 
-def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str]) -> list[Finding]:
-    """Test the chosen claims on what is published."""
+def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe) -> list[Finding]:
+    """Test the chosen claims on what is published, and by ``recipe`` whether it may be served still."""
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
     evidence = evidence_of(lake, published)
     found = [put_to_test(claim, evidence) for claim in wanted]
-    return found + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
+    served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
+    return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
+
+
+def _still_servable(lake: LakeFolder, recipe: Recipe, published: Published) -> Finding:
+    try:
+        return nothing_withdrawn_is_served(lake, recipe, published)
+    except LcError as error:
+        return Finding(claim=WITHDRAWN, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
 
 
 def every_file_is_as_published(published: Published) -> Finding:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lc_assets.cli.batch import decode
 from lc_assets.cli.printing import facts, heading, lasted, say, sized, table, visible
-from lc_assets.cli.trace import show_row
+from lc_assets.cli.trace_shown import show_row
 from lc_assets.cli.workplace import HELDOUT_FRACTION, Workplace
 from lc_assets.errors import BadInput
 from lc_assets.formats.flat import FlatReader

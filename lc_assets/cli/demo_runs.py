@@ -13,10 +13,12 @@ from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
 from lc_assets.stages.planning import Plan
+from lc_assets.storage.lake import GLOBAL
 
 STAGES_OF = {
-    "snapshot_documents": ("raw", "filtered", "signatures", "near_pairs", "contamination"),
-    "snapshot_rows": ("removals", "tokens", "grid", "megatron"),
+    "snapshot_documents": ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination"),
+    "withdrawn": ("withdrawn",),
+    "snapshot_rows": ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron"),
     "all_snapshots": ("longcrawl", "flat"),
     "mixes": ("mixes",),
     "card": ("card",),
@@ -56,7 +58,7 @@ def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_be
 def job_of(plan: Plan) -> tuple[str, str | None]:
     """The job, and its partition, that builds what a plan is about."""
     job = next(job for job, stages in STAGES_OF.items() if plan.stage in stages)
-    return job, None if job in {"all_snapshots", "card"} else plan.key
+    return job, None if plan.key == GLOBAL else plan.key
 
 
 def n_partitions_of(behind: Sequence[Plan]) -> int:

@@ -9,7 +9,7 @@ exit   meaning
 0      done
 1      something is wrong with the data or the machine
 2      what was asked for cannot be meant, or is not there
-3      `lc plan` and `lc rebuild --dry-run`: something is out of date
+3      `lc plan` and `lc rebuild --dry-run`: something is out of date; `lc prune --purge`: something still holds withdrawn documents
 130    stopped by Ctrl-C
 =====  ==================================================================================
 """
@@ -25,6 +25,7 @@ from lc_assets.cli import (
     decontaminate,
     dedup,
     demo,
+    diff,
     explain,
     judge,
     links,
@@ -36,13 +37,16 @@ from lc_assets.cli import (
     pack,
     packing_baselines,
     plan,
+    prune,
     rebuild,
     referrals,
+    release,
     sample,
     show,
     signals,
     trace,
     verify,
+    withdraw,
 )
 from lc_assets.cli.printing import complain
 from lc_assets.errors import BadInput, LcError, NotPublished
@@ -96,6 +100,10 @@ COMMANDS = (
     packing_baselines.pack_similar,
     packing_baselines.pack_code,
     verify.verify,
+    withdraw.withdraw,
+    release.release,
+    diff.diff,
+    prune.prune,
 )
 
 for _command in COMMANDS:

@@ -16,6 +16,10 @@ Lake = Annotated[
 ]
 Upstream = Annotated[str, typer.Option("--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL.")]
 Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe.")]
+Withdrawn = Annotated[
+    str, typer.Option("--withdrawn", envvar="LC_WITHDRAWN", help="Lists of withdrawals besides the recipe's, separated as in PATH.")
+]
+LakePath = Annotated[Path, typer.Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake.")]
 Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]
 Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor.")]
 Source = Annotated[

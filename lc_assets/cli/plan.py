@@ -23,6 +23,7 @@ def plan(
     lake: options.Lake,
     upstream: options.Upstream = options.REDPAJAMA_V2,
     recipe: options.Recipe = None,
+    withdrawn: options.Withdrawn = "",
     snapshot: options.Snapshots = None,
     look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Compare the manifests with the upstream as it is now.")] = False,
     every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
@@ -41,7 +42,7 @@ def plan(
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    settings, folder, source = read_recipe(Path(recipe) if recipe else None), open_lake(lake), Upstream(upstream)
+    settings, folder, source = read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn), open_lake(lake), Upstream(upstream)
     names = chosen_snapshots(folder, source, snapshot)
     digests = look_at_all(folder, source, settings, names) if look_upstream else None
     plans = planning.plan(folder, settings, names, upstream_digests=digests)

@@ -141,8 +141,13 @@ class GlobalOrder:
     row: NDArray[np.uint32]
 
     @classmethod
-    def open(cls, folder: Path, split: str) -> Self:
-        """Open the order of one split; reads ``sources.json`` and passes once over the sources' numbers.
+    def open(cls, folder: Path, split: str, *, pass_over: bool = True) -> Self:
+        """Open the order of one split; reads ``sources.json``.
+
+        Args:
+            folder: where it lies.
+            split: ``train`` or ``heldout``.
+            pass_over: whether to look once at every position, that it names a source; who asks for few of them may look at those.
 
         Raises:
             BadInput: when there is no such split.
@@ -155,7 +160,7 @@ class GlobalOrder:
         source, row = _mapped(source_path, np.dtype("<u2")), _mapped(row_path, np.dtype("<u4"))
         if len(source) != len(row):
             raise CorruptFile(f"{source_path} has {len(source):,} positions, {row_path.name} has {len(row):,}: they must be of one length")
-        if len(source) and int(source.max()) >= len(described.sources):
+        if pass_over and len(source) and int(source.max()) >= len(described.sources):
             raise CorruptFile(f"{source_path}: names source {int(source.max()):,}, {SOURCES} has {len(described.sources):,}")
         return cls(split, described.sources, described.row_tokens, described.vocab_size, source, row)
 

@@ -21,13 +21,16 @@ from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.remote import RemoteFiles, fetch
 from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, decode_json
+from lc_assets.storage.releases import PinnedLake, decode_release, note_of
 from lc_assets.vocabulary import parse_snapshot
 
 ORDER_STAGE: Final = "longcrawl"
 GRID_STAGE: Final = "grid"
 
 
-def open_rows(path: Path | str, split: str = "train", *, cache_bytes: int | None = None) -> ZarrRows | RiffledRows:
+def open_rows(
+    path: Path | str, split: str = "train", *, cache_bytes: int | None = None, release: str | None = None
+) -> ZarrRows | RiffledRows:
     """Open the rows of one split by a path.
 
     Args:
@@ -37,15 +40,18 @@ def open_rows(path: Path | str, split: str = "train", *, cache_bytes: int | None
         split: ``train`` or ``heldout``.
         cache_bytes: bound of the cache of decoded chunks, shared by all arrays that are opened. None: what the walk
             needs that a loader lays over the rows, and no more.
+        release: of a lake: its global order as this release pins it; the same bytes for ever.
 
     Raises:
         BadInput: when nothing that can be opened lies at ``path``, or the cache cannot hold one chunk.
-        NotPublished: when the lake lacks the order, or a grid that the order is over.
+        NotPublished: when the lake lacks the order, a grid that the order is over, or the release.
         Mismatch: when a grid is not the one that the order was made for.
         CorruptFile: when a file is not what its format promises.
         Unreachable: when a server does not answer, also when asked again.
     """
     require_split(split)
+    if release is not None:
+        path = pinned_order(path, release)
     if isinstance(path, str) and "://" in path:
         return _open_url(path.rstrip("/"), split, cache_bytes)
     path, cache = Path(path), ChunkCache(cache_bytes)
@@ -60,6 +66,28 @@ def open_rows(path: Path | str, split: str = "train", *, cache_bytes: int | None
     if (path / ORDER_STAGE).is_dir() or (path / GRID_STAGE).is_dir():
         return _riffled(LakeFolder(path).place(ORDER_STAGE).require().folder, split, cache)
     raise _nothing_at(path, split)
+
+
+def pinned_order(lake: Path | str, release: str) -> Path | str:
+    """Where the global order lies that a release pins: a folder, or a URL where the lake has one.
+
+    Raises:
+        NotPublished: when there is no such release, or what it pins is gone.
+        Mismatch: when what lies there is not what was released.
+    """
+    if not (isinstance(lake, str) and "://" in lake):
+        return PinnedLake.at(LakeFolder(Path(lake)), release).place(ORDER_STAGE).require().home
+    note, files = note_of(release), RemoteFiles(lake.rstrip("/"))
+    if not files.holds(note):
+        raise NotPublished(f"{files.where(note)}: there is no such release")
+    with TemporaryDirectory() as copies:
+        fetch(files, Path(copies), note)
+        pin = decode_release((Path(copies) / note).read_bytes(), where=files.where(note)).pins[f"{ORDER_STAGE}/{GLOBAL}"]
+        receipt = f"{ORDER_STAGE}/{GLOBAL}/{pin.version}/{RECEIPT}"
+        fetch(files, Path(copies), receipt)
+        if Published.at((Path(copies) / receipt).parent).digest != pin.digest:
+            raise Mismatch(f"{files.where(receipt)}: not the version that release {release} pins")
+    return files.where(f"{ORDER_STAGE}/{GLOBAL}/{pin.version}")
 
 
 def open_array(path: Path, cache: ChunkCache) -> ZarrRows:

@@ -143,6 +143,7 @@ class Stage:
         global_upstream: whether it reads *all* partitions of them rather than its own.
         reads: which of all partitions it reads, when not every published one.
         needs: which of its upstream stages a recipe has it read at all.
+        own_only: stages of which it reads its own partition alone, although it reads others of the rest.
         wanted: whether a recipe asks for it at all; the planner passes over those that are not.
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
@@ -159,6 +160,7 @@ class Stage:
     global_upstream: bool = False
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
     needs: Callable[[Recipe, str], bool] = lambda _recipe, _stage: True
+    own_only: tuple[str, ...] = ()
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
     sharding: Sharding | None = None
 
@@ -166,7 +168,9 @@ class Stage:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
         if stage not in self.upstream or not self.needs(recipe, stage):
             return False
-        return self.reads(recipe, key, upstream_key) if self.global_upstream else upstream_key in (key, GLOBAL)
+        if self.global_upstream and stage not in self.own_only:
+            return self.reads(recipe, key, upstream_key)
+        return upstream_key in (key, GLOBAL)
 
     def inputs(self, lake: LakeFolder, recipe: Recipe, key: str) -> dict[str, Published]:
         """The published versions this stage would read now, by name.
@@ -176,11 +180,17 @@ class Stage:
         """
         needed = [stage for stage in self.upstream if self.needs(recipe, stage)]
         if self.global_upstream:
-            every = [(stage, published) for stage in needed for published in lake.published(stage).items()]
-            found = [published for stage, (other, published) in every if self.is_fed_by(recipe, key, stage, other)]
+            found = [published for stage in needed for published in self._fed_by(lake, recipe, key, stage)]
         else:
             found = [lake.place(stage, key).require() for stage in needed]
         return {published.name: published for published in found}
+
+    def _fed_by(self, lake: LakeFolder, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
+        """The published partitions of one stage that are read; of those read alone none is listed."""
+        for other in (key, GLOBAL) if stage in self.own_only else lake.keys(stage):
+            published = lake.place(stage, other).current() if self.is_fed_by(recipe, key, stage, other) else None
+            if published is not None:
+                yield published
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
         """The settings of partition ``key`` as receipts hold them; may read the files that settings name."""

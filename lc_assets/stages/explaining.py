@@ -27,11 +27,11 @@ from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.histories import why_dropped
 from lc_assets.stages.judges import Judge, in_order_of_cost
 from lc_assets.stages.stored_values import MAX_LINE_BYTES, StoredValues, is_stored, read_values, require_stored, stored_columns
 from lc_assets.stages.tables import FILTERED
 from lc_assets.stages.tracing import lines_where
-from lc_assets.stages.whereabouts import why_dropped
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.columns import computable, require_computable, values_of

@@ -76,7 +76,7 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
         written = run_shards(workshop, draft, write_rows, tasks, what=f"grid {snapshot}")
         if written.kept != rows.num_rows:
             raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
-        also = {f"{split} rows": _n_rows(rows, split) for split in SPLITS} | {"tokens": rows.num_rows * settings.row_tokens}
+        also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {"tokens": rows.num_rows * settings.row_tokens}
         behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - also["tokens"]
         return Tally(seen=documents.num_rows, kept=documents.num_rows, also=also | {"tokens behind the rows": behind})
 
@@ -114,7 +114,7 @@ def _repeated(path: Path) -> pa.Array:
 
 def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
     made_by = tokens.receipt.fingerprint.params
-    layout = settings.layout(_n_rows(rows, split), int(made_by["n_ids"]))
+    layout = settings.layout(count_of(rows, split), int(made_by["n_ids"]))
     create_grid(folder / f"{split}.zarr", layout, tokenizer=made_by["tokenizer"], attributes={"eot": made_by["eot"]})
     return [
         BandTask(tokens=tokens.folder, folder=folder, split=split, block=block, row_tokens=settings.row_tokens, n_ids=layout.vocab_size)
@@ -122,7 +122,8 @@ def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings
     ]
 
 
-def _n_rows(rows: pa.Table, split: str) -> int:
+def count_of(rows: pa.Table, split: str) -> int:
+    """How many rows of a row table are of one split."""
     return int(pc.sum(pc.equal(rows["split"], split)).as_py() or 0)
 
 

@@ -11,6 +11,7 @@ asset would build. A file needs only what differs from the defaults below::
 Unknown names, wrong types and impossible sizes are refused, with the place in the file and what could stand there.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from lc_assets.stages.card_settings import CardSettings
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings, RawSettings
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings, WebSettings
 from lc_assets.stages.row_settings import FlatteningSettings, GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
-from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Settings
+from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Settings, WithdrawalSettings
 from lc_assets.vocabulary import parse_snapshot
 
 
@@ -39,6 +40,7 @@ class Recipe(Settings, frozen=True, kw_only=True):
     privacy: PrivacySettings = PrivacySettings()
     deduplication: DeduplicationSettings = DeduplicationSettings()
     decontamination: DecontaminationSettings = DecontaminationSettings()
+    withdrawals: WithdrawalSettings = WithdrawalSettings()
     tokenizing: TokenizingSettings = TokenizingSettings()
     gridding: GriddingSettings = GriddingSettings()
     flattening: FlatteningSettings = FlatteningSettings()
@@ -123,13 +125,27 @@ def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
         yield from _possible(kind.value_type, steps[1:])
 
 
-def read_recipe(path: Path | None) -> Recipe:
-    """The recipe of a file, or the default recipe when there is none."""
-    if path is None:
-        return Recipe()
-    if not path.is_file():
+def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
+    """The recipe of a file, or the default recipe when there is none.
+
+    Args:
+        path: the file.
+        withdrawn: further lists of withdrawals, as `lists_named` has them.
+    """
+    if path is not None and not path.is_file():
         raise BadInput(f"{path}: no such recipe file")
-    return parse_recipe(path.read_bytes(), where=str(path))
+    recipe = Recipe() if path is None else parse_recipe(path.read_bytes(), where=str(path))
+    named = recipe.withdrawals.lists + tuple(name for name in lists_named(withdrawn) if name not in recipe.withdrawals.lists)
+    return msgspec.structs.replace(recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, lists=named))
+
+
+def lists_named(words: str) -> tuple[str, ...]:
+    """The paths that ``LC_WITHDRAWN`` names, separated as in ``PATH``.
+
+    >>> lists_named("a.csv:b.csv"), lists_named("")
+    (('a.csv', 'b.csv'), ())
+    """
+    return tuple(name for name in words.split(os.pathsep) if name)
 
 
 def plain(settings: Settings) -> dict[str, Any]:

@@ -7,7 +7,11 @@ reason               the document
 ``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
                      two the one of the newer snapshot goes, of one snapshot the one to be trained on
 ``contaminated``     stays, and holds too much of an evaluation item
+``withdrawn``        stays, and must no longer be served (`lc_assets.stages.withdrawals`)
 ===================  ==================================================================================================
+
+Withdrawing only takes out: the other reasons are found as if nothing were withdrawn. So what was removed in the stead of a
+withdrawn document does not come back, and nobody else moves.
 
 With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a document goes when an older
 one is like it, and a newer snapshot changes nothing of what stands. (So two old documents that only a newer one joins to
@@ -24,9 +28,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lc_assets.publishing import publish
+from lc_assets.errors import NotPublished
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.contamination import contaminated_ids
@@ -34,10 +37,13 @@ from lc_assets.stages.decontaminating import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
 from lc_assets.stages.deduplication.settings import FACTS, NEAR, PAIRS, REASONS, Decision, Means
+from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.near_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.stages.withdrawals import TABLE as WITHDRAWALS_TABLE
+from lc_assets.stages.withdrawals import withdrawals_in
+from lc_assets.storage.lake import WORKINGS, Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId, parse_document_id
@@ -56,13 +62,14 @@ REMOVALS: Final = pa.schema(
 
 TABLE: Final = "removals.parquet"
 NEAR_HELDOUT: Final = "near heldout"
+WITHDRAWN: Final = "withdrawn"
 
 
 def decide_removals(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot do not go on.
 
     Raises:
-        NotPublished: when the snapshot's filtered documents are not there.
+        NotPublished: when the snapshot's filtered documents are not there, or it is not known which of them are withdrawn.
     """
 
     def fill(draft: Draft) -> Tally:
@@ -70,9 +77,10 @@ def decide_removals(workshop: Workshop, snapshot: SnapshotId) -> Built:
         shutil.rmtree(work, ignore_errors=True)
         with queries(work / "duckdb", Means().memory // 2) as asked:
             lines = _removals(asked, draft, workshop.recipe, work, snapshot)
-        lines = sorted([*lines, *_contaminated(draft, snapshot, {line["id"] for line in lines})], key=lambda line: line["id"])
-        with publish(draft.folder / TABLE) as path:
-            pq.write_table(pa.Table.from_pylist(lines, schema=REMOVALS), path, compression="zstd")
+        for more in (_contaminated, _withdrawn):
+            lines += more(draft, snapshot, {line["id"] for line in lines})
+        lines.sort(key=lambda line: line["id"])
+        write_in_groups(draft.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
         n_seen = draft.inputs[f"filtered/{snapshot}"].receipt.tally.kept
         dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
         return Tally(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, complaints=dropped)
@@ -118,6 +126,25 @@ def _contaminated(draft: Draft, snapshot: str, gone: Collection[str]) -> list[di
         {"id": name, "reason": CONTAMINATED, "for_id": item, "kept_id": "", "similarity": share, "why": f"holds {share:.0%} of {item}"}
         for name, (item, share) in found.items()
         if name not in gone
+    ]
+
+
+def _withdrawn(draft: Draft, snapshot: str, gone: Collection[str]) -> list[dict[str, Any]]:
+    """Documents of the snapshot that would stay, but must not be served."""
+    published = draft.inputs.get(f"withdrawals/{snapshot}")
+    if published is None:
+        raise NotPublished(f"withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` first")
+    return [
+        {
+            "id": line["id"],
+            "reason": WITHDRAWN,
+            "for_id": line["for_id"],
+            "kept_id": "",
+            "similarity": line["similarity"],
+            "why": line["how"],
+        }
+        for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
+        if line["id"] not in gone
     ]
 
 
@@ -205,6 +232,26 @@ def every_near_duplicate_has_one_that_stays(evidence: Evidence) -> Finding:
     )
 
 
+def everything_withdrawn_goes(evidence: Evidence) -> Finding:
+    """No withdrawn document of the snapshot goes on, and none goes as withdrawn that is not."""
+    withdrawn = {line["id"] for line in withdrawals_in(_own(evidence, "withdrawals").only(WITHDRAWALS_TABLE))}
+    reasons = removed_ids(evidence.folder)
+    wrong = sorted((withdrawn - reasons.keys()) | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn))
+    return Finding(
+        claim="everything_withdrawn_goes",
+        passed=not wrong,
+        words=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong" + (f", such as {wrong[0]}" if wrong else ""),
+        numbers={"withdrawn": len(withdrawn), "wrong": len(wrong)},
+    )
+
+
+def _own(evidence: Evidence, stage: str) -> Published:
+    published = evidence.inputs.get(f"{stage}/{evidence.fingerprint.key}")
+    if published is None:
+        raise NotPublished(f"{evidence.folder}: the {stage} version it was made from is gone from the lake")
+    return published
+
+
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings, gridding = recipe.deduplication, recipe.gridding
     return {
@@ -219,11 +266,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="removals",
-    code_version="1",
-    upstream=("filtered", "near_pairs", "contamination"),
+    code_version="2",
+    upstream=("filtered", "near_pairs", "contamination", "withdrawals"),
     params=_params,
-    claims=(removals_add_up, every_near_duplicate_has_one_that_stays),
+    claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
     global_upstream=True,
+    own_only=("contamination", "withdrawals"),
     reads=lambda recipe, key, upstream_key: upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",),
 )
-"""Filtered documents that do not go on: near duplicates, what is too much like the held out, what holds evaluation items."""
+"""Filtered documents that do not go on: near duplicates, what is like the held out, what holds evaluation items, what is withdrawn."""

@@ -1,7 +1,7 @@
 """What every stage's settings are, and those of the stages that take something out of documents.
 
-Here: the base, evaluation items, personal data, models. Not here: the other stages' settings and the recipe that holds them all
-(`lc_assets.stages.recipe`).
+Here: the base, evaluation items, personal data, withdrawals, models. Not here: the other stages' settings and the recipe that
+holds them all (`lc_assets.stages.recipe`).
 """
 
 from typing import Annotated, Literal
@@ -70,6 +70,20 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
     style: Literal["tag", "surrogate"] = "tag"
     seed: Seed = 0
     phone_region: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] | None = None
+
+
+class WithdrawalSettings(Settings, frozen=True, kw_only=True):
+    """What must no longer be served; see docs/withdrawal.md.
+
+    Attributes:
+        lists: files as `lc_assets.formats.withdrawal_lists` has them; ``LC_WITHDRAWN`` names further ones.
+        same_content: whether what is the same content as a listed document goes too, wherever it was crawled: documents of the
+            same digest, and near duplicates from ``deduplication.threshold`` on. With ``stays`` only what is listed goes. In both
+            cases what was removed in the stead of a listed document does not come back.
+    """
+
+    lists: tuple[str, ...] = ()
+    same_content: Literal["goes", "stays"] = "goes"
 
 
 class QualityModelSettings(Settings, frozen=True, kw_only=True):

@@ -54,6 +54,24 @@ DROPPED = pa.schema(
 )
 """Documents that did not go on, without their text: the first reason, and all of them, with the value of each."""
 
+KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
+"""`keys`: who each filtered document is; a float64 column per value that was judged follows."""
+
+WITHDRAWN = pa.schema(
+    [
+        ("id", pa.string()),
+        ("how", pa.string()),
+        ("for_id", pa.string()),
+        ("similarity", pa.float64()),
+        ("entry", pa.int64()),
+        ("kind", pa.string()),
+        ("value", pa.string()),
+        ("reason", pa.string()),
+        ("date", pa.string()),
+    ]
+)
+"""`withdrawn`: documents that must not be served: listed, or of the same content as the listed ``for_id``, and by which entry."""
+
 SWEEP = pa.schema(
     [
         ("rule", pa.string()),
@@ -177,7 +195,14 @@ MEANINGS = {
     "offset": "byte of the archive where the page's record begins",
     "length": "bytes of the archive that the page's record takes",
     "timestamp": "when the page was fetched: year to second, UTC",
-    "kind": "warc, wat, cdxj or columnar",
+    "kind": "of an archive: warc, wat, cdxj or columnar; of an entry: document, url, domain or digest",
+    "text_digest": "of the text's UTF-8: sha256 in hexadecimal digits",
+    "how": "listed, same digest or near duplicate",
+    "for_id": "the document that this one is withdrawn or removed for",
+    "similarity": "Jaccard index of the two texts' 13-grams",
+    "entry": "number of the entry that says so, counted from 0 over all lists",
+    "reason": "why",
+    "date": "of the entry",
 }
 """What the columns hold, for people."""
 

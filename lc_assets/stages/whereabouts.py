@@ -1,30 +1,37 @@
-"""Whereabouts: from a document's id or address to its row, its position in the global order and its samples in mixes.
+"""Whereabouts: from a document's id, address, domain or digest to its rows, their positions in the global order and their samples in mixes.
 
-The way back of `lc_assets.stages.tracing`. Nothing is built or written; memory is bounded by one order and one
-GPT index, both mapped, and by the rows that are found. Versions are followed: what was made from another grid than
-the published one does not hold the document's row, and says nothing.
+The way back of `lc_assets.stages.tracing`. Nothing is built or written; memory is bounded by one GPT index, mapped, and by the
+rows that are found. Versions are followed: what was made from another grid than the published one does not hold the
+document's row, and says nothing. Not here: why a document has no row (`lc_assets.stages.histories`).
 """
 
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages.blending import Mix, read_mix
-from lc_assets.stages.claims import DROPPED_SUFFIX
-from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
-from lc_assets.stages.tracing import Row, grid_behind, lines_where, rows_where
+from lc_assets.mixing.gpt_index import GptIndex
+from lc_assets.stages.blending import Mix, MixSource, read_mix
+from lc_assets.stages.gridding import ROWS_FILE
+from lc_assets.stages.lineage import current_index
+from lc_assets.stages.tables import ROWS, read_table
+from lc_assets.stages.tracing import Row, grid_behind, row_from
 from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.text.lookup_keys import Kind, normal, values_of
+from lc_assets.tokens.interleaved import place_of, places_of
 from lc_assets.vocabulary import parse_document_id
 
-STAGES_THAT_DROP = ("filtered", "tokens")
+SOUGHT_ONE_BY_ONE = 64
+"""So many items of an interleaving are sought each by itself (60 µs); for more, one pass over all places is cheaper."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,116 +49,136 @@ class Found:
     samples: Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropped:
-    """Why a document did not go on.
-
-    Attributes:
-        stage: that dropped it.
-        id: of the document.
-        url: its address.
-        reasons: each with the value that was judged; None where there is none.
-        instead: of a document that was removed for another: which document or item that is, how alike they are, and why
-            it goes and the other stays.
-    """
-
-    stage: str
-    id: str
-    url: str
-    reasons: tuple[tuple[str, float | None], ...]
-    instead: tuple[str, float, str] | None = None
-
-
 def find_id(lake: LakeFolder, identity: str) -> list[Found]:
     """Where one document went; empty when no published grid has it.
 
     Raises:
         BadInput: when it is not a document id.
     """
-    shard, _ = parse_document_id(identity)
-    grid = lake.place("grid", shard.snapshot).current()
-    return [] if grid is None else _found(lake, grid, rows_where(grid, pc.field("id") == identity))
+    parse_document_id(identity)
+    return find(lake, "document", identity)
 
 
 def find_url(lake: LakeFolder, url: str) -> list[Found]:
     """Where all documents of one address went, in every published snapshot."""
-    grids = lake.published("grid").values()
-    return [found for grid in grids for found in _found(lake, grid, rows_where(grid, pc.field("url") == url))]
+    return find(lake, "url", url)
 
 
-def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
-    """Why a document did not become a row, when a published stage says so.
-
-    Raises:
-        BadInput: when it is not a document id.
-    """
-    shard, _ = parse_document_id(identity)
-    for stage in STAGES_THAT_DROP:
-        published = lake.place(stage, shard.snapshot).current()
-        path = None if published is None else published.folder / f"{shard.name}{DROPPED_SUFFIX}"
-        for line in lines_where(path, pc.field("id") == identity) if path is not None and path.is_file() else ():
-            reasons = tuple(zip(line["reasons"], line["values"], strict=True))
-            return Dropped(
-                stage=stage, id=line["id"], url=line["url"], reasons=reasons, instead=_removed_for(lake, shard.snapshot, identity)
-            )
-    return None
+def find(lake: LakeFolder, kind: Kind, value: str) -> list[Found]:
+    """Where all documents went that are found by a value (`lc_assets.text.lookup_keys`), in every published snapshot."""
+    return whereabouts_of(lake, rows_by(lake, kind, value))
 
 
-def _removed_for(lake: LakeFolder, snapshot: str, identity: str) -> tuple[str, float, str] | None:
-    published = lake.place("removals", snapshot).current()
-    lines = [] if published is None else lines_where(published.folder / REMOVALS_TABLE, pc.field("id") == identity)
-    return next(((line["kept_id"] or line["for_id"], line["similarity"], line["why"]) for line in lines), None)
+def whereabouts_of(lake: LakeFolder, rows: Sequence[tuple[Published, Row]]) -> list[Found]:
+    """Where some rows stand: their positions, and the samples that take tokens of each."""
+    if not rows:
+        return []
+    mixes, order = mixes_of(lake), lake.place("longcrawl").current()
+    orders = {split: GlobalOrder.open(order.folder, split, pass_over=False) for split in {row.split for _, row in rows}} if order else {}
+    return [
+        Found(
+            row=row,
+            position=position_of(orders[row.split], row) if row.split in orders else None,
+            samples=samples_of_rows(mixes, lake, grid, [row]),
+        )
+        for grid, row in rows
+    ]
+
+
+def rows_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published, Row]]:
+    """All rows of the documents that are found by a value, with the grid each is in; by snapshot, split and row."""
+    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("grid")
+    found = []
+    for key in keys:
+        index = current_index(lake, key)
+        lines = index.find(kind, value) if index else None
+        if lines == []:
+            continue
+        grid = lake.place("grid", key).current()
+        if grid is not None:
+            found += [(grid, row_from(grid, line)) for line in (lines_of_table(grid, kind, value) if lines is None else lines)]
+    return found
+
+
+def lines_of_table(grid: Published, kind: Kind, value: str) -> list[dict[str, Any]]:
+    """The same by a search through the whole row table."""
+    table = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ROWS.names)
+    if kind == "document":
+        found: list[dict[str, Any]] = table.filter(pc.equal(table["id"], value)).to_pylist()
+        return found
+    wanted = normal(kind, value)
+    columns = table.select(["id", "url", "digest"]).to_pylist()
+    ours = [place for place, line in enumerate(columns) if wanted in values_of(kind, line)]
+    lines: list[dict[str, Any]] = table.take(pa.array(ours, pa.int64())).to_pylist()
+    return lines
 
 
 def position_of(order: GlobalOrder, row: Row) -> int | None:
     """Position of a grid's row in the order, or None when the order is not over that grid."""
     for number, source in enumerate(order.sources):
         if source.snapshot == row.snapshot and source.version == row.grid.name:
-            places = np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))
-            return int(places[0]) if len(places) else None
+            sources, rows = np.asarray(order.source), np.asarray(order.row)
+            found = place_of(sources, rows, number, row.row, n_items=source.rows(order.split))
+            if found is None:  # an order that does not ascend within its sources is read, too
+                found = next(iter(places_of(sources, rows, number, np.array([row.row])).tolist()), None)
+            return found
     return None
 
 
-def samples_with(prefix: Path, document: int) -> NDArray[np.int64]:
-    """Numbers of the samples of a GPT index that take at least one token of a document, ascending; int64.
+def mixes_of(lake: LakeFolder) -> dict[str, tuple[Published, Mix]]:
+    """The published mixes by name, with what each is made of."""
+    return {name: (published, read_mix(published.only("mix.json"))) for name, published in lake.published("mixes").items()}
+
+
+def samples_of_rows(
+    mixes: Mapping[str, tuple[Published, Mix]], lake: LakeFolder, grid: Published, rows: Collection[Row]
+) -> dict[str, tuple[int, ...]]:
+    """Numbers of the samples that take tokens of any of some rows of one grid, by mix, ascending; held-out rows are in none."""
+    documents = [row.row for row in rows if row.split == "train"]
+    return {name: _samples_of_mix(lake, *mixes[name], grid, documents) for name in mixes} if documents else {}
+
+
+def _samples_of_mix(lake: LakeFolder, published: Published, mix: Mix, grid: Published, documents: ArrayLike) -> tuple[int, ...]:
+    number, source = _source_of(mix, grid.receipt.fingerprint.key)
+    if source is None or not source.used or grid_behind(lake, lake.version_of(source.prefix)).home != grid.home:
+        return ()
+    wanted = samples_with(published.folder / source.snapshot, documents)
+    wanted = wanted[wanted < source.used]
+    datasets, numbers = (np.asarray(read_npy(published.folder / f"{name}.npy")) for name in ("dataset_index", "dataset_sample_index"))
+    if len(wanted) > SOUGHT_ONE_BY_ONE:
+        return tuple(places_of(datasets, numbers, number, wanted).tolist())
+    found = (place_of(datasets, numbers, number, sample, n_items=source.used) for sample in wanted.tolist())
+    return tuple(sorted(place for place in found if place is not None))
+
+
+def _source_of(mix: Mix, snapshot: str) -> tuple[int, MixSource | None]:
+    return next(((number, source) for number, source in enumerate(mix.sources) if source.name == snapshot), (-1, None))
+
+
+def samples_with(prefix: Path, documents: ArrayLike) -> NDArray[np.int64]:
+    """Numbers of the samples of a GPT index that take at least one token of any of some documents, ascending; int64.
 
     Sample ``j`` in the order of construction reaches from ``sample_index[j]`` to ``sample_index[j + 1]``
     inclusively, each a place in ``document_index`` and an offset; ``shuffle_index`` says which ``j`` a number means.
     """
-    index = read_gpt_index(prefix)
-    begins = np.asarray(index.sample_index[:, 0])
-    taken = np.zeros(index.n_samples, dtype=bool)
-    for place in np.flatnonzero(np.asarray(index.document_index) == document):
-        first = max(int(np.searchsorted(begins, place, "left")) - 1, 0)
-        last = min(int(np.searchsorted(begins, place, "right")), index.n_samples)
-        taken[first:last] = True
-    return np.flatnonzero(taken[np.asarray(index.shuffle_index)]).astype(np.int64)
+    index, wanted = read_gpt_index(prefix), np.atleast_1d(documents)
+    order = np.asarray(index.document_index)
+    places = np.flatnonzero(order == wanted[0] if len(wanted) == 1 else np.isin(order, wanted))
+    shuffled = np.asarray(index.shuffle_index)
+    if len(places) > SOUGHT_ONE_BY_ONE:
+        return np.flatnonzero(_taken(index, places)[shuffled]).astype(np.int64)
+    begins = index.sample_index[:, 0]
+    spans = [(bisect_left(begins, place) - 1, bisect_right(begins, place)) for place in places.tolist()]
+    found = [np.flatnonzero((shuffled >= max(first, 0)) & (shuffled < last)) for first, last in spans]
+    return np.unique(np.concatenate([np.empty(0, np.int64), *found]))
 
 
-def _found(lake: LakeFolder, grid: Published, rows: Iterable[Row]) -> list[Found]:
-    return [Found(row=row, position=_position(lake, row), samples=_samples(lake, grid, row)) for row in rows]
-
-
-def _position(lake: LakeFolder, row: Row) -> int | None:
-    published = lake.place("longcrawl").current()
-    return None if published is None else position_of(GlobalOrder.open(published.folder, row.split), row)
-
-
-def _samples(lake: LakeFolder, grid: Published, row: Row) -> dict[str, tuple[int, ...]]:
-    if row.split != "train":
-        return {}
-    return {mix: _samples_of_mix(lake, published, grid, row) for mix, published in lake.published("mixes").items()}
-
-
-def _samples_of_mix(lake: LakeFolder, published: Published, grid: Published, row: Row) -> tuple[int, ...]:
-    number, source = _source_number(read_mix(published.folder), row.snapshot)
-    if source is None or not source.used or grid_behind(lake, lake.version_of(source.prefix)).home != grid.home:
-        return ()
-    wanted = samples_with(published.folder / source.snapshot, row.row)
-    ours = np.asarray(read_npy(published.folder / "dataset_index.npy")) == number
-    numbers = np.asarray(read_npy(published.folder / "dataset_sample_index.npy"))
-    return tuple(np.flatnonzero(ours & np.isin(numbers, wanted)).tolist())
-
-
-def _source_number(mix: Mix, snapshot: str) -> tuple[int, Any]:
-    return next(((number, source) for number, source in enumerate(mix.sources) if source.name == snapshot), (-1, None))
+def _taken(index: GptIndex, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which samples, in the order of construction, take a token of a document at any of some places."""
+    begins = np.ascontiguousarray(index.sample_index[:, 0])
+    firsts = np.maximum(np.searchsorted(begins, places, "left") - 1, 0)
+    lasts = np.minimum(np.searchsorted(begins, places, "right"), index.n_samples)
+    # One is added where a document's samples begin and taken off behind their last: above zero is what any document is in.
+    turns = np.bincount(firsts, minlength=index.n_samples + 1) - np.bincount(lasts, minlength=index.n_samples + 1)
+    taken: NDArray[np.bool_] = np.cumsum(turns)[:-1] > 0
+    return taken

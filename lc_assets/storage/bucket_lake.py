@@ -17,7 +17,7 @@ one request per file and 5 more. docs/google-cloud.md has the counts of a whole 
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,10 +25,22 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import Busy, CorruptFile, LcError, NotPublished
+from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.bucket import SCHEME, Bucket, crc32c
-from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, Receipt, encode_json, version_named
+from lc_assets.storage.lake import (
+    CURRENT,
+    GLOBAL,
+    RECEIPT,
+    Current,
+    LakeFolder,
+    Place,
+    Published,
+    Receipt,
+    encode_json,
+    version_named,
+    written_over,
+)
 
 CACHE_VARIABLE: Final = "LC_CACHE"
 
@@ -97,6 +109,23 @@ class BucketLake(LakeFolder):
         """Keys of a stage's published partitions, sorted; by one listing."""
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{stage}/*/{CURRENT}"))
 
+    def note(self, path: str) -> bytes | None:
+        """See `LakeFolder.note`."""
+        held = self.bucket.read(path)
+        return None if held is None else held.content
+
+    def notes(self, folder: str) -> list[str]:
+        """See `LakeFolder.notes`; by one listing."""
+        return sorted(path.rpartition("/")[2] for path in self.bucket.names(f"{folder}/*"))
+
+    def publish_note(self, path: str, content: bytes) -> None:
+        """See `LakeFolder.publish_note`; on the condition that nothing is there."""
+        found = self.note(path)
+        if found is None:
+            self.bucket.write(path, content, after=0)
+        elif found != content:
+            raise written_over(self.bucket.where(path))
+
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace(Place):
@@ -106,11 +135,9 @@ class BucketPlace(Place):
 
     def current(self) -> Published | None:
         """See `Place.current`."""
-        path = f"{self.name}/{CURRENT}"
-        held = self.bucket.read(path)
-        if held is None:
+        path, said = f"{self.name}/{CURRENT}", self.pointer()
+        if said is None:
             return None
-        said = _decoded(held.content, Current, self.bucket.where(path))
         published = self.at(version_named(said.version, self.bucket.where(path)))
         if published.digest != said.digest:
             self._forget(published)
@@ -122,6 +149,12 @@ class BucketPlace(Place):
     def glance(self) -> Published | None:
         """See `Place.glance`; here it is `current`, whose receipts are kept on this machine."""
         return self.current()
+
+    def pointer(self) -> Current | None:
+        """See `Place.pointer`."""
+        path = f"{self.name}/{CURRENT}"
+        held = self.bucket.read(path)
+        return None if held is None else _decoded(held.content, Current, self.bucket.where(path))
 
     def at(self, version: str) -> Published:
         """See `Place.at`; the receipt is fetched the first time."""
@@ -139,17 +172,9 @@ class BucketPlace(Place):
             return self.at(version)
         return None
 
-    def versions(self) -> Iterator[Published]:
-        """See `Place.versions`; those but the current one by a listing."""
-        current = None
-        with contextlib.suppress(LcError):
-            current = self.current()
-        if current is not None:
-            yield current
-        for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"):
-            published = self.finished(path.split("/")[-2])
-            if published is not None and (current is None or published.home != current.home):
-                yield published
+    def version_names(self) -> list[str]:
+        """See `Place.version_names`; by one listing."""
+        return sorted(path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"))
 
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""

@@ -23,10 +23,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
+import filelock
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import disk_said_plainly, publish_bytes
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
 from lc_assets.tally import Tally
 
@@ -237,14 +238,22 @@ class Place:
         return self._pointed_at(lambda version: Published(self.folder / version, _head(self.folder / version / RECEIPT)))
 
     def _pointed_at(self, opened: Callable[[str], Published]) -> Published | None:
-        path = self.folder / CURRENT
-        if not path.is_file():
+        path, said = self.folder / CURRENT, self.pointer()
+        if said is None:
             return None
-        said = decode_json(path, Current)
         published = opened(version_named(said.version, path))
         if published.digest != said.digest:
             raise CorruptFile(f"{path}: names digest {short(said.digest)}, version {said.version} has {short(published.digest)}")
         return published
+
+    def pointer(self) -> Current | None:
+        """What is named as published, without a look at it; None when nothing is.
+
+        Raises:
+            CorruptFile: when it cannot be read.
+        """
+        path = self.folder / CURRENT
+        return decode_json(path, Current) if path.is_file() else None
 
     def require(self) -> Published:
         """The published version.
@@ -275,16 +284,18 @@ class Place:
         return next((published for published in self.versions() if published.digest == digest), None)
 
     def versions(self) -> Iterator[Published]:
-        """The finished versions, the current one first; those that cannot be read are passed over."""
+        """Every finished version, the current one first; those whose receipt is damaged are passed over."""
         current = None
         with contextlib.suppress(LcError):
             current = self.current()
         if current is not None:
             yield current
-        for path in sorted(self.folder.glob(f"*/{RECEIPT}")):
-            published = _finished(path.parent) if current is None or path.parent != current.home else None
-            if published is not None:
-                yield published
+        found = (self.finished(name) for name in self.version_names() if current is None or name != current.version)
+        yield from (published for published in found if published is not None)
+
+    def version_names(self) -> list[str]:
+        """Names of the finished versions, sorted."""
+        return sorted(path.parent.name for path in self.folder.glob(f"*/{RECEIPT}"))
 
     def state(self) -> int:
         """What stands here now, to be handed to `point_at`; in a folder the lock of a build says enough."""
@@ -337,6 +348,36 @@ class LakeFolder:
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted."""
         return sorted(path.parent.name for path in (self.root / stage).glob(f"*/{CURRENT}"))
+
+    def note(self, path: str) -> bytes | None:
+        """A small file of the lake's own, such as a release; None when there is none."""
+        place = self.root / path
+        return place.read_bytes() if place.is_file() else None
+
+    def notes(self, folder: str) -> list[str]:
+        """Names of the small files below a folder, sorted."""
+        return sorted(path.name for path in (self.root / folder).glob("[!.]*") if path.is_file())
+
+    def publish_note(self, path: str, content: bytes) -> None:
+        """Publish a small file that none may ever write over.
+
+        Raises:
+            BadInput: when it is there, with another content.
+        """
+        place = self.root / path
+        with disk_said_plainly(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with filelock.FileLock(place.parent / ".lock"):
+                found = self.note(path)
+                if found is None:
+                    publish_bytes(place, content)
+                elif found != content:
+                    raise written_over(place)
+
+
+def written_over(place: Path | str) -> BadInput:
+    """What is said when a note would take the place of another one."""
+    return BadInput(f"{place}: is there already, with another content, and is never written over; choose another name")
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:

@@ -112,6 +112,57 @@ def registered_domain(host: str) -> str:
     return _suffixes().privatesuffix(host) or host
 
 
+def domains_of(url: str) -> tuple[str, ...]:
+    """The host of an address, without ``www.``, and what it lies below, up to its registered domain; none when it has no host.
+
+    >>> domains_of("https://www.a.b.example.co.uk/x"), domains_of("http://1.2.3.4/"), domains_of("//")
+    (('a.b.example.co.uk', 'b.example.co.uk', 'example.co.uk'), ('1.2.3.4',), ())
+    """
+    return domains_above(host_of(url))
+
+
+def domains_above(host: str) -> tuple[str, ...]:
+    """The same of a host.
+
+    >>> domains_above("www.example.org"), domains_above("")
+    (('example.org',), ())
+    """
+    return tuple(_domains(host)) if host else ()
+
+
+def address_key(url: str) -> str:
+    """Host, path and query of an address as browsers read it: without scheme, ``www.``, fragment and a slash at the end.
+
+    What is no address is its own key.
+
+    >>> address_key("HTTP://www.Example.org:80/a/../b/?q=1#top"), address_key("https://example.org/b?q=1"), address_key("//")
+    ('example.org/b?q=1', 'example.org/b?q=1', '//')
+    """
+    return located(url)[0]
+
+
+def located(url: str) -> tuple[str, str]:
+    """`address_key` and `host_of` of an address, which is read once for both.
+
+    >>> located("https://www.example.org/a")
+    ('example.org/a', 'www.example.org')
+    """
+    found = _parsed(url)
+    if found is None:
+        return url, ""
+    host = found.hostname.rstrip(".")
+    return host.removeprefix("www.") + (f":{found.port}" if found.port else "") + found.pathname.rstrip("/") + found.search, host
+
+
+def is_public_suffix(host: str) -> bool:
+    """Whether a host is one that others register names below.
+
+    >>> [is_public_suffix(host) for host in ("co.uk", "example.co.uk", "1.2.3.4")]
+    [True, False, False]
+    """
+    return not _IP.fullmatch(host) and _suffixes().privatesuffix(host) is None
+
+
 def _parsed(url: str) -> "can_ada.URL | None":
     address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
     for tried in (address, *([] if "://" in address else [f"http://{address}"])):  # else http is the host of http://http://

@@ -6,9 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.stages.gridding import ROWS_FILE
+from lc_assets.stages.histories import why_dropped
 from lc_assets.stages.tables import DROPPED, ROWS, write_table
 from lc_assets.stages.tracing import row_of_grid
-from lc_assets.stages.whereabouts import find_id, find_url, why_dropped
+from lc_assets.stages.whereabouts import find_id, find_url
 from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
 from lc_assets.tally import Tally
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say

@@ -34,6 +34,7 @@ def test_help_names_every_command_and_an_example(lc):
         "decontaminate",
         "dedup",
         "demo",
+        "diff",
         "explain",
         "judge",
         "minhash",
@@ -41,12 +42,15 @@ def test_help_names_every_command_and_an_example(lc):
         "pack-code",
         "pack-similar",
         "plan",
+        "prune",
         "referrals",
+        "release",
         "sample",
         "show",
         "signals",
         "trace",
         "verify",
+        "withdraw",
     ]
     assert all(f" {name} " in squeezed(said.out) for name in (*ALONE, *GROUPS))
     assert "Example: lc demo" in squeezed(said.out)

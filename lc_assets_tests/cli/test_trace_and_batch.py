@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from lc_assets.cli.batch import decode
-from lc_assets.cli.printing import visible
+from lc_assets.cli.printing import shown, visible
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import tracing, whereabouts
+from lc_assets.stages import histories, tracing, whereabouts
 from lc_assets_tests.builders import N_LONG, SURPRISES
 
 
@@ -59,6 +59,51 @@ def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
     assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) == 2
 
 
+def test_a_position_of_a_sample_leads_to_its_token(lc, standing_lake):
+    sample = tracing.sample_of_mix(standing_lake.workshop.lake, "one-sided", 7)
+    piece, column = sample.column_of(24)
+    said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7, "--position", 24)
+    assert f"position 24 is column {column} of train row {piece.row.row}" in said.out
+    assert f"column {column} is token {piece.row.token_at(column)} of the document" in said.out
+
+
+def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, standing_lake):
+    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    said = lc("trace", standing_lake.root, "--row", 3)
+    for name, value in histories.values_judged(standing_lake.workshop.lake, row).items():
+        assert f"{name} {shown(value)}" in words_of(said)
+    assert "0 documents were removed in its stead" in said.out
+    assert row.segment in said.out
+
+
+def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
+    lake = standing_lake.workshop.lake
+    rows = whereabouts.rows_by(lake, "domain", "example.org")
+    said = lc("trace", standing_lake.root, "--domain", "example.org")
+    assert said.out.count("position ") >= 10
+    assert f"{len(rows)} rows in all, of {len(rows)} documents; above stand the first 10" in said.out
+    samples = whereabouts.samples_of_rows(
+        whereabouts.mixes_of(lake), lake, rows[0][0], [row for of, row in rows if of.home == rows[0][0].home]
+    )
+    assert all(f"{mix} " in words_of(said) for mix in samples)
+    assert "6 documents passed the filter and have no row" in said.out
+    assert "too few tokens" in said.out
+
+
+def test_a_digest_leads_to_its_document(lc, standing_lake):
+    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    assert row.id in lc("trace", standing_lake.root, "--digest", row.digest).out
+
+
+def test_a_version_is_traced_by_its_name(lc, standing_lake):
+    lake = standing_lake.workshop.lake
+    order, grid = lake.place("longcrawl").require(), lake.place("grid", "2023-14").require()
+    assert lc("trace", standing_lake.root, "--row", 3, "--version", order.version).out == lc("trace", standing_lake.root, "--row", 3).out
+    row = ("trace", standing_lake.root, "--row", 1, "--snapshot", "2023-14")
+    assert lc(*row, "--version", grid.version).out == lc(*row).out
+    assert lc(*row, "--version", "0" * 12).code == 2
+
+
 def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
     said = lc("trace", standing_lake.root, "--id", f"2023-06/0000/en_head.json.gz/{N_LONG}")
     assert said.code == 0
@@ -69,12 +114,12 @@ def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "wanted one of --row, --mix, --id, --url, got none"),
+        ((), "wanted one of --row, --mix, --id, --url, --domain, --digest, got none"),
         (("--row", "0", "--url", "x"), "got --row and --url"),
         (("--mix", "one-sided"), "--mix wants --sample"),
         (("--id", "nonsense"), "not a document id"),
         (("--id", "2023-06/0000/en_head.json.gz/999"), "neither a row nor among the dropped"),
-        (("--url", "https://nowhere.invalid/"), "no row of a published grid"),
+        (("--url", "https://nowhere.invalid/"), "no document that passed the filter is of this url"),
         (("--row", "0", "--column", "64"), "columns 0 to 63"),
         (("--row", "0", "--split", "test"), "train and heldout"),
     ],

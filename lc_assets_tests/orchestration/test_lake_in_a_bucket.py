@@ -73,7 +73,7 @@ def test_requests_are_bounded_and_listings_few(house):
     """A listing for the check of each partition, and one for each stage that is read in all of its partitions."""
     _, _, _, requests = house
     for (job, _), counted in requests.items():
-        n_partitions = {"snapshot": 9, "snapshot_packing": 2, "all_snapshots": 2, "mixes": 1, "card": 1}[job]
+        n_partitions = {"snapshot": 13, "snapshot_packing": 2, "all_snapshots": 2, "mixes": 1, "card": 1}[job]
         print(job, dict(counted))
         assert sum(counted.values()) <= MOST_REQUESTS * n_partitions
         assert counted["list"] <= 2 * n_partitions + 1

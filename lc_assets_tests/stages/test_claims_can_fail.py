@@ -28,7 +28,7 @@ def lake(tmp_path_factory) -> TinyLake:
 
 
 def key_of(stage: str) -> str:
-    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
+    return {"withdrawn": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
 
 
 @pytest.fixture
@@ -223,6 +223,22 @@ def sign_a_shard_otherwise(evidence: Evidence) -> Evidence:
     return evidence
 
 
+def swap_two_keys(evidence: Evidence, name: str) -> Evidence:
+    edit_array(evidence.folder / f"{name}_place.npy", lambda places: places[::-1])
+    return evidence
+
+
+def lose_a_key(evidence: Evidence, name: str) -> Evidence:
+    for part in ("key", "place"):
+        edit_array(evidence.folder / f"{name}_{part}.npy", lambda array: array[1:])
+    return evidence
+
+
+def say_another_digest(evidence: Evidence) -> Evidence:
+    edit_column(evidence.folder / "documents.parquet", "text_digest", lambda digests: [*digests[:-1], digests[0]])
+    return evidence
+
+
 def edit_span(evidence: Evidence, column: str, change: Callable) -> Evidence:
     """Change one column of the first piece."""
     edit_column(evidence.folder / "spans.parquet", column, lambda values: [change(values[0]), *values[1:]])
@@ -310,8 +326,15 @@ SPOILS = [
     ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
     *(
         (stage, "nothing_was_lost_on_the_way", see_one_more)
-        for stage in ("signatures", "contamination", "tokens", "packing_tokens", "packed")
+        for stage in ("keys", "signatures", "contamination", "tokens", "packing_tokens", "packed")
     ),
+    ("keys", "the_documents_are_those_filtered", say_another_digest),
+    ("keys", "the_documents_are_those_filtered", lambda evidence: lose_a_line(evidence, "documents.parquet")),
+    ("keys", "every_document_is_found_by_its_keys", lambda evidence: swap_two_keys(evidence, "document")),
+    ("keys", "every_document_is_found_by_its_keys", lambda evidence: lose_a_key(evidence, "document")),
+    ("lineage", "every_row_is_recorded", lambda evidence: lose_a_line(evidence, "records.parquet")),
+    ("lineage", "every_row_is_found_by_its_keys", lambda evidence: swap_two_keys(evidence, "row")),
+    ("lineage", "every_row_is_found_by_its_keys", lambda evidence: lose_a_key(evidence, "row")),
     ("signatures", "every_document_is_signed_or_short", lambda evidence: lose_a_line(evidence, "*.minhash.parquet")),
     ("signatures", "every_document_is_signed_or_short", lambda evidence: say_also(evidence, signatures_computed=1)),
     ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
@@ -393,7 +416,7 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
 
 
 def test_every_claim_of_the_chain_is_put_to_this_test():
-    """A new claim needs a way to fail here, or where its stage has something to be wrong about: near duplicates, contamination."""
+    """A new claim needs a way to fail here, or where its stage has something to be wrong about: duplicates, contamination, withdrawals."""
     elsewhere = {("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")}
     elsewhere |= {("removals", claim) for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")}
     elsewhere |= {
@@ -406,6 +429,10 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims if found.name in OF_A_CRAWL}
     elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
     elsewhere |= {(name, claim.__name__) for name in ("lengths", "referrals") for claim in step(name).stage.claims}
+    elsewhere |= {("removals", claim) for claim in removals}
+    elsewhere |= {("withdrawn", claim) for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")}
+    elsewhere |= {("withdrawals", "the_part_is_this_snapshots")}
+    elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}
     spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")} | elsewhere
     assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
 

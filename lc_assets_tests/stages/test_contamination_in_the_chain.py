@@ -14,11 +14,11 @@ from lc_assets.errors import BadInput
 from lc_assets.stages import contamination, removals
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files, dropped_files
+from lc_assets.stages.histories import why_dropped
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.stages.whereabouts import why_dropped
 from lc_assets.storage.digests import sha256_of_file
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

@@ -39,7 +39,7 @@ STAGES = [found.name for found in wanted_steps()]
 
 
 def key_of(stage: str) -> str:
-    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+    return {"withdrawn": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,13 @@ class Twice:
         return self.workshop.lake.place(stage, key_of(stage))
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
-        """Put a place back to before its new version was begun: with the old one published, or with none."""
+        """Put a place back to before its new version was begun: with the old one published, or with none.
+
+        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are one version: then with none.
+        """
         place, name = self.place(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].folder)
-        if published:
+        if published and self.old[name].home != self.new[name].home:
             place.point_at(self.old[name])
         else:
             (place.folder / CURRENT).unlink()

@@ -22,6 +22,8 @@ from lc_assets.stages.raw import take_stock
 from lc_assets.stages.removals import decide_removals, removed_ids
 from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.signing import sign_snapshot
+from lc_assets.stages.withdrawals import cut_out
+from lc_assets.stages.withdrawing import withdraw
 from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.tokens.orders import heldout
@@ -66,7 +68,14 @@ def build(workshop, *snapshots):
         filter_snapshot(workshop, snapshot)
         sign_snapshot(workshop, snapshot)
         pair_snapshot(workshop, snapshot)
+    cut_withdrawals(workshop, *snapshots)
     return {snapshot: decide_removals(workshop, snapshot) for snapshot in snapshots}
+
+
+def cut_withdrawals(workshop, *snapshots):
+    withdraw(workshop)
+    for snapshot in snapshots:
+        cut_out(workshop, snapshot)
 
 
 def texts_of(workshop, *snapshots):
@@ -173,6 +182,7 @@ def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made)
         sign_snapshot(workshop, snapshot)
     for snapshot in (NEW, OLD):
         pair_snapshot(workshop, snapshot)
+    cut_withdrawals(workshop, NEW, OLD)
     for snapshot in (OLD, NEW):
         ours = decide_removals(workshop, snapshot).published.folder / removals.TABLE
         assert ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()

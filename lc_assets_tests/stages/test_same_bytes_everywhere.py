@@ -60,7 +60,7 @@ def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path
     """Whichever task ends first: the stages of one snapshot, and the copy of all rows that is made of two snapshots'."""
     here = elsewhere(workshop, tmp_path, str(upstream))
     there = replace(here, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
-    built = {f"{name}/{SNAPSHOTS[0]}": found for name, found in build_snapshot(there, SNAPSHOTS[0]).items()}
+    built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
     build_snapshot(here, SNAPSHOTS[1])
     built |= {f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "flat")}
     assert_same(built, {name: plainly[name] for name in built})

@@ -1,8 +1,11 @@
 """Tracing: what an answer says is held against the pages upstream, tokenized again, and against a search by brute force."""
 
 import shutil
+from dataclasses import replace
 
+import msgspec
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput, NotPublished
@@ -12,13 +15,16 @@ from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import tracing, whereabouts
+from lc_assets.stages import histories, tracing, whereabouts
+from lc_assets.stages.catalogue import step
 from lc_assets.stages.gridding import lay_grid
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.ordering import order_snapshots
 from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.tables import FILTERED
 from lc_assets.stages.tracing import Row
 from lc_assets.storage.lake import LakeFolder
+from lc_assets.text.lookup_keys import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_workshop
 
@@ -88,6 +94,18 @@ def test_columns_hold_what_numpy_rolls_there(shift):
             assert all(first < last for first, last in row.tokens_in(start, stop))
 
 
+@pytest.mark.parametrize("stretch", [1, 3])
+def test_a_later_stretch_holds_later_tokens(stretch):
+    """The tokens of a row that is not its document's first are counted from the document's beginning."""
+    row, document = a_row(shift=3, stretch=stretch), np.arange(100)
+    rolled = np.roll(document[stretch * 8 : stretch * 8 + 8], 3)
+    assert [row.token_at(column) for column in range(8)] == rolled.tolist()
+    for start in range(8):
+        for stop in range(start + 1, 9):
+            tokens = [token for first, last in row.tokens_in(start, stop) for token in range(first, last)]
+            assert tokens == rolled[start:stop].tolist()
+
+
 @pytest.mark.parametrize("column", [-1, 8])
 def test_a_column_outside_the_row_is_refused(column):
     with pytest.raises(BadInput, match="columns 0 to 7"):
@@ -109,6 +127,23 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
             found = np.concatenate([ids[first:last] for first, last in piece.row.tokens_in(piece.start, piece.stop)])
             stored = GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[0]
             np.testing.assert_array_equal(found, stored[piece.start : piece.stop])
+
+
+def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
+    """Position by position, the token that is named is the one that stands in the sample."""
+    twin = gpt2_tokenizer(fast=False)
+    for number in range(8):
+        sample = tracing.sample_of_mix(lake, "by-tokens", number)
+        stored = [
+            GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[0][piece.start : piece.stop]
+            for piece in sample.pieces
+        ]
+        for position, token in enumerate(np.concatenate(stored).tolist()):
+            piece, column = sample.column_of(position)
+            assert twin.encode(page(piece.row).raw_content)[piece.row.token_at(column)] == token
+        for position in (-1, 25):
+            with pytest.raises(BadInput, match="it has 0 to 24, the last a target only"):
+                sample.column_of(position)
 
 
 def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
@@ -153,6 +188,89 @@ def test_an_address_is_found_in_every_snapshot(lake):
     assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
 
 
+def test_an_index_answers_as_the_tables_do(standing_lake, tmp_path):
+    """Every row by its number, every document by each of its values: with indices and, when these are gone, without."""
+    lake = LakeFolder(shutil.copytree(standing_lake.root, tmp_path / "lake"))
+    grids = list(lake.published("grid").values())
+    places = [(grid, split, row) for grid in grids for split in SPLITS for row in range(grid.receipt.tally.also[f"{split} rows"])]
+    rows = [tracing.find_row(lake, *place) for place in places]
+    assert rows == [tracing.row_of_grid(*place) for place in places]
+    asked = sorted(
+        {(kind, value) for row in rows for kind in KINDS for value in values_of(kind, {"id": row.id, "url": row.url, "digest": row.digest})}
+    )
+    by_index = [whereabouts.rows_by(lake, kind, value) for kind, value in asked]
+    assert all(found for found in by_index)
+    shutil.rmtree(lake.root / "lineage")
+    assert [whereabouts.rows_by(lake, kind, value) for kind, value in asked] == by_index
+    assert [tracing.find_row(lake, *place) for place in places] == rows
+    for look_up in (tracing.find_row, lambda _, *place: tracing.row_of_grid(*place)):
+        with pytest.raises(BadInput, match="no heldout row 99"):
+            look_up(lake, grids[0], "heldout", 99)
+
+
+def test_a_domain_is_all_rows_of_all_hosts_below_it(lake):
+    n_rows = sum(open_rows(lake.root, split).n_rows for split in SPLITS)
+    found = whereabouts.find(lake, "domain", "EXAMPLE.org")
+    assert len(found) == n_rows
+    assert [one.row for one in found] == [row for _, row in whereabouts.rows_by(lake, "domain", "example.org")]
+    assert whereabouts.find(lake, "domain", "other.example") == []
+
+
+def test_samples_of_several_documents_are_those_of_each(lake):
+    """One pass over an index for many documents gives the union of what each gives."""
+    mixes = whereabouts.mixes_of(lake)
+    for grid in lake.published("grid").values():
+        rows = [row for of, row in whereabouts.rows_by(lake, "domain", "example.org") if of.home == grid.home]
+        singly = [whereabouts.samples_of_rows(mixes, lake, grid, [row]) for row in rows]
+        together = whereabouts.samples_of_rows(mixes, lake, grid, rows)
+        assert {mix: set(found) for mix, found in together.items()} == {
+            mix: {number for found in singly for number in found.get(mix, ())} for mix in mixes
+        }
+
+
+def test_every_value_that_a_document_was_judged_by_is_told(lake):
+    """As it stands in the filtered table, for every row."""
+    for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
+        filtered = lake.place("filtered", row.snapshot).require().folder / f"{row.shard.name}.documents.parquet"
+        (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
+        wanted = {name: value for name, value in line.items() if name not in FILTERED.names}
+        assert histories.values_judged(lake, row) == wanted
+        assert set(wanted) == {"rps_doc_mean_word_length", "rps_doc_symbol_to_word_ratio", "rps_doc_word_count"}
+
+
+def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
+    """After the filter was changed and the grid was not, a row is told what its own documents were judged by, or that these are gone."""
+    workshop = tiny_workshop(tmp_path)
+    build_all(workshop)
+    row = tracing.row_of_order(workshop.lake, "train", 0)
+    before = histories.values_judged(workshop.lake, row)
+    filtering = msgspec.structs.replace(workshop.recipe.filtering, min_words=80)
+    stricter = replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering))
+    for stage in ("filtered", "keys"):
+        step(stage).verb(stricter, row.snapshot)
+    assert histories.values_judged(workshop.lake, row) == before != {}
+    place = workshop.lake.place("keys", row.snapshot)
+    current = place.require().version
+    for name in place.version_names():
+        if name != current:
+            shutil.rmtree(place.folder / name)
+    assert histories.values_judged(workshop.lake, row) == {}
+
+
+def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
+    """As the tables of removals of all snapshots say, for every document that has a row."""
+    lake = lake_with_copies.lake
+    removed = [
+        line
+        for published in lake.published("removals").values()
+        for line in pq.read_table(published.folder / "removals.parquet").to_pylist()
+    ]
+    assert removed
+    for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
+        wanted = sorted((line["id"], line["similarity"], line["why"]) for line in removed if line["kept_id"] == row.id)
+        assert [(one.id, one.similarity, one.why) for one in histories.went_instead(lake, row.id)] == wanted
+
+
 @pytest.mark.parametrize(
     ("line", "stage", "reason", "value"),
     [
@@ -164,7 +282,7 @@ def test_an_address_is_found_in_every_snapshot(lake):
 )
 def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reason, value):
     identity = f"2023-06/0000/en_head.json.gz/{line}"
-    dropped = whereabouts.why_dropped(lake, identity)
+    dropped = histories.why_dropped(lake, identity)
     assert dropped is not None
     assert (dropped.stage, dropped.id, dropped.url) == (stage, identity, f"https://example.org/0000-en_head/{line}?q=[a]")
     assert reason in dict(dropped.reasons)
@@ -173,8 +291,8 @@ def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reaso
 
 
 def test_a_document_that_nobody_has_seen_has_no_fate(lake):
-    assert whereabouts.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
-    assert whereabouts.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
+    assert histories.why_dropped(lake, "2023-06/0000/en_head.json.gz/999") is None
+    assert histories.why_dropped(lake, "2019-04/0000/en_head.json.gz/0") is None
     assert whereabouts.find_id(lake, "2019-04/0000/en_head.json.gz/0") == []
 
 

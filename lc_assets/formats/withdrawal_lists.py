@@ -1,0 +1,224 @@
+r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file that stands under version control.
+
+UTF-8, one entry a line, as RFC 4180 writes them; the first line that is no comment names the columns::
+
+    # taken down at the owner's request
+    kind,value,reason,date
+    domain,example.org,"owner's request, ticket 17",2026-03-01
+    url,https://example.com/private/page,personal data,2026-03-04
+    document,2023-06/0000/en_head.json.gz/17,court order,2026-03-09
+    digest,sha1:ZFRBHGQKZRRGXLVXHZUDJTXRDRGPNGPE,duplicate of the above,2026-03-09
+
+============  =====================================================================================================
+column        what
+============  =====================================================================================================
+``kind``      ``document``, ``url``, ``domain`` or ``digest``; what each finds: `lc_assets.text.lookup_keys`
+``value``     the id, address, domain or digest
+``reason``    in words, for people and reports; not empty
+``date``      of the entry, YYYY-MM-DD
+============  =====================================================================================================
+
+Blank lines and lines that begin with ``#`` are passed over. An entry stands on one line, and no two have one kind and value.
+Whatever else there is, is an error that names the line: an entry that is passed over in silence would be served on.
+"""
+
+import csv
+import datetime as dt
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from lc_assets.errors import BadInput, LcError
+from lc_assets.publishing import publish_bytes
+from lc_assets.text.addresses import host_of, is_public_suffix
+from lc_assets.text.lookup_keys import KINDS, Kind, normal
+from lc_assets.vocabulary import parse_document_id
+
+COLUMNS: Final = ("kind", "value", "reason", "date")
+MAX_LINE_CHARS: Final = 16_384
+MAX_LIST_BYTES: Final = 64 << 20
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+_DIGEST: Final = re.compile(r"[a-z0-9]+:[A-Za-z0-9]+", re.ASCII)
+_TEXT_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """One entry: what is withdrawn, why, and since when."""
+
+    kind: Kind
+    value: str
+    reason: str
+    date: str
+
+    def __post_init__(self) -> None:
+        for name in COLUMNS:
+            _require_plain(name, getattr(self, name))
+        if not _DATE.fullmatch(self.date) or not _is_a_day(self.date):
+            raise BadInput(f"{self.date!r} is not a date; wanted a day such as 2026-03-01")
+        _require_sound(self.kind, self.value)
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> Self:
+        """An entry from the cells of its line.
+
+        Raises:
+            BadInput: when they are not one; says what was wanted.
+        """
+        if len(cells) != len(COLUMNS):
+            raise BadInput(f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; a cell that holds a comma stands in quotes")
+        named, value, reason, date = cells
+        kind = next((known for known in KINDS if known == named), None)
+        if kind is None:
+            raise BadInput(f"no kind {named!r}; there are {', '.join(KINDS)}")
+        return cls(kind=kind, value=value, reason=reason, date=date)
+
+    @property
+    def sought(self) -> tuple[Kind, str]:
+        """Kind and value, as they are looked up by."""
+        return self.kind, normal(self.kind, self.value)
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """The cells of its line."""
+        return self.kind, self.value, self.reason, self.date
+
+
+def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
+    """The entries of a list, in their order; ``where`` names it in errors.
+
+    Raises:
+        BadInput: for anything that is not such a list; names the line.
+    """
+    found: list[Withdrawal] = []
+    lines: dict[tuple[Kind, str], int] = {}
+    header = False
+    for number, line in _lines(text):
+        at = f"{where}, line {number}"
+        cells = _cells(line, at)
+        if not header:
+            _require_header(cells, at)
+            header = True
+            continue
+        try:
+            entry = Withdrawal.of(cells)
+        except LcError as error:
+            raise BadInput(f"{at}: {error}") from error
+        if entry.sought in lines:
+            raise BadInput(f"{at}: says of {entry.kind} {entry.value} what line {lines[entry.sought]} says already; keep one of them")
+        lines[entry.sought] = number
+        found.append(entry)
+    return found
+
+
+def read_withdrawals(path: Path) -> list[Withdrawal]:
+    """The entries of a list's file, in their order.
+
+    Raises:
+        BadInput: when there is no such file, it is too large, not UTF-8, or no such list; names the line.
+    """
+    if not path.is_file():
+        raise BadInput(f"{path}: no such list of withdrawals")
+    if path.stat().st_size > MAX_LIST_BYTES:
+        raise BadInput(f"{path}: larger than {MAX_LIST_BYTES:,} bytes; spread the list over several files")
+    content = path.read_bytes()
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise BadInput(f"{path}, line {line}: not UTF-8: {error}") from error
+    return parse_withdrawals(text, where=str(path))
+
+
+def append_withdrawal(path: Path, entry: Withdrawal) -> None:
+    """Append an entry to a list, which is made when it is not there; what stands in it stays, byte by byte.
+
+    Raises:
+        BadInput: when the list cannot be read, or has this kind and value already.
+    """
+    before = path.read_bytes() if path.is_file() else b""
+    if before:
+        read_withdrawals(path)
+    end = b"" if not before or before.endswith(b"\n") else b"\n"
+    header = "" if any(True for _ in _lines(before.decode("utf-8"))) else f"{','.join(COLUMNS)}\n"
+    content = before + end + (header + line_of(entry) + "\n").encode()
+    parse_withdrawals(content.decode("utf-8"), where=str(path))
+    publish_bytes(path, content)
+
+
+def line_of(entry: Withdrawal) -> str:
+    """An entry as a line of a list.
+
+    >>> line_of(Withdrawal(kind="domain", value="example.org", reason="asked for, by mail", date="2026-03-01"))
+    'domain,example.org,"asked for, by mail",2026-03-01'
+    """
+    return ",".join(_quoted(cell) for cell in entry.cells)
+
+
+def _quoted(cell: str) -> str:
+    needs = any(char in cell for char in ',"') or cell != cell.strip()
+    return '"' + cell.replace('"', '""') + '"' if needs else cell
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that say something, with their numbers from 1."""
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        bare = line.removesuffix("\r")
+        if bare.strip() and not bare.lstrip().startswith("#"):
+            yield number, bare
+
+
+def _cells(line: str, at: str) -> list[str]:
+    if len(line) > MAX_LINE_CHARS:
+        raise BadInput(f"{at}: longer than {MAX_LINE_CHARS:,} characters")
+    try:
+        (cells,) = csv.reader([line], strict=True)
+    except (csv.Error, ValueError) as error:
+        raise BadInput(f"{at}: quotes do not match; a quote within quotes is written twice: {error}") from error
+    return cells
+
+
+def _require_header(cells: Sequence[str], at: str) -> None:
+    if tuple(cells) != COLUMNS:
+        raise BadInput(f"{at}: the first line names the columns: wanted {','.join(COLUMNS)}, got {','.join(cells)[:200]}")
+
+
+def _require_plain(name: str, cell: str) -> None:
+    if not cell or cell != cell.strip():
+        raise BadInput(f"{name} is {'empty' if not cell.strip() else 'set off by spaces'}: {cell!r}")
+    if not cell.isprintable():
+        raise BadInput(f"{name} holds what cannot be printed: {cell!r}")
+
+
+def _is_a_day(date: str) -> bool:
+    try:
+        dt.date.fromisoformat(date)
+    except ValueError:
+        return False
+    return True
+
+
+def _require_sound(kind: Kind, value: str) -> None:
+    if kind == "document":
+        parse_document_id(value)
+    elif kind == "domain":
+        _require_domain(value)
+    elif kind == "url":
+        if "." not in host_of(value):
+            raise BadInput(f"not a page's address: {value!r}; wanted such as https://example.org/page")
+    elif kind == "digest":
+        wanted = _TEXT_DIGEST if value.startswith("sha256:") else _DIGEST
+        if not wanted.fullmatch(value):
+            raise BadInput(
+                f"not a digest: {value!r}; wanted a page's, such as sha1:ZFRB..., or sha256: and 64 hexadecimal digits of a text"
+            )
+
+
+def _require_domain(value: str) -> None:
+    host = normal("domain", value)
+    if "." not in host or set(value) & set("/?#@ "):
+        raise BadInput(f"not a domain: {value!r}; wanted such as example.org")
+    if is_public_suffix(host):
+        raise BadInput(f"{value!r} is a public suffix: what lies below it belongs to many; name the domains that are meant")

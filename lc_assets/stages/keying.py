@@ -1,0 +1,220 @@
+"""`keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what was judged of each.
+
+Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is a binary search in a
+mapped array, and one row group of ``documents.parquet`` to compare what was asked for. The stage reads every text once,
+for its digest.
+
+=====================  =======================================================================================
+file                   what
+=====================  =======================================================================================
+``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the values judged
+``document_key.npy``   keys of all kinds (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
+``document_place.npy`` which line of ``documents.parquet`` each key is of
+=====================  =======================================================================================
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.publishing import publish
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
+from lc_assets.stages.line_reading import read_some, write_in_groups
+from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, damage_said_plainly, read_all, read_schema, read_table
+from lc_assets.storage.lake import WORKINGS, LakeFolder, Published
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, normal, values_of
+from lc_assets.vocabulary import SnapshotId, parse_document_id
+
+DOCUMENTS_FILE: Final = "documents.parquet"
+INDEX: Final = "document"
+TEXTS_AT_ONCE: Final = 32
+DIGESTS_AGAIN: Final = 20
+"""Documents whose text the audit reads once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTask:
+    """One shard of filtered documents to be listed, with the digests of its texts."""
+
+    documents: Path
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    @property
+    def listed(self) -> Path:
+        """Where its lines go until all are put together."""
+        return self.folder / WORKINGS / "listed" / f"{self.name}.parquet"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def key_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
+    """Publish the index of one snapshot's filtered documents.
+
+    Raises:
+        NotPublished: when these are not there.
+    """
+
+    def fill(draft: Draft) -> Tally:
+        files = documents_files(draft.inputs[f"filtered/{snapshot}"].folder)
+        tasks = [KeyTask(documents=path, folder=draft.folder) for path in files]
+        counted = run_shards(workshop, draft, list_shard, tasks, what=f"keys of {snapshot}")
+        schema = schema_of(read_schema(files[0])) if files else KEYED
+        table = read_all([task.listed for task in tasks], schema)
+        n_keys = write_keys(draft.folder, table.take(pa.array(_by_shard_and_line(table["id"].to_pylist()), pa.int64())))
+        return counted + Tally(also={"keys": n_keys})
+
+    return build(workshop, STAGE, snapshot, fill)
+
+
+def write_keys(folder: Path, table: pa.Table) -> int:
+    """Write the files of an index of documents; return how many keys these have."""
+    write_in_groups(folder / DOCUMENTS_FILE, table)
+    keys, places = keys_of_documents(_keyed_columns(table))
+    write_key_index(folder / INDEX, keys, places)
+    return len(keys)
+
+
+@once
+def list_shard(task: KeyTask) -> Tally:
+    """List one shard's documents, with the digests of their texts."""
+    n_documents = 0
+    schema = schema_of(read_schema(task.documents))
+    with publish(task.listed) as draft, pq.ParquetWriter(draft, schema, compression=COMPRESSION) as writer:
+        for batch in _with_digests(task.documents, schema.names):
+            writer.write_batch(batch)
+            n_documents += batch.num_rows
+    return Tally(seen=n_documents, kept=n_documents)
+
+
+def schema_of(filtered: pa.Schema) -> pa.Schema:
+    """Columns of ``documents.parquet``, by those of the filtered documents."""
+    return pa.schema([*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)])
+
+
+def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    columns = [name for name in names if name != "text_digest"]
+    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
+            digests = [text_digest(text) for text in batch.column("raw_content").cast(pa.binary()).to_pylist()]
+            arrays = {name: batch.column(name) for name in columns} | {"text_digest": pa.array(digests, pa.string())}
+            yield pa.record_batch([arrays[name] for name in names], names=list(names))
+
+
+def text_digest(text: bytes) -> str:
+    """Digest of a text's UTF-8, as lists of withdrawals name it.
+
+    >>> text_digest(b"")[:20]
+    'sha256:e3b0c44298fc1'
+    """
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def _by_shard_and_line(ids: Sequence[str]) -> list[int]:
+    parsed = [parse_document_id(name) for name in ids]
+    return sorted(range(len(ids)), key=parsed.__getitem__)
+
+
+def _keyed_columns(table: pa.Table) -> dict[str, Sequence[str]]:
+    return {name: table[name].to_pylist() for name in ("id", "url", "digest", "text_digest")}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedDocuments:
+    """One snapshot's index, for asking."""
+
+    published: Published
+
+    @property
+    def index(self) -> KeyIndex:
+        """Keys of the documents."""
+        return KeyIndex(self.published.only(f"{INDEX}_*.npy") / INDEX)
+
+    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
+        """Lines of the documents that are found by a value, in their order; each has been compared with it.
+
+        Raises:
+            CorruptFile: when the index or its table is damaged.
+        """
+        wanted = normal(kind, value)
+        places = self.index.places(int(keys_of(kind, [wanted])[0]))
+        return [line for line in self.lines(places) if wanted in values_of(kind, line)]
+
+    def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
+        """Lines of ``documents.parquet`` by their numbers."""
+        return read_some(self.published.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, places)
+
+
+def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedDocuments | None:
+    """The index of a snapshot's filtered documents, when it stands published."""
+    published = lake.place("keys", snapshot).current()
+    return None if published is None else KeyedDocuments(published)
+
+
+def the_documents_are_those_filtered(evidence: Evidence) -> Finding:
+    """The index lists every filtered document once and as it stands filtered; some texts are read again for their digests."""
+    filtered = evidence.only_input("filtered").folder
+    names = [name for name, _ in IDENTITY]
+    listed = read_table(evidence.folder / DOCUMENTS_FILE, KEYED.names)
+    standing = read_all(documents_files(filtered), KEYED, names)
+    standing = standing.take(pa.array(_by_shard_and_line(standing["id"].to_pylist()), pa.int64()))
+    same = listed.select(names).equals(standing)
+    chosen = [listed["id"][place].as_py() for place in evenly_spaced(listed.num_rows, DIGESTS_AGAIN)]
+    digests = _digests_again(filtered, set(chosen))
+    stated = dict(zip(listed["id"].to_pylist(), listed["text_digest"].to_pylist(), strict=True))
+    wrong = [name for name in chosen if digests.get(name) != stated[name]]
+    return Finding(
+        claim="the_documents_are_those_filtered",
+        passed=same and not wrong,
+        words=f"{listed.num_rows:,} listed of {standing.num_rows:,} filtered"
+        + ("" if same else ", and they differ")
+        + f"; {len(chosen):,} texts read again, {len(wrong):,} have another digest",
+        numbers={"listed": listed.num_rows, "digests that differ": len(wrong)},
+    )
+
+
+def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
+    shards = {parse_document_id(name)[0].name for name in chosen}
+    found: dict[str, str] = {}
+    for path in (path for path in documents_files(filtered) if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards):
+        for batch in _with_digests(path, ["id", "text_digest"]):
+            lines = zip(batch.column("id").to_pylist(), batch.column("text_digest").to_pylist(), strict=True)
+            found |= {name: digest for name, digest in lines if name in chosen}
+    return found
+
+
+def every_document_is_found_by_its_keys(evidence: Evidence) -> Finding:
+    """The keys are those of the listed documents, all of them and no other, and each leads to its document."""
+    wanted = keys_of_documents(_keyed_columns(read_table(evidence.folder / DOCUMENTS_FILE, KEYED.names)))
+    index = KeyIndex(evidence.folder / INDEX)
+    right = index.holds(*wanted)
+    return Finding(
+        claim="every_document_is_found_by_its_keys",
+        passed=right,
+        words=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}" + ("" if right else ": they are not the same"),
+        numbers={"keys": len(index.keys())},
+    )
+
+
+STAGE = Stage(
+    name="keys",
+    code_version="1",
+    upstream=("filtered",),
+    params=lambda _, __: {},
+    claims=(all_that_was_kept_came_in("filtered"), the_documents_are_those_filtered, every_document_is_found_by_its_keys),
+)
+"""Filtered documents by id, address, domain and digest."""

@@ -1,0 +1,196 @@
+"""A lake of any size to be traced in: row tables, their indices, the global order and a mix; no token of any row.
+
+Made-up documents with addresses, digests and segments as long as a crawl's. What look-ups read is written by the package's
+own functions, what they do not read is left out.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from lc_assets.formats.gpt_index import write_gpt_index
+from lc_assets.formats.npy import write_npy
+from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.mixing.blending import blend_all
+from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages import near_pairs
+from lc_assets.stages.blending import MIX_FILE, Mix, MixSource
+from lc_assets.stages.gridding import ROWS_FILE, count_of
+from lc_assets.stages.keying import write_keys
+from lc_assets.stages.line_reading import write_in_groups
+from lc_assets.stages.lineage import write_index
+from lc_assets.stages.removals import REMOVALS, TABLE
+from lc_assets.stages.row_plans import plan_rows
+from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.tables import KEYED, TOKENIZED, read_table, write_table
+from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, encode_json, receipt_of, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.tokens.orders import riffle
+from lc_assets.vocabulary import ROW_TOKENS, SPLITS
+
+SAMPLE_TOKENS = 8192
+PAGES_PER_HOST = 9
+MIX = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLake:
+    """The lake, and how many rows each of its snapshots has."""
+
+    lake: LakeFolder
+    snapshots: list[str]
+    n_rows: int
+
+
+def traced_lake(folder: Path, *, n_snapshots: int, n_rows: int) -> TracedLake:
+    """Write the lake of so many snapshots of so many rows each."""
+    lake = LakeFolder(folder)
+    snapshots = [f"{2014 + number // 12}-{number % 12 + 1:02d}" for number in range(n_snapshots)]
+    grids = [write_snapshot(lake, snapshot, n_rows) for snapshot in snapshots]
+    write_global_order(lake, grids)
+    write_mix(lake, grids)
+    return TracedLake(lake, snapshots, n_rows)
+
+
+def publish(lake: LakeFolder, stage: str, key: str, write, *, params=None, inputs=None, also=None) -> Published:
+    """Publish a version without its stage: its files, a receipt, the pointer."""
+    place = lake.place(stage, key)
+    fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params=params or {}, inputs=inputs or {})
+    home = place.folder / fingerprint.version
+    found = write(home)
+    tally = found if isinstance(found, Tally) else Tally(also=also or {})
+    published = write_receipt(home, receipt_of(home, fingerprint, tally))
+    place.point_at(published)
+    return published
+
+
+def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
+    """One snapshot: filtered documents (without texts), tokens and removals by name, the grid's row table, and the indices."""
+    documents = documents_table(snapshot, n_rows)
+    filtered = publish(lake, "filtered", snapshot, lambda home: home.mkdir(parents=True), params={"of": snapshot})
+    tokens = publish(lake, "tokens", snapshot, lambda home: home.mkdir(parents=True), inputs={filtered.name: filtered.digest})
+    rows = plan_rows(documents, GriddingSettings())
+    grid = publish(
+        lake,
+        "grid",
+        snapshot,
+        lambda home: write_table(home / ROWS_FILE, rows),
+        params={"row_tokens": ROW_TOKENS},
+        inputs={tokens.name: tokens.digest},
+        also={f"{split} rows": count_of(rows, split) for split in SPLITS},
+    )
+    publish(lake, "near_pairs", snapshot, lambda home: write_table(home / near_pairs.TABLE, pairs_table(snapshot, n_rows)))
+    removed = removals_table(snapshot, n_rows)
+    removals = publish(lake, "removals", snapshot, lambda home: write_in_groups(home / TABLE, removed))
+    publish(lake, "megatron", snapshot, lambda home: home.mkdir(parents=True), inputs={grid.name: grid.digest})
+    publish(lake, "keys", snapshot, lambda home: write_keys(home, keyed_table(documents)), inputs={filtered.name: filtered.digest})
+    inputs = {published.name: published.digest for published in (grid, removals)}
+    publish(lake, "lineage", snapshot, lambda home: write_index(home, rows, removed), inputs=inputs)
+    return grid
+
+
+def documents_table(snapshot: str, n_rows: int) -> pa.Table:
+    """Documents of one shard, each as long as a row."""
+    numbers = range(n_rows)
+    hosts = [f"www.{word(snapshot, number // PAGES_PER_HOST)[:12]}.com" for number in numbers]
+    columns = {
+        "id": [f"{snapshot}/0000/en_head.json.gz/{number}" for number in numbers],
+        "url": [f"https://{host}/{word(snapshot, -number)[:20]}/page-{number}.html" for number, host in zip(numbers, hosts, strict=True)],
+        "digest": [f"sha1:{word(snapshot, number)[:32].upper()}" for number in numbers],
+        "source_domain": hosts,
+        "cc_segment": [
+            f"crawl-data/CC-MAIN-{snapshot}/segments/{word(snapshot, number % 90)}/wet/{number % 5000:05d}.gz" for number in numbers
+        ],
+        "language": pa.repeat("en", n_rows),
+        "bucket": pa.repeat("head", n_rows),
+        "document": np.arange(n_rows),
+        "n_tokens": np.arange(n_rows) % 300_000 + ROW_TOKENS,
+        "n_chars": np.zeros(n_rows, np.int64),
+        "n_bytes": np.zeros(n_rows, np.int64),
+    }
+    table = pa.table(columns).select(TOKENIZED.names).cast(TOKENIZED)
+    return table.append_column("token_shard", pa.repeat("0000-en_head", n_rows))
+
+
+def word(snapshot: str, number: int) -> str:
+    """Forty letters and digits that are the same each time."""
+    return hashlib.sha1(f"{snapshot}{number}".encode(), usedforsecurity=False).hexdigest()
+
+
+def keyed_table(documents: pa.Table) -> pa.Table:
+    """The same documents as they stand in the index of filtered ones, with two judged values; digests of texts are made up."""
+    digests = pa.array([f"sha256:{word(digest, 0)}{word(digest, 1)[:24]}" for digest in documents["digest"].to_pylist()])
+    judged = {name: pa.array(np.arange(documents.num_rows) / 7) for name in ("rps_doc_word_count", "rps_doc_mean_word_length")}
+    columns = {name: documents[name] for name in KEYED.names if name != "text_digest"} | {"text_digest": digests} | judged
+    return pa.table(columns)
+
+
+def pairs_table(snapshot: str, n_rows: int) -> pa.Table:
+    """Every tenth document is like the one before it."""
+    lines = range(1, n_rows, 10)
+    ids = [[f"{snapshot}/0000/en_head.json.gz/{number - before}" for number in lines] for before in (1, 0)]
+    columns = {"a": ids[0], "b": ids[1], "bands": np.full(len(lines), 3, np.uint64), "similarity": np.full(len(lines), 0.7)}
+    return pa.table(columns, schema=near_pairs.NEAR_PAIRS)
+
+
+def removals_table(snapshot: str, n_rows: int) -> pa.Table:
+    """As many documents went as there are rows, each in the stead of one that has a row."""
+    lines = {
+        "id": [f"{snapshot}/0001/en_head.json.gz/{number}" for number in range(n_rows)],
+        "reason": ["near duplicate"] * n_rows,
+        "for_id": [f"{snapshot}/0000/en_head.json.gz/{number}" for number in range(n_rows)],
+        "kept_id": [f"{snapshot}/0000/en_head.json.gz/{number}" for number in range(n_rows)],
+        "similarity": [0.9] * n_rows,
+        "why": ["older"] * n_rows,
+    }
+    return pa.table(lines, schema=REMOVALS)
+
+
+def write_global_order(lake: LakeFolder, grids: list[Published]) -> None:
+    """The riffle of all grids' rows."""
+
+    def write(home: Path) -> None:
+        sources = [
+            OrderSource(
+                snapshot=grid.receipt.fingerprint.key,
+                version=grid.version,
+                digest=grid.digest,
+                train_rows=grid.receipt.tally.also["train rows"],
+                heldout_rows=grid.receipt.tally.also["heldout rows"],
+            )
+            for grid in grids
+        ]
+        write_sources(home, sources, row_tokens=ROW_TOKENS, vocab_size=50_257)
+        for split in SPLITS:
+            write_order(home, split, *riffle([priorities_of(grid, split) for grid in grids]))
+
+    publish(lake, "longcrawl", "all", write)
+
+
+def priorities_of(grid: Published, split: str) -> np.ndarray:
+    table = read_table(grid.home / ROWS_FILE, ["split", "priority"])
+    return np.asarray(table["priority"])[np.asarray(table["split"]) == split]
+
+
+def write_mix(lake: LakeFolder, grids: list[Published]) -> None:
+    """Everything once, in samples of an eighth of a row."""
+
+    def write(home: Path) -> None:
+        sources = []
+        for grid in grids:
+            key = grid.receipt.fingerprint.key
+            lengths = np.full(grid.receipt.tally.also["train rows"], ROW_TOKENS, np.int32)
+            index = build_gpt_index(lengths, sequence_length=SAMPLE_TOKENS, seed=1234)
+            home.mkdir(parents=True, exist_ok=True)
+            write_gpt_index(home / key, index)
+            prefix = f"megatron/{key}/{lake.place('megatron', key).require().version}/train"
+            sources.append(MixSource(snapshot=key, prefix=prefix, weight=1 / len(grids), available=index.n_samples, used=index.n_samples))
+        for name, array in zip(("dataset_index", "dataset_sample_index"), blend_all([source.used for source in sources]), strict=True):
+            write_npy(home / f"{name}.npy", array)
+        publish_bytes(home / MIX_FILE, encode_json(Mix(sequence_length=SAMPLE_TOKENS, seed=1234, sources=sources)))
+
+    publish(lake, "mixes", MIX, write)

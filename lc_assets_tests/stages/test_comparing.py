@@ -1,0 +1,147 @@
+"""Comparing data sets: what it counts is what a comparison of sets of rows counts, and every cause is named."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from lc_assets.errors import NotPublished
+from lc_assets.stages.comparing import NOW, compare, data_set
+from lc_assets.stages.document_settings import Bounds
+from lc_assets.stages.gridding import rows_table
+from lc_assets.stages.releasing import release
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS
+from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
+
+
+@pytest.fixture
+def lake(lake_with_copies, tmp_path):
+    found = lake_with_copies.copy(tmp_path)
+    release(found.lake, "v1")
+    return found
+
+
+def diff(lake, before="v1", after=NOW):
+    return compare(data_set(lake.lake, before), data_set(lake.lake, after))
+
+
+def cooked(lake, **changes):
+    workshop = replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, **changes))
+    return replace(lake, workshop=workshop)
+
+
+def rows_of(lake):
+    """Each row of each snapshot, by document and stretch: where it stands but for its number."""
+    return {
+        (snapshot, row["id"], row["stretch"]): (row["split"], row["shift"], row["priority"])
+        for snapshot in SNAPSHOTS
+        for row in rows_table(lake.published(f"grid/{snapshot}")).to_pylist()
+    }
+
+
+def test_nothing_changed(lake):
+    found = diff(lake)
+    assert (found.changes, found.settings, found.code, found.libraries) == ([], [], [], [])
+    assert found.same_snapshots == len(SNAPSHOTS)
+    assert set(found.mixes.values()) == {"is the same"}
+    assert found.counts[0] == found.counts[1]
+
+
+def test_a_withdrawn_document_went_and_nothing_moved(lake):
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    lake.build()
+    (change,) = diff(lake).changes
+    assert msgspec.structs.asdict(change) == {
+        "snapshot": OLD,
+        "documents_added": 0,
+        "documents_removed": 1,
+        "rows_added": 0,
+        "rows_removed": 1,
+        "rows_moved": 0,
+        "tokens_added": 0,
+        "tokens_removed": TINY_ROW_TOKENS,
+    }
+    (backwards,) = diff(lake, NOW, "v1").changes
+    assert (backwards.rows_added, backwards.rows_removed) == (1, 0)
+    assert set(diff(lake).mixes.values()) == {"changed"}
+    assert diff(lake).same_snapshots == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seed": 5},
+        {"heldout_fraction": 0.5},
+        {"row_tokens": 32, "rows_per_document": 3},
+        {"rows_per_document": 2, "row_tokens": 40},
+    ],
+)
+def test_counts_are_those_of_sets_of_rows(lake, changes):
+    """Another seed, split, length, more rows of a document: counted by dictionaries, one row at a time."""
+    before = rows_of(lake)
+    lake = cooked(lake, gridding=msgspec.structs.replace(lake.workshop.recipe.gridding, **changes))
+    lake.build()
+    after = rows_of(lake)
+    found = diff(lake)
+    moved = {key for key in before.keys() & after.keys() if before[key] != after[key]}
+    assert sum(change.rows_added for change in found.changes) == len(after.keys() - before.keys())
+    assert sum(change.rows_removed for change in found.changes) == len(before.keys() - after.keys())
+    assert sum(change.rows_moved for change in found.changes) == len(moved)
+    names = [{identity for _, identity, _ in keys} for keys in (before, after)]
+    assert sum(change.documents_added for change in found.changes) == len(names[1] - names[0])
+    lines = {line["setting"]: line for line in found.settings if line["stage"] == "grid"}
+    assert lines.keys() == changes.keys()
+    for name, value in changes.items():
+        assert lines[name]["after"] == repr(value)
+        assert lines[name]["partitions"] == list(SNAPSHOTS)
+
+
+def test_a_changed_threshold_is_named_by_its_rule(lake):
+    filtering = msgspec.structs.replace(lake.workshop.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)})
+    lake = cooked(lake, filtering=filtering)
+    lake.build()
+    lines = {line["setting"]: (line["stage"], line["before"], line["after"]) for line in diff(lake).settings}
+    assert lines["rules.rules.symbols.at_most"] == ("filtered", "0.5", "0.4")
+    assert lines["thresholds.symbols.at_most"] == ("filtered", "(not set)", "0.4")
+
+
+def test_another_code_version_and_library_are_named(lake, monkeypatch):
+    """As the releases say, whatever stands published."""
+    path = lake.lake.root / "releases" / "v1.json"
+    content = path.read_text().replace('"numpy": "', '"numpy": "0.')
+    made = msgspec.json.decode(content.encode())
+    made["made"][f"grid/{OLD}"]["code_version"] = "2"
+    (lake.lake.root / "releases" / "v0.json").write_bytes(msgspec.json.encode(made))
+    found = diff(lake, "v0", "v1")
+    (line,) = found.code
+    assert (line["stage"], line["partitions"], line["before"]) == ("grid", [OLD], "'2'")
+    assert {line["library"] for line in found.libraries} == {"numpy"}
+    assert found.changes == []
+
+
+def test_versions_are_compared_by_their_folders(lake):
+    """A grid with its successor, an order with a release, a mix with itself."""
+    grid, order, mix = (lake.published(name).home for name in (f"grid/{NEW}", "longcrawl/all", "mixes/by-tokens"))
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    lake.build()
+    (change,) = diff(lake, str(grid), str(lake.published(f"grid/{NEW}").home)).changes
+    assert (change.snapshot, change.rows_removed) == (NEW, 1)
+    assert diff(lake, str(order), "v1").changes == []
+    (change,) = diff(lake, str(order), str(lake.published("longcrawl/all").home)).changes
+    assert change.rows_removed == 1
+    assert diff(lake, str(mix), str(mix)).mixes == {"mixes/by-tokens": "is the same"}
+    other = lake.published("mixes/by-tokens").home
+    assert diff(lake, str(mix), str(other)).mixes == {"mixes/by-tokens": "changed"}
+
+
+def test_a_snapshot_more_is_all_added(lake):
+    """One grid against an order over it and another."""
+    found = diff(lake, str(lake.published(f"grid/{OLD}").home), "v1")
+    (change,) = found.changes
+    assert (change.snapshot, change.rows_removed, change.rows_moved) == (NEW, 0, 0)
+    assert change.rows_added == sum(name.startswith(NEW) for name in lake.served())
+
+
+def test_what_is_neither_is_told(lake):
+    with pytest.raises(NotPublished, match="of releases there are now, v1"):
+        data_set(lake.lake, "v9")

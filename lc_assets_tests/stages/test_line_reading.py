@@ -1,0 +1,48 @@
+"""Single lines of a table: those of the whole table, whatever its row groups are."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.errors import CorruptFile
+from lc_assets.stages.line_reading import GROUP_LINES, read_some, write_in_groups
+
+N_LINES = 2 * GROUP_LINES + 7
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """The same lines in groups of the package's size, of one line, and in one."""
+    folder = tmp_path_factory.mktemp("tables")
+    table = pa.table({"number": range(N_LINES), "word": [f"w{number}" for number in range(N_LINES)]})
+    write_in_groups(folder / "groups.parquet", table)
+    pq.write_table(table.slice(0, 50), folder / "single.parquet", row_group_size=1)
+    pq.write_table(table, folder / "one.parquet")
+    return folder
+
+
+@given(st.lists(st.integers(0, 49) | st.integers(0, N_LINES - 1), max_size=8))
+def test_lines_come_in_the_order_asked_for(tables, lines):
+    wanted = [{"number": line, "word": f"w{line}"} for line in lines]
+    assert read_some(tables / "groups.parquet", lines) == read_some(tables / "one.parquet", lines) == wanted
+    few = [line for line in lines if line < 50]
+    assert read_some(tables / "single.parquet", few, ["word"]) == [{"word": f"w{line}"} for line in few]
+
+
+def test_a_table_is_written_in_small_groups(tables):
+    assert pq.read_metadata(tables / "groups.parquet").num_row_groups == 3
+
+
+@pytest.mark.parametrize(("lines", "columns"), [([N_LINES], None), ([-1], None), ([0], ["letter"])])
+def test_lines_and_columns_that_are_not_there_are_refused(tables, lines, columns):
+    with pytest.raises(CorruptFile, match="groups.parquet"):
+        read_some(tables / "groups.parquet", lines, columns)
+
+
+def test_an_empty_table_has_no_lines(tmp_path):
+    write_in_groups(tmp_path / "empty.parquet", pa.table({"a": pa.array([], pa.int64())}))
+    assert read_some(tmp_path / "empty.parquet", []) == []
+    with pytest.raises(CorruptFile):
+        read_some(tmp_path / "empty.parquet", [0])

@@ -1,0 +1,229 @@
+"""Pruning and purging: what is needed stays readable and testable; what holds withdrawn documents is found, and goes."""
+
+import os
+import shutil
+
+import filelock
+import numpy as np
+import pytest
+
+from lc_assets.errors import Busy, NotPublished
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages import pruning, tracing
+from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.holding import versions_with
+from lc_assets.stages.planning import plan
+from lc_assets.stages.pruning import carry_out, needed_versions, plan_pruning, plan_purge
+from lc_assets.stages.releasing import release, release_damage
+from lc_assets.stages.reporting_withdrawals import report
+from lc_assets.stages.withdrawing import withdrawn_lines
+from lc_assets.storage.releases import PinnedLake, gone_of
+from lc_assets.vocabulary import SPLITS
+from lc_assets_tests.builders import SNAPSHOTS
+from lc_assets_tests.faults import digests
+from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
+
+SERVING = {"tokens", "grid", "lineage", "megatron", "longcrawl", "flat", "mixes"}
+
+
+@pytest.fixture
+def lake(lake_with_copies, tmp_path):
+    return lake_with_copies.copy(tmp_path)
+
+
+def versions(lake):
+    return {f"{place.name}/{name}" for place in pruning._places(lake.lake) for name in place.version_names()}
+
+
+def withdraw(lake, *names):
+    lake.say(*(("document", name) for name in names))
+    lake.build()
+    return {line["id"] for line in withdrawn_lines(lake.published("withdrawn/all"))}
+
+
+def test_a_fresh_lake_has_nothing_to_prune(lake):
+    assert plan_pruning(lake.lake).doomed == ()
+    assert needed_versions(lake.lake) == versions(lake)
+
+
+def test_only_what_nobody_needs_goes(lake):
+    """After a change the old versions go; everything published is whole, current, and stands every claim as before."""
+    before = versions(lake)
+    withdraw(lake, id_of(OLD, ALONE_OLD))
+    after = versions(lake)
+    current = {f"{published.name}/{published.version}" for found in CHAIN for published in lake.lake.published(found.name).values()}
+    carry_out(lake.lake, plan_pruning(lake.lake))
+    left = versions(lake)
+    assert left == current
+    assert before - left
+    assert after - left == before - current
+    assert all(made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS))
+    for found in CHAIN:
+        for published in lake.lake.published(found.name).values():
+            assert published.damage() == []
+            assert all(finding.passed for finding in audit(found.stage, evidence_of(lake.lake, published)))
+    assert all(built.reused for built in lake.build().values())
+
+
+def test_a_release_keeps_what_it_pins(lake):
+    rows = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
+    samples = [tracing.sample_of_mix(lake.lake, "by-tokens", number) for number in range(5)]
+    release(lake.lake, "v1")
+    withdraw(lake, id_of(OLD, ALONE_OLD))
+    doomed = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).doomed}
+    assert doomed == {"tokens", "removals", "withdrawals", "withdrawn"}
+    carry_out(lake.lake, plan_pruning(lake.lake))
+    assert release_damage(lake.lake, "v1") == []
+    for split in SPLITS:
+        np.testing.assert_array_equal(open_rows(lake.lake.root, split, release="v1").read(), rows[split])
+    pinned = PinnedLake.at(lake.lake, "v1")
+    assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
+
+
+def test_what_a_published_version_is_read_through_stays(lake):
+    """The order and the mixes are of an older grid, which is not published any more: it stays, and they are read."""
+    before = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    for stage in ("withdrawn", "withdrawals", "removals", "tokens", "grid"):
+        step(stage).verb(lake.workshop, "all" if stage == "withdrawn" else OLD)
+    carry_out(lake.lake, plan_pruning(lake.lake))
+    for split in SPLITS:
+        np.testing.assert_array_equal(open_rows(lake.lake.root, split).read(), before[split])
+    assert all(tracing.sample_of_mix(lake.lake, mix, 0).pieces for mix in ("by-tokens", "one-sided"))
+    assert digests({name: found for name, found in lake.build().items() if name.startswith("raw")})
+
+
+def test_the_newest_stay_when_asked(lake):
+    """Of each partition so many that nobody needs, by when they were finished."""
+    for number, line in enumerate((ALONE_OLD, 1, 2)):
+        withdraw(lake, id_of(OLD, line))
+        for place in pruning._places(lake.lake):
+            for version in place.versions():
+                receipt = version.home / "receipt.json"
+                if receipt.stat().st_mtime > 10**9 + number:
+                    os.utime(receipt, (10**9 + number, 10**9 + number))
+    everything = plan_pruning(lake.lake).doomed
+    kept = plan_pruning(lake.lake, keep=1).doomed
+    grids = [one.name for one in everything if one.name.startswith(f"grid/{OLD}")]
+    assert len(grids) == 3
+    assert {one.name for one in kept} < {one.name for one in everything}
+    (stays,) = set(grids) - {one.name for one in kept}
+    times = {name: (lake.lake.root / name / "receipt.json").stat().st_mtime for name in grids}
+    assert times[stays] == max(times.values())
+    assert plan_pruning(lake.lake, keep=9).doomed == ()
+
+
+def test_what_failed_its_audit_goes(lake):
+    folder = lake.lake.root / "grid" / OLD / "rejected-abc"
+    folder.mkdir()
+    (folder / "rows.parquet").write_bytes(b"12345")
+    (doomed,) = plan_pruning(lake.lake).doomed
+    assert (doomed.folder, doomed.n_bytes) == (folder, 5)
+    assert carry_out(lake.lake, plan_pruning(lake.lake)) == 5
+    assert not folder.exists()
+
+
+def test_a_running_build_is_waited_for(lake, monkeypatch):
+    withdraw(lake, id_of(OLD, ALONE_OLD))
+    monkeypatch.setattr(pruning, "BUSY_SECONDS", 0.05)
+    with filelock.FileLock(lake.lake.root / "tokens" / OLD / ".lock"), pytest.raises(Busy, match=f"building tokens/{OLD}"):
+        carry_out(lake.lake, plan_pruning(lake.lake))
+
+
+def test_every_version_that_holds_a_document_is_found(lake):
+    """Those that were made with it, wherever they stand; none that was made without."""
+    before = versions(lake)
+    ids = withdraw(lake, id_of(OLD, ALONE_OLD))
+    held = {one.name: one for one in versions_with(lake.lake, ids)}
+    of_old = {name for name in before if name.split("/")[0] in SERVING and name.split("/")[1] != NEW}
+    working = {name for name in before if name.startswith((f"filtered/{OLD}", f"keys/{OLD}"))}
+    assert set(held) == of_old | working
+    assert {one.n_documents for one in held.values()} == {1}
+    assert {one.name for one in held.values() if one.is_current} == working
+    assert list(versions_with(lake.lake, [])) == []
+
+
+def test_a_purge_leaves_nothing_that_serves_them(lake):
+    """Everything that holds them and is not published goes; what was there without them stays, also when nobody needs it."""
+    ids = withdraw(lake, id_of(OLD, ALONE_OLD))
+    planned = plan_purge(lake.lake, ids)
+    assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
+    assert {name.partition("/")[0] for name, _ in planned.kept} == {"filtered", "keys"}
+    carry_out(lake.lake, planned)
+    assert {one.published.receipt.fingerprint.stage for one in versions_with(lake.lake, ids)} == {"filtered", "keys"}
+    assert all(made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS))
+    assert len(lake.lake.place("removals", OLD).version_names()) == 2
+
+
+def test_a_purge_of_what_is_still_published_says_so(lake):
+    """The list was looked up, and nothing was made again yet."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    step("withdrawn").verb(lake.workshop, "all")
+    planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
+    assert planned.doomed == ()
+    said = {name.partition("/")[0]: why for name, why in planned.kept}
+    assert said.keys() == {*SERVING, "filtered", "keys"}
+    assert "materialize" in said["grid"]
+
+
+def test_a_release_is_given_up_by_name_only(lake):
+    """Pinned versions stay until the release is named; then they go, and the release says why for ever."""
+    release(lake.lake, "v1")
+    release(lake.lake, "v2")
+    ids = withdraw(lake, id_of(OLD, ALONE_OLD))
+    planned = plan_purge(lake.lake, ids)
+    assert {one.name.partition("/")[0] for one in planned.doomed} == {"tokens"}
+    assert any("pinned by v1, v2" in why for _, why in planned.kept)
+    one_of_two = plan_purge(lake.lake, ids, give_up=["v1"])
+    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {"tokens"}
+    planned = plan_purge(lake.lake, ids, give_up=["v1", "v2"])
+    assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
+    carry_out(lake.lake, planned, reason="held a withdrawn document")
+    for name in ("v1", "v2"):
+        (note,) = gone_of(lake.lake, name)
+        assert {version.partition("/")[0] for version in note.versions} == SERVING - {"tokens"}
+        with pytest.raises(NotPublished, match="gone: held a withdrawn document"):
+            open_rows(lake.lake.root, release=name)
+    assert plan_purge(lake.lake, ids).doomed == ()
+    withdraw(lake, id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW))
+    again = plan_purge(lake.lake, {id_of(NEW, ALONE_NEW)}, give_up=["v1", "v2"])
+    carry_out(lake.lake, again)
+    assert len(gone_of(lake.lake, "v1")) == 2
+
+
+def test_what_nobody_can_tell_about_goes_too(lake):
+    """Megatron's files of a grid that is gone: whether they hold the document is not known, so they are taken to."""
+    ids = withdraw(lake, id_of(OLD, ALONE_OLD))
+    for name in lake.lake.place("grid", OLD).version_names():
+        if name != lake.published(f"grid/{OLD}").version:
+            shutil.rmtree(lake.lake.root / "grid" / OLD / name)
+    held = {one.published.name: one.n_documents for one in versions_with(lake.lake, ids) if not one.is_current}
+    assert held[f"megatron/{OLD}"] is None
+    assert held["mixes/by-tokens"] is None
+    carry_out(lake.lake, plan_purge(lake.lake, ids))
+    assert {one.is_current for one in versions_with(lake.lake, ids)} == {True}
+
+
+def test_builds_that_were_killed_are_purged_too(lake):
+    ids = withdraw(lake, id_of(OLD, ALONE_OLD))
+    folder = lake.lake.root / "grid" / OLD / "abcabcabcabc"
+    folder.mkdir()
+    assert folder in {one.folder for one in plan_purge(lake.lake, ids).doomed}
+    assert folder not in {one.folder for one in plan_pruning(lake.lake).doomed}
+
+
+def test_the_report_balances(lake):
+    """Rows and tokens taken out, by reason, as old versions know them; after a purge nobody knows them."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)), ("document", id_of(NEW, 1)), reason="asked for")
+    lake.build()
+    lines = withdrawn_lines(lake.published("withdrawn/all"))
+    found = report(lake.lake, lines)
+    (line,) = found.by_reason
+    assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)
+    assert (line["rows"], line["tokens"], line["served still"]) == (2, 128, 0)
+    assert {held.state for held in found.held} == {"not published", "published now, working material"}
+    carry_out(lake.lake, plan_purge(lake.lake, [line["id"] for line in lines]))
+    (line,) = report(lake.lake, lines).by_reason
+    assert (line["documents"], line["rows"], line["tokens"]) == (3, 0, 0)
+    assert report(lake.lake, []).by_reason == ()

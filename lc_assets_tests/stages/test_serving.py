@@ -1,0 +1,174 @@
+"""Nothing withdrawn is served: every artefact is held against the lists as they are now, and fails until it is made again."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.checks.published import findings_of
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.serving import CLAIM, ROSTERS_OF, GridRoster, TableRoster, nothing_withdrawn_is_served
+from lc_assets.text.lookup_keys import values_of
+from lc_assets_tests.builders import SNAPSHOTS
+from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of
+
+OF_NEW = [f"grid/{NEW}", f"megatron/{NEW}", "longcrawl/all", "flat/all", "mixes/by-tokens", "mixes/one-sided"]
+OF_OLD = [f"grid/{OLD}", f"megatron/{OLD}"]
+
+
+@pytest.fixture(scope="module")
+def whole(lake_with_copies):
+    return lake_with_copies
+
+
+@pytest.fixture
+def lake(whole, tmp_path):
+    return whole.copy(tmp_path)
+
+
+def served(lake, name):
+    return nothing_withdrawn_is_served(lake.lake, lake.workshop.recipe, lake.published(name))
+
+
+def look_up(lake):
+    step("withdrawn").verb(lake.workshop, "all")
+
+
+def test_without_a_list_nothing_is_asked(lake):
+    lake.list_file.write_text("kind,value,reason,date\n")
+    assert all(served(lake, name).passed for name in OF_NEW + OF_OLD)
+
+
+def test_everything_stale_fails_until_it_is_made_again(lake):
+    """The list names a row of the new snapshot: all that serves it fails, and names look-up and document; made again, it passes."""
+    name = id_of(NEW, ALONE_NEW)
+    lake.say(("document", name))
+    for of in OF_NEW:
+        found = served(lake, of)
+        assert not found.passed
+        assert "older than the lists" in found.words
+        assert f"1 withdrawn documents are served, such as {name}" in found.words
+    look_up(lake)
+    assert [of for of in OF_NEW + OF_OLD if not served(lake, of).passed] == OF_NEW
+    lake.build()
+    assert all(served(lake, of).passed for of in OF_NEW + OF_OLD)
+
+
+def test_each_artefact_fails_by_itself(lake):
+    """Made again one by one along the chain: what has not been made yet still serves the old rows, and says so."""
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    look_up(lake)
+    for snapshot in SNAPSHOTS:
+        step("withdrawals").verb(lake.workshop, snapshot)
+    left = list(OF_NEW)
+    for stage, key in (
+        ("grid", NEW),
+        ("megatron", NEW),
+        ("longcrawl", "all"),
+        ("flat", "all"),
+        ("mixes", "by-tokens"),
+        ("mixes", "one-sided"),
+    ):
+        if stage == "grid":
+            for before in ("removals", "tokens"):
+                step(before).verb(lake.workshop, key)
+        step(stage).verb(lake.workshop, key)
+        left.remove(f"{stage}/{key}")
+        assert [of for of in OF_NEW if not served(lake, of).passed] == left
+
+
+def test_the_same_content_is_looked_for_too(lake):
+    """What is listed has no row; what is served is its near duplicate, which only the look-up can know."""
+    lake.say(("document", id_of(NEW, COPIED + 1)))
+    assert not served(lake, f"grid/{OLD}").passed
+    look_up(lake)
+    found = served(lake, f"grid/{OLD}")
+    assert not found.passed
+    assert id_of(OLD, COPIED + 1) in found.words
+    lake.build()
+    assert served(lake, f"grid/{OLD}").passed
+
+
+def test_a_snapshot_that_was_not_looked_through_fails(lake):
+    """The documents of a snapshot were filtered anew after the look-up: who is withdrawn of it is not known."""
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    lake.build()
+    keys = lake.published(f"keys/{OLD}")
+    place = lake.lake.place("keys", OLD)
+    (place.folder / "current.json").write_text((place.folder / "current.json").read_text().replace(keys.digest, "0" * 64))
+    receipt = keys.home / "receipt.json"
+    receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
+    found = served(lake, f"grid/{OLD}")
+    assert not found.passed
+    assert f"made before keys/{OLD}" in found.words
+
+
+def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
+    """Spoilt: a row of the rebuilt grid bears the withdrawn document's name, by id, by address, by digest; index or no index."""
+    line = lake.document(id_of(NEW, ALONE_NEW))
+    lake.say(("document", line["id"]), ("url", line["url"]), ("digest", line["digest"]))
+    lake.build()
+    grid = lake.published(f"grid/{NEW}")
+    shutil.rmtree(lake.lake.place("lineage", NEW).folder)
+    sound = (grid.home / "rows.parquet").read_bytes()
+    for column in ("id", "url", "digest"):
+        spoil(grid.home / "rows.parquet", column, line[column])
+        found = served(lake, grid.name)
+        assert not found.passed, column
+        assert "1 withdrawn documents are served" in found.words
+        (grid.home / "rows.parquet").write_bytes(sound)
+    assert served(lake, grid.name).passed
+
+
+def spoil(path, column, value):
+    table = pq.read_table(path)
+    values = [value, *table[column].to_pylist()[1:]]
+    pq.write_table(table.set_column(table.schema.get_field_index(column), column, pa.array(values)), path)
+
+
+def test_a_roster_by_index_and_by_table_find_the_same(lake):
+    """For every value of every document of either snapshot, and for values of none."""
+    grids = [lake.published(f"grid/{snapshot}") for snapshot in SNAPSHOTS]
+    rows = {grid.name: pq.read_table(grid.home / "rows.parquet") for grid in grids}
+    kinds = ("document", "url", "domain", "digest")
+    lines = [line for table in rows.values() for line in table.to_pylist()]
+    sought = {(kind, value) for line in lines for kind in kinds for value in values_of(kind, line)} | {("url", "example.org/none")}
+    for grid in grids:
+        fast, slow = GridRoster(lake.lake, grid), TableRoster("", "", rows[grid.name])
+        for one in sorted(sought):
+            assert fast.found_by([one]) == slow.found_by([one])
+        assert fast.found_by(sorted(sought)) == slow.found_by(sorted(sought)) == set(rows[grid.name]["id"].to_pylist())
+
+
+def test_it_is_a_check_of_all_that_serves(lake):
+    """The check of each asset tests it by the recipe of the run; what cannot be read fails in words."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    for stage in ROSTERS_OF:
+        key = {"grid": OLD, "megatron": OLD, "mixes": "by-tokens"}.get(stage, "all")
+        (found,) = findings_of(lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.workshop.recipe)
+        assert (found.claim, found.passed) == (CLAIM, False)
+    assert {found.name for found in map(step, ROSTERS_OF)} == {"grid", "longcrawl", "flat", "megatron", "mixes"}
+    shutil.rmtree(lake.lake.place("grid", OLD).folder)
+    (found,) = findings_of(lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.workshop.recipe)
+    assert not found.passed
+    assert "cannot be tested" in found.words
+
+
+def test_another_policy_than_the_look_ups_fails(lake):
+    """The lists are the same, but what counts as the same content is not."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    lake.build()
+    recipe = lake.workshop.recipe
+    other = msgspec.structs.replace(recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays"))
+    lake = replace(lake, workshop=replace(lake.workshop, recipe=other))
+    assert not served(lake, f"grid/{OLD}").passed
+
+
+def test_a_look_up_that_never_was_fails(lake):
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    shutil.rmtree(Path(lake.lake.place("withdrawn").folder))
+    assert "never materialized" in served(lake, f"grid/{NEW}").words

@@ -1,0 +1,326 @@
+"""Withdrawal: what a list names goes, and what is the same content; nobody comes back, nobody else moves, nothing else is built."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.stages import removals, tracing, withdrawals, withdrawing
+from lc_assets.stages.building import evidence_of
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.planning import plan
+from lc_assets.stages.removals import removed_ids
+from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.settings import WithdrawalSettings
+from lc_assets.stages.withdrawing import withdrawn_lines
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.vocabulary import SPLITS
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_workshop
+from lc_assets_tests.faults import digests
+from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of, with_list, withdrawing_lake
+
+OF_ALL = {"longcrawl/all", "flat/all", "mixes/by-tokens", "mixes/one-sided"}
+LOOKED_UP = {"withdrawn/all", "withdrawals/2023-06", "withdrawals/2023-14"}
+
+
+def of_snapshot(snapshot):
+    return {f"{stage}/{snapshot}" for stage in ("removals", "tokens", "grid", "lineage", "megatron")}
+
+
+@pytest.fixture(scope="module")
+def whole(lake_with_copies):
+    return lake_with_copies
+
+
+@pytest.fixture
+def lake(whole, tmp_path):
+    return whole.copy(tmp_path)
+
+
+def withdrawn(lake):
+    return {line["id"]: line for line in withdrawn_lines(lake.published("withdrawn/all"))}
+
+
+def test_the_lake_is_what_these_tests_take_it_for(whole):
+    """Copies are removed in the stead of the old texts; what one snapshot has alone is served; nothing is withdrawn."""
+    gone = removed_ids(whole.published(f"removals/{NEW}").folder)
+    assert {id_of(NEW, COPIED), id_of(NEW, COPIED + 1)} <= gone.keys()
+    assert set(gone.values()) == {"near duplicate"}
+    assert {id_of(OLD, COPIED), id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW)} <= whole.served()
+    assert withdrawn(whole) == {}
+
+
+def test_a_document_goes_and_nothing_else_moves(whole, lake):
+    """Rows before and after are equal but for its own: order, split, shift, priority; the tokens of every row are the document's."""
+    name = id_of(OLD, ALONE_OLD)
+    lake.say(("document", name))
+    lake.build()
+    for snapshot in SNAPSHOTS:
+        assert lake.rows(snapshot) == [row for row in whole.rows(snapshot) if row["id"] != name]
+    assert name not in lake.served()
+    for split in SPLITS:
+        before, after = (order_of(found, split) for found in (whole, lake))
+        assert [row.id for row in after] == [row.id for row in before if row.id != name]
+        assert [(row.shift, row.split) for row in after] == [(row.shift, row.split) for row in before if row.id != name]
+        arrays = [GridReader(found.published(f"grid/{OLD}").folder / f"{split}.zarr").read() for found in (whole, lake)]
+        kept = [row.row for row in grid_rows(whole, OLD, split) if row.id != name]
+        np.testing.assert_array_equal(arrays[0][kept], arrays[1])
+
+
+def order_of(lake, split):
+    n_rows = lake.published("longcrawl/all").receipt.tally.also[f"{split} rows"]
+    return [tracing.row_of_order(lake.lake, split, position) for position in range(n_rows)]
+
+
+def grid_rows(lake, snapshot, split):
+    grid = lake.published(f"grid/{snapshot}")
+    return [tracing.find_row(lake.lake, grid, split, row) for row in range(grid.receipt.tally.also[f"{split} rows"])]
+
+
+def test_only_partitions_that_hold_a_match_are_built(lake):
+    """One snapshot's document: its own row-making stages and what is of all; the other snapshot is looked up, and stands."""
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    assert lake.rebuilt() == LOOKED_UP | of_snapshot(NEW) | OF_ALL
+    assert lake.rebuilt() == set()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        ("url", "https://nobody.invalid/page"),
+        ("domain", "nobody.invalid"),
+        ("document", "2019-04/0000/en_head.json.gz/3"),
+        ("digest", "sha1:AAAA"),
+    ],
+)
+def test_what_is_found_nowhere_builds_nothing(lake, entry):
+    """The list is looked up; its table says nothing new, and nothing behind it is touched."""
+    lake.say(entry)
+    assert lake.rebuilt() == {"withdrawn/all"}
+    assert lake.published("withdrawn/all").receipt.tally.also["entries that find nothing"] == 1
+
+
+def test_what_was_removed_for_it_does_not_come_back(whole, lake):
+    """The old text is withdrawn; its copy in the new snapshot stays out, as a near duplicate of a withdrawn one."""
+    old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
+    lake.say(("document", old))
+    assert lake.rebuilt() == LOOKED_UP | of_snapshot(OLD) | OF_ALL | {f"removals/{NEW}"}  # with the bytes it had: no more of the new
+    assert withdrawn(lake)[new]["how"] == "near duplicate"
+    assert withdrawn(lake)[new]["for_id"] == old
+    assert whole.served() - lake.served() == {old}
+    assert lake.served() <= whole.served()
+
+
+def test_the_same_content_elsewhere_goes_too(whole, lake):
+    """The copy that has no row is withdrawn: the old text, which is served and is the same content, goes."""
+    old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
+    lake.say(("document", new))
+    lake.build()
+    lines = withdrawn(lake)
+    assert (lines[new]["how"], lines[old]["how"], lines[old]["for_id"]) == ("listed", "near duplicate", new)
+    assert lines[old]["similarity"] >= 0.8
+    assert whole.served() - lake.served() == {old}
+    reasons = removed_ids(lake.published(f"removals/{OLD}").folder)
+    assert reasons[old] == "withdrawn"
+
+
+def test_the_same_text_is_found_by_its_digest_without_near_duplicates(tmp_path):
+    """With the search for near duplicates switched off, what has the same text goes by the text's digest."""
+    lake = withdrawing_lake(tmp_path / "made")
+    deduplication = msgspec.structs.replace(lake.workshop.recipe.deduplication, near=False)
+    lake = replace(lake, workshop=replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, deduplication=deduplication)))
+    lake.say(("document", id_of(OLD, COPIED)))
+    lake.build()
+    assert {name: line["how"] for name, line in withdrawn(lake).items()} == {
+        id_of(OLD, COPIED): "listed",
+        id_of(NEW, COPIED): "same digest",
+    }
+    assert not lake.served() & withdrawn(lake).keys()
+
+
+def test_with_stays_only_what_is_listed_goes_and_still_nobody_comes_back(whole, lake, tmp_path):
+    lake = replace(lake, workshop=with_list(lake.workshop, tmp_path, same_content="stays"))
+    lake.say(("document", id_of(NEW, COPIED + 1)))
+    lake.build()
+    assert withdrawn(lake).keys() == {id_of(NEW, COPIED + 1)}
+    assert lake.served() == whole.served()
+    lake.say(("document", id_of(OLD, COPIED + 1)))
+    lake.build()
+    assert whole.served() - lake.served() == {id_of(OLD, COPIED + 1)}
+
+
+def test_every_kind_finds_its_documents(whole, lake):
+    """By address, however it is written; by domain, of all hosts below it; by the page's digest and by the text's."""
+    line = whole.document(id_of(NEW, ALONE_NEW))
+    bare = line["url"].removeprefix("https://www.")
+    for entry in (("url", f"HTTP://{bare}/#top"), ("digest", line["digest"]), ("digest", line["text_digest"])):
+        lake.say(entry)
+        lake.build()
+        assert whole.served() - lake.served() == {line["id"]}, entry
+    lake.say(("domain", "Site4.Example.org"))
+    lake.build()
+    wanted = {id_of(snapshot, 4, tag) for snapshot in SNAPSHOTS for tag in TAGS}
+    assert whole.served() - lake.served() == wanted & whole.served()
+    lake.say(("domain", "example.org"))
+    step("withdrawn").verb(lake.workshop, "all")
+    assert withdrawn(lake).keys() >= whole.served()
+
+
+def test_other_words_build_nothing_but_the_list(lake):
+    """Reason, date and comments of an entry that stands: what is of a snapshot has the same bytes."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    lake.build()
+    lake.list_file.write_text("# a comment\n\n" + lake.list_file.read_text())
+    assert lake.rebuilt() == set()
+    lake.say(("document", id_of(OLD, ALONE_OLD)), reason="another, longer reason", date="2026-04-01")
+    assert lake.rebuilt() == LOOKED_UP
+    assert {line["reason"] for line in withdrawn(lake).values()} == {"another, longer reason"}
+
+
+def test_an_entry_taken_back_gives_the_first_bytes_again(whole, lake):
+    """Every version is found finished; every digest is the first one."""
+    lake.say(("document", id_of(OLD, ALONE_OLD)), ("domain", "site1.example.org"))
+    lake.build()
+    lake.say()
+    again = lake.build()
+    assert digests(again) == whole.digests()
+    assert all(built.reused for built in again.values())
+
+
+def test_several_lists_count_as_one(lake, tmp_path):
+    more = tmp_path / "more.csv"
+    more.write_text(f"kind,value,reason,date\ndocument,{id_of(OLD, ALONE_OLD)},second,2026-03-02\n")
+    named = WithdrawalSettings(lists=(str(lake.list_file), str(more)))
+    lake = replace(lake, workshop=replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, withdrawals=named)))
+    lake.say(("document", id_of(NEW, ALONE_NEW)), ("document", id_of(OLD, ALONE_OLD)), reason="first")
+    lake.build()
+    assert withdrawn(lake).keys() == {id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW)}
+    assert {line["reason"] for line in withdrawn(lake).values()} == {"first"}
+
+
+def test_the_planner_names_the_list_and_then_only_what_holds_a_match(lake):
+    """First the look-up is stale and the rest waits for it; once the parts stand, only the matching snapshot is."""
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    found = {made.name: made.status for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS) if made.status != "current"}
+    assert {name for name, status in found.items() if status == "stale"} == {"withdrawn/all"}
+    step("withdrawn").verb(lake.workshop, "all")
+    for snapshot in SNAPSHOTS:
+        step("withdrawals").verb(lake.workshop, snapshot)
+    found = {made.name: made.status for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS) if made.status != "current"}
+    assert {name for name, status in found.items() if status == "stale"} == {f"removals/{NEW}"}
+    assert not {name for name in found if name.endswith(OLD)}
+
+
+def test_a_new_snapshot_is_looked_through_before_its_rows_are_made(tmp_path):
+    """A list that stood before names a document of the new snapshot: it never becomes a row, and the old snapshot stands."""
+    lake = withdrawing_lake(tmp_path, snapshots=[OLD], mixes={"by-tokens": MixSettings()})
+    before = {name: lake.published(name).folder for name in of_snapshot(OLD)}
+    lake.say(("document", id_of(NEW, ALONE_NEW)))
+    lake.build()
+    assert id_of(NEW, ALONE_NEW) not in lake.served()
+    assert {name: lake.published(name).folder for name in before} == before
+
+
+def test_no_megatron_file_holds_the_tokens(whole, lake):
+    """Its row's tokens stand in the Megatron file before, and in none after."""
+    name = id_of(OLD, ALONE_OLD)
+    row = next(row for split in SPLITS for row in grid_rows(whole, OLD, split) if row.id == name)
+    tokens = GridReader(whole.published(f"grid/{OLD}").folder / f"{row.split}.zarr").read(slice(row.row, row.row + 1))[0]
+    lake.say(("document", name))
+    lake.build()
+    found = [
+        [np.array_equal(ids, tokens) for ids in MegatronReader(of.published(f"megatron/{OLD}").folder / row.split)] for of in (whole, lake)
+    ]
+    assert (sum(found[0]), sum(found[1])) == (1, 0)
+
+
+def test_a_list_that_cannot_be_read_stops_everything(lake):
+    lake.list_file.write_text("kind,value,reason,date\nplanet,Earth,why not,2026-03-01\n")
+    with pytest.raises(BadInput, match="line 2: no kind 'planet'"):
+        step("withdrawn").verb(lake.workshop, "all")
+    lake.list_file.unlink()
+    with pytest.raises(BadInput, match="no such list"):
+        plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+
+
+def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
+    lake.say(("document", id_of(OLD, ALONE_OLD)))
+    read, changed = withdrawing.read_withdrawals, []
+
+    def reading(path):
+        changed.append(path)
+        return read(path)[: 1 if len(changed) < 2 else 0]
+
+    monkeypatch.setattr(withdrawing, "read_withdrawals", reading)
+    with pytest.raises(Mismatch, match="changed while it was read"):
+        step("withdrawn").verb(lake.workshop, "all")
+
+
+def test_rows_wait_for_the_look_up(tmp_path):
+    """Without `withdrawn` there are no parts, and without its part no snapshot decides who goes on."""
+    workshop = tiny_workshop(tmp_path)
+    for stage in ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination"):
+        step(stage).verb(workshop, OLD)
+    with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
+        step("withdrawals").verb(workshop, OLD)
+    with pytest.raises(NotPublished, match="materialize `snapshot_withdrawals` first"):
+        step("removals").verb(workshop, OLD)
+
+
+@pytest.fixture(scope="module")
+def made(whole, tmp_path_factory):
+    """A lake in which a domain is withdrawn, and what is the same content."""
+    lake = whole.copy(tmp_path_factory.mktemp("made"))
+    lake.say(("domain", "site1.example.org"), ("document", id_of(OLD, COPIED)))
+    lake.build()
+    return lake
+
+
+def edited(path, change):
+    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)), path)
+
+
+def as_near(lines):
+    """The first listed document, as if it were a near duplicate of one that is not withdrawn."""
+    return [line | {"how": "near duplicate", "for_id": "nobody/0"} if line is lines[0] else line for line in lines]
+
+
+SPOILS = [
+    (withdrawing, "all", "the_withdrawn_add_up", lambda found: found[1:]),
+    (withdrawing, "all", "the_withdrawn_add_up", lambda found: [found[0], *found[:-1]]),
+    (withdrawing, "all", "the_withdrawn_add_up", as_near),
+    (withdrawing, "all", "the_withdrawn_add_up", lambda found: [found[0] | {"reason": ""}, *found[1:]]),
+    (withdrawing, "all", "every_entry_finds_its_documents", lambda found: [line for line in found if line["id"] != id_of(OLD, 1)]),
+    (withdrawing, "all", "every_entry_finds_its_documents", lambda found: [line | {"value": "site2.example.org"} for line in found]),
+    (withdrawals, OLD, "the_part_is_this_snapshots", lambda found: found[1:]),
+    (withdrawals, OLD, "the_part_is_this_snapshots", lambda found: [found[0] | {"id": id_of(NEW, 1)}, *found[1:]]),
+    (removals, OLD, "everything_withdrawn_goes", lambda found: found[1:]),
+    (removals, OLD, "everything_withdrawn_goes", lambda found: [*found, found[0] | {"id": id_of(OLD, ALONE_OLD)}]),
+]
+
+
+@pytest.mark.parametrize(("module", "key", "claim", "spoil"), SPOILS)
+def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, spoil):
+    published = made.lake.place(module.STAGE.name, key).require()
+    folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
+    evidence = replace(evidence_of(made.lake, published), folder=folder)
+    test = {found.__name__: found for found in module.STAGE.claims}[claim]
+    assert test(evidence).passed
+    edited(folder / module.TABLE, spoil)
+    found = test(evidence)
+    assert not found.passed
+    assert found.words
+
+
+def test_the_same_bytes_whatever_stood_before(made, tmp_path):
+    """Built from nothing with the list in force, every partition has the bytes of the one that was changed."""
+    fresh = replace(made, workshop=replace(made.workshop, lake=LakeFolder(tmp_path / "lake")))
+    assert digests(fresh.build()) == {name: made.published(name).digest for name in made.built}
