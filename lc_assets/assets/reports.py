@@ -14,6 +14,7 @@ from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import lengths, referrals
+from lc_assets.stages.length_claims import SHARES_FILE
 from lc_assets.stages.referral_claims import DENSITIES_FILE
 from lc_assets.stages.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import read_table
@@ -31,7 +32,7 @@ def length_report(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     """How long one snapshot's documents are in tokens: natural ones, LongPack's, pieces of packed rows; how roots grew."""
     with workshop.open(context.log) as opened:
         built = lengths.report_lengths(opened, parse_snapshot(context.partition_key))
-        lines = read_table(built.published.folder / lengths.SHARES_FILE, LENGTH_SHARES.names).to_pylist()
+        lines = read_table(built.published.folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
         grown = read_table(built.published.folder / lengths.GROWTH_FILE, GROWTH.names).to_pylist()
         return report(
             built,

@@ -20,7 +20,7 @@ from lc_assets.publishing import publish
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
 from lc_assets.stages.document_sets import NATURAL, PACKED, SetShard, needs, pieces_of_rows, shards_of_sets, texts_of
-from lc_assets.stages.lengths import SUFFIX as LENGTHS_SUFFIX
+from lc_assets.stages.length_claims import SUFFIX as LENGTHS_SUFFIX
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.referral_claims import (
     COMMON_FILE,

@@ -15,7 +15,7 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.randomness import rng_for
-from lc_assets.stages import lengths, referral_claims, referrals
+from lc_assets.stages import length_claims, lengths, referral_claims, referrals
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import SPANS
@@ -141,7 +141,7 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
 
 def test_shares_sum_up(made):
     """Each set's documents and tokens are in one group each; what is as long as the first is all."""
-    lines = pq.read_table(made[1]["lengths"].published.folder / lengths.SHARES_FILE).to_pylist()
+    lines = pq.read_table(made[1]["lengths"].published.folder / length_claims.SHARES_FILE).to_pylist()
     assert list(dict.fromkeys(line["document_set"] for line in lines)) == ["natural", "longpack", "packed"]
     for document_set in ("natural", "longpack", "packed"):
         own = [line for line in lines if line["document_set"] == document_set]
@@ -149,7 +149,7 @@ def test_shares_sum_up(made):
         assert sum(line["token_share"] for line in own) == pytest.approx(1)
         assert own[0]["documents_from"] == sum(line["documents"] for line in own)
         assert own[0]["token_share_from"] == 1
-    assert pq.read_table(made[1]["lengths"].published.folder / lengths.SHARES_FILE).schema.equals(LENGTH_SHARES)
+    assert pq.read_table(made[1]["lengths"].published.folder / length_claims.SHARES_FILE).schema.equals(LENGTH_SHARES)
 
 
 def test_growth_is_of_the_roots_that_hold_something(made):
@@ -211,7 +211,7 @@ def rows_of(workshop) -> dict[str, tuple[str, list[Part]]]:
 def test_densities_are_means_beside_the_paper(made, tmp_path):
     """By other buckets than the paper's nothing stands beside them; by the paper's, its figures do."""
     workshop, built, _ = made
-    table = pq.read_table(built["referrals"].published.folder / referrals.DENSITIES_FILE)
+    table = pq.read_table(built["referrals"].published.folder / referral_claims.DENSITIES_FILE)
     assert table.schema.equals(DENSITIES)
     own = lines_of(built["referrals"].published.folder, "natural-*.referrals.parquet")
     (line,) = [
@@ -223,7 +223,7 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
     assert table["paper"].null_count == table.num_rows
     recipe = msgspec.structs.replace(workshop.recipe, reports=ReportSettings(wanted=True, sample=2))
     again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
-    lines = pq.read_table(again.published.folder / referrals.DENSITIES_FILE).to_pylist()
+    lines = pq.read_table(again.published.folder / referral_claims.DENSITIES_FILE).to_pylist()
     paper = {(line["document_set"], line["distance"]): line["paper"] for line in lines if line["counted"] == "concepts"}
     assert (paper["natural", "1-32"], paper["longpack", "1-32"], paper["packed", "1-32"]) == (49.8, 57.2, None)
     assert paper["natural", "same sentence"] is None
@@ -250,7 +250,7 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     built = build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
     assert list(built["lengths"].published.receipt.fingerprint.inputs) == [f"filtered/{OLD}", f"removals/{OLD}"]
     assert list(built["referrals"].published.receipt.fingerprint.inputs) == [f"lengths/{OLD}", f"filtered/{OLD}"]
-    assert lengths.sets_of(built["lengths"].published.folder) == ["natural"]
+    assert length_claims.sets_of(built["lengths"].published.folder) == ["natural"]
     assert pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE).num_rows == 0
     planned = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [OLD])}
     assert planned[f"lengths/{OLD}"] == planned[f"referrals/{OLD}"] == "current"
