@@ -18,6 +18,7 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, GlobalOrder
 from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.stages.link_tables import LINK_CLAIMS, SPANS
+from lc_assets.stages.packing_tables import PACKED_SPANS
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
 
 
@@ -137,6 +138,7 @@ _TABLES = {
     "row table of a grid": ROWS,
     "documents that were tokenized (tokens)": TOKENIZED,
     "documents that did not go on": DROPPED,
+    "spans of packed rows (packed)": PACKED_SPANS,
     "which page's text goes before which root (link_claims)": LINK_CLAIMS,
     "parts of packed documents (longpack)": SPANS,
 }

@@ -28,6 +28,7 @@ from lc_assets.stages.claims import (
     tables_fit,
     the_shards_add_up,
 )
+from lc_assets.stages.link_claims import TABLE as CLAIMS_TABLE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.removals import removed_by_shard
@@ -43,7 +44,6 @@ from lc_assets.vocabulary import SnapshotId, parse_document_id
 FILTERED: Final = "filtered"
 REMOVALS: Final = "removals"
 CLAIMS: Final = "link_claims"
-CLAIMS_TABLE: Final = "claims.parquet"
 LONGPACK: Final = "longpack"
 LABEL: Final = "longpack-"
 """Begins the names of LongPack's shards."""

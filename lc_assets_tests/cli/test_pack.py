@@ -190,3 +190,34 @@ def test_a_tokenizer_without_end_of_text_wants_no_eod(lc, corpus, tmp_path):
     assert said.code == 2
     assert "pass --no-eod" in said.err
     assert pack(lc, corpus, tmp_path / "out", "--tokenizer", setting, "--no-eod").code == 0
+
+
+def referrals_of(out, bound):
+    """Pairs of mentions in each row, within documents: all of them, and those ``bound`` sentences apart or more."""
+    from lc_assets.formats.referral_words import read_special_words
+    from lc_assets.stages.referring import parts_of
+    from lc_assets.text.concepts import LexicalConcepts
+    from lc_assets.text.referrals import count_referrals
+
+    finder, found = LexicalConcepts(read_special_words()), []
+    for path in sorted((out / "texts").iterdir()):
+        for row in read_corpus(path):
+            pairs = count_referrals(finder.mentions(row.text, parts_of(row)), (bound,)).pairs
+            found.append((sum(pairs), pairs[-1]))
+    return found
+
+
+def test_taking_segments_in_turns_moves_pairs_outwards_and_dealing_them_out_leaves_none_far_apart(lc, tmp_path):
+    """Measured as `lc referrals` does: turns keep the pairs of every row to the last; no dealt pair is further than a segment."""
+    rng = np.random.default_rng(9)
+    texts = [lines(rng, 120) for _ in range(12)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)))
+    found = {}
+    for method in ("concat", "reorder", "segment"):
+        out = tmp_path / method
+        assert lc("pack", tmp_path / "in.jsonl", out, "--method", method, "--length", 4096, "--segment", 256, "--workers", 1).code == 0
+        found[method] = referrals_of(out, 32)
+    assert [total for total, _ in found["reorder"]] == [total for total, _ in found["concat"]]
+    assert all(far > before for (_, far), (_, before) in zip(found["reorder"], found["concat"], strict=True))
+    assert sum(total for total, _ in found["segment"]) > 0
+    assert {far for _, far in found["segment"]} == {0}

@@ -20,6 +20,7 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
+from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.blending import read_mix
 from lc_assets.stages.building import Workshop
@@ -107,6 +108,12 @@ def read_all_of(published: Published) -> None:
         case "megatron":
             assert len(list(MegatronReader(published.folder / "train"))) == published.receipt.tally.also["train rows"]
             assert read_gpt_index(published.folder / "train").n_samples > 0
+        case "packing_tokens":
+            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            assert sum(len(reader) for reader in readers) == 24
+        case "packed":
+            for split in SPLITS:
+                assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[0].mask.any()
         case "mixes":
             assert read_mix(published.folder).n_samples == len(read_npy(published.folder / "dataset_index.npy")) == 60
 

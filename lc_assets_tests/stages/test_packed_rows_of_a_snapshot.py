@@ -19,11 +19,11 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
-from lc_assets.stages import packed, packing_writing
+from lc_assets.stages import link_claims, longpack, packed, packing_writing
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack_settings import PackingSettings, UpsamplingSettings
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, UpsamplingSettings
 from lc_assets.stages.packed_claims import every_token_is_packed_as_often_as_asked, spans_are_megatrons_documents, the_method_kept_its_word
 from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
@@ -32,6 +32,7 @@ from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_upstream, tiny_workshop, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
+from lc_assets_tests.link_builders import publish_links
 
 OLD = "2023-06"
 SETTINGS = PackingSettings(wanted=True, row_tokens=300, segment_tokens=50, heldout_fraction=0.2, min_tokens=55)
@@ -225,6 +226,31 @@ def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
     assert tokens.dropped[IN_LONGPACK] == 2
     assert tokens.seen == len(natural) + 1
     assert set(ids) <= natural.keys()
+
+
+def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
+    """By the stages themselves: what links put together, and what they left, is each filtered document that goes on, once."""
+    longpack_settings = LongPackSettings(wanted=True, max_tokens=600, hub_share=1.0)
+    workshop = tiny_workshop(
+        tmp_path, upstream=upstream, longpack=longpack_settings, packing=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1)
+    )
+    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    publish_links(workshop.lake)
+    link_claims.claim_snapshot(workshop, OLD)
+    made = longpack.pack_snapshot(workshop, OLD).published
+    version = built(workshop)
+    assert all(finding.passed for finding in version.findings)
+    lines = [line for split in SPLITS for line in spans_of(version, split)]
+    together = Counter(line["id"] for line in lines if line["token_shard"].startswith("longpack-") and line["document_start"] == 0)
+    alone = Counter(line["id"] for line in lines if not line["token_shard"].startswith("longpack-") and line["document_start"] == 0)
+    assert together
+    assert alone
+    inside = Counter[str]()
+    for document, parts in longpack.packed_documents(made.folder):
+        inside.update([document["id"], *(part["child_id"] for part in parts if part["role"] == "child")])
+    natural = texts_of(workshop.lake.place("filtered", OLD).require().folder)
+    assert together.keys() == {document["id"] for document, _ in longpack.packed_documents(made.folder)}
+    assert inside + alone == Counter(dict.fromkeys(natural, 1))
 
 
 def test_longpacks_documents_alone_need_nothing_else(with_longpack):
