@@ -36,6 +36,7 @@ def test_help_names_every_command_and_an_example(lc):
         "demo",
         "explain",
         "judge",
+        "longpack",
         "minhash",
         "pack",
         "pack-code",
