@@ -1,11 +1,13 @@
 """Options that several commands share, declared once: their names, their variables, their help."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from lc_assets.errors import BadInput
+
+Choice = TypeVar("Choice", bound=str)
 
 if TYPE_CHECKING:
     from lc_assets.stages.document_settings import ListSettings
@@ -77,3 +79,18 @@ def list_settings(stop_words: Path | None, bad_words: Path | None, domains: Path
 
 def _said(path: Path | None) -> str:
     return "" if path is None else str(path)
+
+
+def one_of(option: str, given: str, known: tuple[Choice, ...]) -> Choice:
+    """What was given, if it is one of those known.
+
+    >>> one_of("--quality", "fast", ("fast", "high"))
+    'fast'
+
+    Raises:
+        BadInput: when it is none of them; lists them.
+    """
+    for choice in known:
+        if given == choice:
+            return choice
+    raise BadInput(f"{option} {given}: there are {' and '.join(known)}")

@@ -37,6 +37,7 @@ def test_help_names_every_command_and_an_example(lc):
         "diff",
         "explain",
         "judge",
+        "longpack",
         "minhash",
         "pack",
         "pack-code",
