@@ -180,6 +180,6 @@ STAGE = Stage(
         the_text_holds_what_the_evidence_says,
         the_shards_add_up,
     ),
-    sharding=Sharding(reads=_reads, suffixes=(EVIDENCE_SUFFIX,)),
+    sharding=Sharding(reads=_reads, suffixes=(EVIDENCE_SUFFIX,), idle=lambda params: not params["against"]),
 )
 """Filtered documents that hold evaluation items."""

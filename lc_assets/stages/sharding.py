@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -51,10 +51,12 @@ class Sharding:
         reads: what each shard reads, by its name, out of the inputs of a version and its key; from manifests and receipts,
             without reading a document. Together with the stage's settings it must determine every byte of the shard.
         suffixes: ends of the names of a shard's files, behind the shard's name; the work may leave some out.
+        idle: whether settings leave nothing to do, so that no shard is read.
     """
 
     reads: Callable[[Mapping[str, Published], str], dict[str, Reads]]
     suffixes: tuple[str, ...]
+    idle: Callable[[Mapping[str, Any]], bool] = lambda _params: False
 
 
 class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +115,7 @@ def shards_of(sharding: Sharding, fingerprint: Fingerprint, inputs: Mapping[str,
     Raises:
         CorruptFile: when an input's manifest cannot be read.
     """
-    reads = sharding.reads(inputs, fingerprint.key)
+    reads = {} if sharding.idle(fingerprint.params) else sharding.reads(inputs, fingerprint.key)
     made_of = fingerprints(fingerprint, reads)
     return Shards(made_of=made_of, reads=reads, older=_older(made_of, place), suffixes=sharding.suffixes)
 

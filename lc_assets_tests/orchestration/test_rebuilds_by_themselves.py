@@ -18,6 +18,7 @@ from lc_assets.formats.redpajama import listings
 from lc_assets.resources import PATIENCE, Patience
 from lc_assets.stages import catalogue, filtering, raw, tokenizing
 from lc_assets.stages.document_settings import DeduplicationSettings
+from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.row_settings import MixSettings
 from lc_assets.stages.watching import Survey
 from lc_assets.triggers import asking
@@ -41,6 +42,8 @@ from lc_assets_tests.orchestration.clockwork import START, Clockwork
 OLD, NEW = SNAPSHOTS
 IN_A_ROW = ("contamination", "filtered", "signatures")
 THEN = ("grid", "megatron", "near_pairs", "removals", "tokens")
+SMALL = {"mixes": {"by-tokens": MixSettings()}, "deduplication": DeduplicationSettings(near=False), "packing": PackingSettings()}
+"""One mix, no comparison of texts, no second branch: as little work as shows every kind of partition."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +55,7 @@ def upstream(tmp_path_factory) -> Path:
 def clock(tmp_path, upstream) -> Clockwork:
     """A code location over an upstream that a test may change, with one mix, nothing built."""
     (tmp_path / "clock").mkdir()
-    recipe = tiny_recipe(tmp_path / "clock", mixes={"by-tokens": MixSettings()}, deduplication=DeduplicationSettings(near=False))
+    recipe = tiny_recipe(tmp_path / "clock", **SMALL)
     return Clockwork(tmp_path / "clock", copied(upstream, tmp_path / "upstream"), recipe)
 
 
@@ -60,7 +63,7 @@ def clock(tmp_path, upstream) -> Clockwork:
 def whole(tmp_path_factory, upstream) -> Path:
     """A lake in which everything is built; to be copied. Paths of rules are in no version's name, only what they say."""
     folder = tmp_path_factory.mktemp("whole")
-    build_all(tiny_workshop(folder, upstream=upstream, mixes={"by-tokens": MixSettings()}, deduplication=DeduplicationSettings(near=False)))
+    build_all(tiny_workshop(folder, upstream=upstream, **SMALL))
     return folder / "lake"
 
 
@@ -94,7 +97,7 @@ def filtering_with(clock: Clockwork, **changes):
 
 
 def test_from_nothing_everything_is_built_once_and_in_order(clock):
-    """The sensor begins two snapshots; in three ticks and four runs all of it stands, each partition asked for once."""
+    """The sensor begins two snapshots; in four ticks and six runs all of it stands, each partition asked for once."""
     asked, _ = clock.look()
     assert [(one.partition, one.stages) for one in asked] == [(OLD, ("raw",)), (NEW, ("raw",))]
     ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
@@ -102,6 +105,7 @@ def test_from_nothing_everything_is_built_once_and_in_order(clock):
         [(OLD, tuple(sorted((*IN_A_ROW, *THEN)))), (NEW, IN_A_ROW)],
         [(NEW, THEN)],
         [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
+        [(None, ("card",))],
     ]
     assert clock.planned() == {}
     assert set(stages_of(clock).values()) == {1}
@@ -127,7 +131,7 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
     counts = stages_of(built)
     assert set(counts.values()) == {1}
     assert not any(name.startswith("raw/") for name in counts)
-    assert len(built.log) == 5
+    assert len(built.log) == 6
 
 
 def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built):
@@ -141,10 +145,10 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
 
 
 def test_a_changed_mix_is_built_alone(built):
-    """A mix file: one run of one partition."""
+    """A mix: one run of one partition, and the data sheet that speaks of it."""
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
     built.settle()
-    assert [tuple(one) for one in built.log] == [("by-tokens", ("mixes",))]
+    assert [tuple(one) for one in built.log] == [("by-tokens", ("mixes",)), (None, ("card",))]
     assert built.planned() == {}
 
 
