@@ -102,6 +102,20 @@ def test_times_are_trusted_only_when_asked_for(tmp_path):
     assert by_time.identity.startswith("mtime:")
 
 
+def test_folders_and_buckets_are_looked_through_but_no_server(served, tmp_path):
+    """Files below a folder, sorted, without hidden ones; a folder that is not there holds none; a web server has no folders."""
+    for name in ("b.bin", "c/d.bin", ".hidden", "c/.draft-1"):
+        path = tmp_path / "deep" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(CONTENT)
+        with fsspec.open(f"memory://below/deep/{name}", "wb") as stream:
+            stream.write(CONTENT)
+    assert Upstream(str(tmp_path)).below("deep") == ["deep/a.bin", "deep/b.bin", "deep/c/d.bin"]
+    assert Upstream("memory://below").below("deep") == ["deep/b.bin", "deep/c/d.bin"]
+    assert Upstream(str(tmp_path)).below("none") == Upstream("memory://below").below("none") == []
+    assert Upstream(served(QuietHandler)).below("deep") is None
+
+
 def test_memory_is_a_place_too():
     """Any file system of fsspec will do."""
     with fsspec.open("memory://rpv2/deep/a.bin", "wb") as stream:

@@ -13,11 +13,14 @@ from collections import Counter
 import pytest
 import zstandard
 from fastwarc.stream_io import BrotliWriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.archives.bodies import Undecodable, undone
+from lc_assets.formats.archives.members import NO_PLACE, Members
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.archives.responses import decoded
 from lc_assets.formats.corpora.records import Unread
@@ -120,6 +123,28 @@ def test_members_may_be_empty_and_records_cut_into_several():
     assert [one.html for one in found] == [BODY.decode()] * 2
     for one in found:
         assert read(content[one.offset : one.offset + one.length])[0].html == BODY.decode()
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 200), st.integers(1, 90))
+@settings(max_examples=60, deadline=None)
+def test_members_are_gzip_s_bytes_and_know_where_they_begin(parts, size, packed_size):
+    """Against the standard library, however small the pieces are that are read and asked for."""
+    packed = [gzip.compress(part, mtime=0) for part in parts]
+
+    class Trickling(io.BytesIO):
+        def read(self, _=-1):
+            return super().read(packed_size)
+
+    if not parts:
+        return
+    members = Members(Trickling(b"".join(packed)), where="x.gz")
+    plain = b"".join(iter(lambda: members.read(size), b""))
+    assert plain == gzip.decompress(b"".join(packed))
+    assert members.n_packed == sum(map(len, packed))
+    starts = {sum(map(len, parts[:place])): sum(map(len, packed[:place])) for place in range(len(parts))}
+    assert {position: members.place_of(position) for position in sorted({*starts, *range(len(plain))})} == {
+        position: starts.get(position, NO_PLACE) for position in sorted({*starts, *range(len(plain))})
+    }
 
 
 @pytest.mark.parametrize(
