@@ -24,6 +24,8 @@ from typing import Final, Literal
 import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from lc_assets.text.html_shape import complaint_about
+
 Extractor = Literal["html5", "paper"]
 
 REGEX_REF: Final = re.compile(r'<a[^>]+?href="[^>]+?"[^>]*?>[^<]+</a>')
@@ -34,6 +36,12 @@ REGEX_KEY: Final = re.compile(r">([^<]+)</a>")
 UNVOUCHED: Final = frozenset({"nofollow", "sponsored", "ugc"})
 """Values of ``rel`` by which a page's author does not vouch for what is linked to."""
 
+MAX_LINKS_AROUND: Final = 16
+"""Links that a link may stand in; an HTML5 parser lets it stand in one only by way of tables, objects or svg."""
+
+LINKS_IN_LINKS: Final = "links within links within links"
+
+_TEXT_BYTES: Final = 100_000_000  # of anchor texts at most, where links were not counted within each other: a tenth of a second
 _MENUS: Final = "nav,header,footer,aside,[role~=navigation i]"
 
 
@@ -66,14 +74,21 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class PageLinks(msgspec.Struct, frozen=True):
-    """The links of a page in their order, and the address that its ``<base>`` says they are relative to (empty without)."""
+    """What links a page has.
+
+    Attributes:
+        links: in their order.
+        base: the address that the page's ``<base>`` says they are relative to; empty without one.
+        unread: why the page was not read, and so has no links; empty when it was. See `lc_assets.text.html_shape`.
+    """
 
     links: tuple[Link, ...] = ()
     base: str = ""
+    unread: str = ""
 
 
 def extract_links(html: str, extractor: Extractor = "html5") -> list[Link]:
-    """The links of a page, in their order.
+    """The links of a page, in their order; none of a page that is not read (`page_links` says why).
 
     >>> first, second = extract_links('<nav><a href=/b>To <b>B</b></a></nav> <A HREF="c.html" rel=nofollow><img alt="C"></A>')
     >>> first
@@ -90,11 +105,17 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
     """The links of a page, with what its ``<base>`` says; the paper knows no base."""
     if extractor == "paper":
         return PageLinks(tuple(Link(href, text) for href, text in scanned(html)))
-    parsed = LexborHTMLParser(html.encode("utf-8", "replace"))
+    page = html.encode("utf-8", "replace")
+    complaint = complaint_about(page)
+    if complaint is not None:
+        return PageLinks(unread=complaint)
+    parsed = LexborHTMLParser(page)
     nodes = parsed.css("a[href]")
+    if len(nodes) * len(page) > _TEXT_BYTES and max(_counted_above(nodes, {node.mem_id for node in nodes})) > MAX_LINKS_AROUND:
+        return PageLinks(unread=LINKS_IN_LINKS)
     menus = {menu.mem_id for menu in parsed.css(_MENUS)}
-    below = _below_menus(nodes, menus) if menus else [False] * len(nodes)
-    links = tuple(_link(node, is_below) for node, is_below in zip(nodes, below, strict=True))
+    above = _counted_above(nodes, menus) if menus else [0] * len(nodes)
+    links = tuple(_link(node, n_menus > 0) for node, n_menus in zip(nodes, above, strict=True))
     base = parsed.css_first("base[href]")
     return PageLinks(links, _attribute(base, "href") if base is not None else "")
 
@@ -139,16 +160,18 @@ def _attribute(node: LexborNode, name: str) -> str:
     return node.attributes.get(name) or ""
 
 
-def _below_menus(nodes: list[LexborNode], menus: set[int]) -> list[bool]:
-    """Whether each node stands below one of the menus; every element on the way up is asked once."""
-    known = dict.fromkeys(menus, True)
+def _counted_above(nodes: list[LexborNode], counted: set[int]) -> list[int]:
+    """How many of the counted elements each node stands below; every element on the way up is asked once."""
+    known: dict[int, int] = {}
     found = []
     for node in nodes:
         path, above = [], node.parent
         while above is not None and above.mem_id not in known:
             path.append(above.mem_id)
             above = above.parent
-        answer = above is not None and known[above.mem_id]
-        known.update(dict.fromkeys(path, answer))
-        found.append(answer)
+        n_counted = 0 if above is None else known[above.mem_id]
+        for element in reversed(path):
+            n_counted += element in counted
+            known[element] = n_counted
+        found.append(n_counted)
     return found

@@ -1,0 +1,18 @@
+"""How deep a page's tree is, by building it and walking through it."""
+
+from selectolax.lexbor import LexborHTMLParser
+
+
+def tree_depth(html: str) -> int:
+    """Elements within elements, ``html`` and ``body`` included."""
+    node, depth, deepest = LexborHTMLParser(html).root, 1, 0
+    while node is not None:
+        if node.is_element_node:
+            deepest = max(deepest, depth)
+        if node.first_child is not None:
+            node, depth = node.first_child, depth + 1
+            continue
+        while node is not None and node.next is None:
+            node, depth = node.parent, depth - 1
+        node = node.next if node is not None else None
+    return deepest
