@@ -77,6 +77,9 @@ def list_archive(task: ListingTask) -> Tally:
                 dropped[page.why] += 1
                 continue
             found = page_links(page.html, task.extractor)
+            if found.unread:
+                dropped[found.unread] += 1
+                continue
             resolved = targets_of(found.links, page.url, base=found.base, resolve=task.extractor == "html5")
             line: dict[str, Any] = {"url": page.url}
             line |= (

@@ -136,7 +136,8 @@ def _links_of(page: HtmlPage | WatPage | Unread, extractor: Extractor) -> PageLi
         return page.why
     if isinstance(page, WatPage):
         return PageLinks(tuple(Link(link.href, " ".join(link.text.split()), link.rel, label=link.title) for link in page.links), page.base)
-    return page_links(page.html, extractor)
+    found = page_links(page.html, extractor)
+    return found.unread or found
 
 
 class _Texts:

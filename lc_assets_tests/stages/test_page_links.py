@@ -11,6 +11,7 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.stages import page_links
 from lc_assets.stages.building import audit, evidence_of
 from lc_assets.stages.catalogue import step
@@ -192,3 +193,16 @@ def test_only_archives_are_listed(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
     with pytest.raises(BadInput, match="WARC"):
         list_links([tmp_path / "a.jsonl"], tmp_path / "out", engine=LocalEngine())
+
+
+def test_a_page_that_no_parser_should_be_given_is_counted(tmp_path):
+    """Nesting without end: left out by its reason, the others are listed."""
+    crawl = tmp_path / "crawl"
+    crawl.mkdir()
+    deep, plain = "<div>" * 200_000, '<a href="b">b</a>'
+    pages = [FetchedPage(f"https://example.org/{name}", "2024-05-18T01:58:10Z", html) for name, html in (("deep", deep), ("a", plain))]
+    write_pages(crawl / "pages.warc.gz", pages, filename="pages.warc.gz")
+    tally = list_links([crawl], tmp_path / "out", engine=LocalEngine())
+    assert tally.kept == 1
+    assert tally.seen == 3
+    assert len(tally.dropped) == 2
