@@ -129,6 +129,8 @@ def _links_of(page: HtmlPage, key: str, record: int, extractor: Extractor, also:
     read = page_links(page.html, extractor)
     # The paper looks addresses up as they are written.
     found = targets_of(read.links, page.url, base=read.base, resolve=extractor != "paper")
+    if read.unread:
+        also[f"pages whose links were not read: {read.unread}"] += 1
     also.update({"links": len(read.links), "links to pages": sum(target.n_links for target in found.found)})
     also.update({f"links left out: {why}": count for why, count in found.left_out.items()})
     capture = {"page_key": key, "id": key, "date": page.date, "record": record}
