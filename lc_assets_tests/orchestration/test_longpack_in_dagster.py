@@ -7,26 +7,24 @@ from lc_assets.definitions import STAGE_OF, build_defs
 from lc_assets.stages.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.storage.lake import LakeFolder
-from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.link_builders import OLD, publish_links
+from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 
+OLD = SNAPSHOTS[0]
 ASSETS = ("link_claims", "longpack_documents")
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """One snapshot, its links made up, and the instance that knows what became of them."""
+    """One snapshot with the crawl that it is of, and the instance that knows what became of them."""
     folder = tmp_path_factory.mktemp("longpack")
     lake, upstream = LakeFolder(folder / "lake"), tiny_upstream(folder / "upstream", snapshots=[OLD])
     recipe = tiny_recipe(folder, packing=PackingSettings(), longpack=LongPackSettings(wanted=True, max_tokens=600, portals="keep"))
-    defs = build_defs(lake=str(lake.root), upstream=str(upstream), recipe=str(recipe_file(folder / "recipe.toml", recipe)))
+    places = {"lake": str(lake.root), "upstream": str(upstream), "crawl": str(upstream / CRAWL)}
+    defs = build_defs(**places, recipe=str(recipe_file(folder / "recipe.toml", recipe)))
     (folder / "instance").mkdir()
     instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
-    assert defs.resolve_job_def("snapshot").execute_in_process(partition_key=OLD, instance=instance).success
-    publish_links(lake)
-    job = defs.resolve_implicit_global_asset_job_def()
-    chosen = [dg.AssetKey(name) for name in ASSETS]
-    assert job.execute_in_process(partition_key=OLD, instance=instance, asset_selection=chosen).success
+    for job in ("snapshot", "snapshot_longpack"):
+        assert defs.resolve_job_def(job).execute_in_process(partition_key=OLD, instance=instance).success
     return lake, instance
 
 

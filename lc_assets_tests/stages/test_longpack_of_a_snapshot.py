@@ -14,7 +14,7 @@ from lc_assets.errors import NotPublished
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages import link_claims, longpack
 from lc_assets.stages.building import evidence_of
-from lc_assets.stages.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets.stages.planning import plan
 from lc_assets_tests.builders import tiny_upstream, tiny_workshop
@@ -28,6 +28,9 @@ SETTINGS = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory) -> Path:
     return tiny_upstream(tmp_path_factory.mktemp("upstream"), snapshots=[OLD])
+
+
+BRANCH = ("html_index", "page_links", "link_claims", "longpack", "packing_tokens", "packed")
 
 
 def a_lake(folder, upstream, *, workers=1, **settings):
@@ -92,14 +95,15 @@ def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
     assert [one.published.digest for one in built(there)] == [one.published.digest for one in made[2:]]
 
 
-def test_the_planner_knows_what_moves_them(made, upstream, tmp_path):
-    workshop, _ = a_lake(tmp_path, upstream)
+def test_the_planner_knows_what_moves_them(upstream, tmp_path):
+    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=SETTINGS)
+    build_snapshot(workshop, OLD, (*BEFORE_TOKENS, "html_index", "page_links"))
 
     def status(recipe):
         found = {made_now.stage: made_now.status for made_now in plan(workshop.lake, recipe, [OLD])}
         return found["link_claims"], found["longpack"]
 
-    built(workshop)
+    before = built(workshop)
     assert status(workshop.recipe) == ("current", "current")
     recipe = workshop.recipe
     other = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2))
@@ -107,9 +111,9 @@ def test_the_planner_knows_what_moves_them(made, upstream, tmp_path):
     switched_off = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False))
     assert "longpack" not in {made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])}
     publish_links(workshop.lake, seed=1)
-    assert status(recipe) == ("stale", "waiting")
-    claims = link_claims.claim_snapshot(workshop, OLD)
-    assert claims.published.digest != made[2].published.digest
+    after = built(workshop)
+    assert not any(one.reused for one in after)
+    assert all(one.published.digest != other.published.digest for one, other in zip(before, after, strict=True))
 
 
 def test_without_links_nothing_is_claimed(upstream, tmp_path):
@@ -131,6 +135,24 @@ def test_the_paper_is_a_setting(upstream, tmp_path):
         assert document["raw_content"] == f"{plain}{ROOT_LINE}{texts[document['id']]}"
     assert {line["child_id"] for line in lines} & {line["root_id"] for line in lines}
     assert all(finding.passed for finding in packed.findings)
+
+
+def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
+    """Archives to links to claims to documents to tokens to rows: every filtered document is in the rows once, packed or alone."""
+    packing = PackingSettings(wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2)
+    settings = LongPackSettings(wanted=True, max_tokens=600, portals="keep", same_language=False)
+    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=settings, packing=packing)
+    build_snapshot(workshop, OLD, (*BEFORE_TOKENS, *BRANCH))
+    assert all(made.status == "current" for made in plan(workshop.lake, workshop.recipe, [OLD]) if made.stage in BRANCH)
+    long = workshop.lake.place("longpack", OLD).require()
+    spans = [line for path in longpack.spans_files(long.folder) for line in pq.read_table(path).to_pylist()]
+    rows = pq.read_table(workshop.lake.place("packed", OLD).require().folder / "spans.parquet").to_pylist()
+    packed = {span["id"] for span in spans}
+    inside = {span["child_id"] for span in spans}
+    alone = {line["id"] for line in documents_of(workshop.lake)} - inside
+    assert packed
+    assert {line["id"] for line in rows} == packed | alone
+    assert len({(line["id"], line["document_start"]) for line in rows}) == len(rows)
 
 
 def edited(path, change):
