@@ -1,0 +1,139 @@
+"""``lc rebuild``: the plan first, then exactly what is out of date, in order; 3 when it was only asked, 1 when something failed."""
+
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import msgspec
+import pytest
+
+from lc_assets.definitions import ASSET_OF
+from lc_assets.errors import CorruptFile
+from lc_assets.stages import tokenizing
+from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.row_settings import MixSettings
+from lc_assets.vocabulary import Shard
+from lc_assets_tests.builders import N_LONG, build_all, recipe_file, tiny_documents, tiny_workshop, write_shard
+
+ONE = "2023-06"
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A small lake of one snapshot, whole, over its upstream; to be copied."""
+    workshop = tiny_workshop(tmp_path_factory.mktemp("whole"), packing=PackingSettings(), mixes={"mine": MixSettings(samples=60)})
+    build_all(workshop, [ONE])
+    recipe_file(workshop.lake.root.parent / "recipe.toml", workshop.recipe)
+    return workshop.lake.root.parent
+
+
+@pytest.fixture
+def rebuild(lc, whole, tmp_path):
+    """Run ``lc rebuild`` over a copy of it; the recipe may be changed by a text to be replaced."""
+    here = shutil.copytree(whole, tmp_path / "copy")
+
+    def run(*words, change=("", "")):
+        recipe = here / "recipe.toml"
+        recipe.write_text(recipe.read_text().replace(*change))
+        where = ("--lake", here / "lake", "--upstream", here / "upstream", "--recipe", recipe, "--snapshot", ONE, "--workers", "1")
+        return lc("rebuild", *where, *words)
+
+    run.here = here
+    return run
+
+
+STRICTER = ("min_words = 40", "min_words = 100")
+
+
+def test_where_nothing_is_out_of_date_nothing_is_built(rebuild):
+    before = sorted((path, path.stat().st_mtime_ns) for path in (rebuild.here / "lake").rglob("*"))
+    said = rebuild()
+    assert said.code == 0
+    assert said.out.endswith("current, 0 out of date\n")
+    assert sorted((path, path.stat().st_mtime_ns) for path in (rebuild.here / "lake").rglob("*")) == before
+
+
+def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):
+    said = rebuild("--dry-run", change=STRICTER)
+    assert said.code == 3
+    assert "min_words 40 → 100" in said.out
+    assert "3 shards to do, 0 to take over" in said.out
+    assert "partitions built" not in said.out
+
+
+def test_what_is_out_of_date_is_built_in_order_and_once(rebuild):
+    said = rebuild(change=STRICTER)
+    assert said.code == 0
+    names = [line.split()[0] for line in said.out.splitlines() if " kept" in line or "nothing was computed" in line]
+    assert names[0] == f"filtered/{ONE}"
+    assert len(names) == len(set(names))
+    assert names.index(f"tokens/{ONE}") < names.index(f"grid/{ONE}") < names.index("longcrawl/all")
+    assert f"raw/{ONE}" not in names
+    assert f"{len(names)} partitions built in" in said.out
+    assert rebuild().code == 0
+
+
+def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp_path):
+    """A changed shard: nothing without a look; with one, a shard done and two taken over, said so, and a line each in the log."""
+    shard = Shard.parse(f"{ONE}/0001/en_head")
+    write_shard(rebuild.here / "upstream", shard, tiny_documents(shard, seed=4), duplicates=[N_LONG + 3])
+    assert rebuild().out.endswith("0 out of date\n")
+    said = rebuild("--look-upstream", "--log", tmp_path / "shards.jsonl")
+    assert said.code == 0
+    assert f"filtered/{ONE}: 1 of 3 shards to do, 2 taken over unchanged" in said.out
+    assert "1 shards done and 2 taken over" in said.out
+    lines = [msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()]
+    assert [line["fate"] for line in lines if line["stage"] == "filtered"] == ["taken over", "taken over", "computed"]
+
+
+def broken(task):
+    raise CorruptFile(f"{task.name}: no good")
+
+
+def test_a_failure_is_said_and_ends_with_1_and_the_rest_is_built(rebuild, monkeypatch):
+    monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
+    said = rebuild(change=STRICTER)
+    assert said.code == 1
+    assert f"tokens/{ONE}: 0000-en_head: no good" in said.err
+    assert "1 failed" in said.out
+    assert "wait for them" in said.out
+    assert f"signatures/{ONE}" in said.out
+    monkeypatch.undo()
+    assert rebuild().code == 0
+
+
+def test_the_first_failure_stops_when_asked(rebuild, monkeypatch):
+    monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
+    said = rebuild("--stop", change=STRICTER)
+    assert said.code == 1
+    assert "partitions built" not in said.out
+
+
+def test_through_dagster_the_history_has_it(rebuild, tmp_path):
+    """Each partition is a materialization with its checks, a failure is a failed run, and nothing is built twice."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    said = rebuild("--dagster-home", home, change=("samples = 60", "samples = 50"))
+    assert said.code == 0
+    assert "blended_mix mine: computed" in said.out
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        records = instance.fetch_materializations(ASSET_OF["mixes"], limit=5).records
+        assert [record.partition_key for record in records] == ["mine"]
+        checked = instance.event_log_storage.get_asset_check_summary_records(
+            [dg.AssetCheckKey(ASSET_OF["mixes"], "every_file_is_as_published")]
+        )
+        assert all(summary.last_check_execution_record.status.value == "SUCCEEDED" for summary in checked.values())
+        n_runs = instance.get_runs_count()
+    again = rebuild("--dagster-home", home)
+    assert (again.code, again.out.count("materialized")) == (0, 0)
+    with dg.DagsterInstance.from_config(str(home)) as instance:
+        assert instance.get_runs_count() == n_runs
+
+
+def test_through_dagster_a_failure_is_named_with_its_run(rebuild, monkeypatch, tmp_path):
+    monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
+    (tmp_path / "home").mkdir()
+    said = rebuild("--dagster-home", tmp_path / "home", change=STRICTER)
+    assert said.code == 1
+    assert f"tokens/{ONE}: CorruptFile: 0000-en_head: no good (run " in said.err
