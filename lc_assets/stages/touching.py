@@ -18,9 +18,12 @@ from lc_assets.stages.whereabouts import lines_of_table, mixes_of, samples_of_ro
 from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
 from lc_assets.vocabulary import parse_document_id
 
-OF_A_SNAPSHOT = ("removals", "link_claims", "longpack", "tokens", "grid", "lineage", "megatron", "packing_tokens", "packed")
+OF_A_SNAPSHOT = (
+    *("removals", "link_claims", "longpack", "tokens", "grid", "lineage", "megatron"),
+    *("packing_tokens", "packed", "lengths", "referrals"),
+)
 """What is made again of a snapshot of which a document goes, where it stands published."""
-OF_ALL = ("longcrawl", "flat")
+OF_ALL = ("longcrawl", "flat", "card")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

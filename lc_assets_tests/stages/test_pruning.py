@@ -24,7 +24,7 @@ from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 
-SERVING = {"tokens", "grid", "lineage", "megatron", "longcrawl", "flat", "mixes"}
+SERVING = {"tokens", "grid", "lineage", "megatron", "longcrawl", "flat", "packing_tokens", "packed", "mixes"}
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_a_release_keeps_what_it_pins(lake):
     release(lake.lake, "v1")
     withdraw(lake, id_of(OLD, ALONE_OLD))
     doomed = {one.name.partition("/")[0] for one in plan_pruning(lake.lake).doomed}
-    assert doomed == {"tokens", "removals", "withdrawals", "withdrawn"}
+    assert doomed == {"tokens", "removals", "withdrawals", "withdrawn", "card"}
     carry_out(lake.lake, plan_pruning(lake.lake))
     assert release_damage(lake.lake, "v1") == []
     for split in SPLITS:
@@ -173,16 +173,16 @@ def test_a_release_is_given_up_by_name_only(lake):
     release(lake.lake, "v2")
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
-    assert {one.name.partition("/")[0] for one in planned.doomed} == {"tokens"}
+    assert {one.name.partition("/")[0] for one in planned.doomed} == {"tokens", "packing_tokens"}
     assert any("pinned by v1, v2" in why for _, why in planned.kept)
     one_of_two = plan_purge(lake.lake, ids, give_up=["v1"])
-    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {"tokens"}
+    assert {one.name.partition("/")[0] for one in one_of_two.doomed} == {"tokens", "packing_tokens"}
     planned = plan_purge(lake.lake, ids, give_up=["v1", "v2"])
     assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
     carry_out(lake.lake, planned, reason="held a withdrawn document")
     for name in ("v1", "v2"):
         (note,) = gone_of(lake.lake, name)
-        assert {version.partition("/")[0] for version in note.versions} == SERVING - {"tokens"}
+        assert {version.partition("/")[0] for version in note.versions} == SERVING - {"tokens", "packing_tokens"}
         with pytest.raises(NotPublished, match="gone: held a withdrawn document"):
             open_rows(lake.lake.root, release=name)
     assert plan_purge(lake.lake, ids).doomed == ()

@@ -50,7 +50,7 @@ def test_a_release_is_the_same_rows_for_ever(lake):
 
 def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
     found = release(lake.lake, "v1")
-    stages = {"flat", "grid", "lineage", "longcrawl", "megatron", "mixes"}
+    stages = {"flat", "grid", "lineage", "longcrawl", "megatron", "mixes", "packed"}
     assert {name.partition("/")[0] for name in found.pins} == stages
     for name, pin in found.pins.items():
         published = lake.published(name)

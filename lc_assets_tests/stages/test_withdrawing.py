@@ -27,12 +27,12 @@ from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_workshop
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of, with_list, withdrawing_lake
 
-OF_ALL = {"longcrawl/all", "flat/all", "mixes/by-tokens", "mixes/one-sided"}
+OF_ALL = {"longcrawl/all", "flat/all", "card/all", "mixes/by-tokens", "mixes/one-sided"}
 LOOKED_UP = {"withdrawn/all", "withdrawals/2023-06", "withdrawals/2023-14"}
 
 
 def of_snapshot(snapshot):
-    return {f"{stage}/{snapshot}" for stage in ("removals", "tokens", "grid", "lineage", "megatron")}
+    return {f"{stage}/{snapshot}" for stage in ("removals", "tokens", "grid", "lineage", "megatron", "packing_tokens", "packed")}
 
 
 @pytest.fixture(scope="module")
