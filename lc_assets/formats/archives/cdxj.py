@@ -18,7 +18,6 @@ way                 for
 """
 
 import bisect
-import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -106,8 +105,8 @@ def matches(source: Path | BinaryIO, keys: Iterable[bytes], *, where: str) -> It
     key = next(wanted, None)
     last = b""
     for lines in blocks_of_lines(source, where=where):
-        found = [line[:at] if (at := line.find(b" ")) >= 0 else line for line in lines]
-        if last > found[0] or any(map(bytes.__gt__, found, itertools.islice(found, 1, None))):
+        found = [line.partition(b" ")[0] for line in lines]
+        if last > found[0] or found != sorted(found):  # sorting what is sorted costs a walk along it
             raise CorruptFile(f"{where}: is not sorted by its keys, so nothing can be looked up in it; sort it by its bytes (LC_ALL=C)")
         last, at = found[-1], 0
         while key is not None and key <= last:
