@@ -22,7 +22,8 @@ def links(
 ) -> None:
     """List the links of every page: address and text of each, as they are written.
 
-    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and links.
+    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and links,
+    and what most pages of a host point at: its portals.
 
     Example: lc links crawl/2023-06 links --extractor html5
     """
@@ -38,12 +39,16 @@ def links(
         )
         raise BadInput(wanted)
     chosen = next(name for name in FIELDS if name == extractor)
-    tally = list_links(sources, out, engine=engine_of(workers), extractor=chosen, targets=targets)
+    listed = list_links(sources, out, engine=engine_of(workers), extractor=chosen, targets=targets)
+    tally = listed.tally
     say(f"{tally.seen:,} records = {tally.kept:,} pages + {tally.seen - tally.kept:,} others")
     if tally.dropped:
         table(("records that are no page", "records"), sorted(tally.dropped.items(), key=lambda item: -item[1]))
     n_links = tally.also.get(LINKS, 0)
     table(("links", "links"), sorted(links_by_fate(tally).items(), key=lambda item: -item[1]))
+    if listed.most:
+        columns = ("pages that most pages of their host point at", "pages", "of the host's", "by the words")
+        table(columns, [(line["page"], line["pages"], f"{line['share']:.0%}", line["keys"][:40]) for line in listed.most])
     facts(
         [
             ("links", f"{n_links:,}, {n_links / max(tally.kept, 1):,.1f} a page"),

@@ -11,24 +11,18 @@ quality     by                                                                  
 Here: HTML in, text out. Not here: pages out of archives (`lc_assets.formats.archives`), links (`lc_assets.text.links`).
 """
 
-import re
-from typing import Final, Literal
+from typing import Literal
 
 from resiliparse.extract.html2text import extract_plain_text
-from resiliparse.parse.html import DOMContext, HTMLTree, traverse_dom
 
 from lc_assets.errors import BadInput
+from lc_assets.text.html_shape import complaint_about
 
 Quality = Literal["fast", "high"]
 
-MAX_DEPTH: Final = 500
-"""Looking for the main content takes time by the depth of each ``<div>``: 4,000 of them in one another, half a second."""
-
-_DIVISION: Final = re.compile("<div", re.IGNORECASE)
-
 
 def page_text(html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True) -> str | None:
-    r"""The text of a page; None when its elements lie more than `MAX_DEPTH` deep in one another.
+    r"""The text of a page; None when a parser would take the square of its length for it (`lc_assets.text.html_shape`).
 
     Args:
         html: the page, decoded.
@@ -44,30 +38,12 @@ def page_text(html: str, quality: Quality = "fast", *, main_content: bool = True
     >>> page_text("<div>" * 10_000) is None
     True
     """
-    if is_too_deep(html):
+    if complaint_about(html.encode("utf-8", "replace")) is not None:
         return None
     if quality == "high":
         return _by_trafilatura(html)
     text: str = extract_plain_text(html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts)
     return text
-
-
-def is_too_deep(html: str) -> bool:
-    """Whether elements lie more than `MAX_DEPTH` deep, asked only where there are as many; a tag may start at any ``<``."""
-    if html.count("<") <= MAX_DEPTH:
-        return False
-    if len(_DIVISION.findall(html)) <= MAX_DEPTH:
-        return False
-    deepest = 0
-
-    def look(node: DOMContext) -> None:
-        nonlocal deepest
-        deepest = max(deepest, node.depth)
-
-    body = HTMLTree.parse(html).body
-    if body is not None:
-        traverse_dom(body, look)
-    return deepest > MAX_DEPTH
 
 
 def _by_trafilatura(html: str) -> str:

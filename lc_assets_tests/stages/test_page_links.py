@@ -11,8 +11,9 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
-from lc_assets.stages import page_links
+from lc_assets.stages import page_linking, page_links
 from lc_assets.stages.building import audit, evidence_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.link_listing import list_links
@@ -21,7 +22,9 @@ from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
 from lc_assets.stages.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
 from lc_assets.stages.tables import read_all, read_lines, read_table
 from lc_assets.storage.lake import LakeFolder
-from lc_assets.text.links import extract_links
+from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
+from lc_assets.text.links import LINKS_IN_LINKS, extract_links
+from lc_assets.text.links import page_links as page_links_of
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import targets
 from lc_assets_tests.builders import SNAPSHOTS, tiny_workshop
@@ -178,7 +181,8 @@ def test_a_spoilt_table_is_found(workshop, built, claim, change):
 def test_archives_are_listed_as_they_are(workshop, tmp_path):
     """`lc links`: one line per page, addresses and texts as written; records add up."""
     crawl = workshop.lake.root.parent / "upstream" / "crawl" / OLD
-    tally = list_links([crawl], tmp_path / "out", engine=LocalEngine())
+    listed = list_links([crawl], tmp_path / "out", engine=LocalEngine())
+    tally = listed.tally
     lists = (gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz"))
     lines = [json.loads(line) for content in lists for line in content.splitlines()]
     pages = html_by_url(workshop)
@@ -189,20 +193,58 @@ def test_archives_are_listed_as_they_are(workshop, tmp_path):
     assert sum(len(line["html5"]) for line in lines) == tally.also[LINKS]
 
 
+def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
+    """Byte for byte, out of the archive; and what all its pages point at is told as such."""
+    hyperlinked = shared_data / "hyperlinked"
+    listed = list_links([hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine(), extractor="paper")
+    ours, published = tmp_path / "sqlitedoc.links.jsonl.gz", hyperlinked / "links_sqlitedoc.jsonl.gz"
+    lines = [
+        {line["url"]: line["paper_regex"] for line in map(json.loads, gzip.decompress(path.read_bytes()).splitlines())}
+        for path in (ours, published)
+    ]
+    assert lines[0] == lines[1]
+    listed = list_links([hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine())
+    assert {line["page"] for line in listed.most} >= {"sqlite.org", "sqlite.org/about.html", "sqlite.org/download.html"}
+    assert all(0.9 < line["share"] <= 1 for line in listed.most[:7])
+
+
+HOSTILE = {
+    TOO_DEEP: "<div>" * 2000,
+    TOO_MANY_ATTRIBUTES: "<p " + "a " * 2000 + ">",
+    LINKS_IN_LINKS: "<svg>" + "<a href=x>" * 300 + "y" * 400_000,
+}
+
+
+def crawl_of(tmp_path, pages):
+    """An archive of pages, each of its own address."""
+    fetched = [FetchedPage(url=f"http://example.org/{number}", html=html, date="2023-02-01T00:00:00Z") for number, html in enumerate(pages)]
+    write_pages(tmp_path / "hostile.warc.gz", fetched, filename="hostile.warc.gz")
+    return tmp_path / "hostile.warc.gz"
+
+
+def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
+    """They have no line, and their neighbours have theirs; an archive's pages and others make its records."""
+    archive = crawl_of(tmp_path, ["<a href=0>x</a>", *HOSTILE.values(), "<a href=0>home</a><a href=9>y</a>"])
+    listed = list_links([archive], tmp_path / "out", engine=LocalEngine(workers=1))
+    assert {why: listed.tally.dropped.get(why) for why in HOSTILE} == dict.fromkeys(HOSTILE, 1)
+    lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
+    assert [json.loads(line)["html5"] for line in lines] == [[["0", "x"]], [["0", "home"], ["9", "y"]]]
+    assert [(line["page"], line["pages"], line["share"], line["keys"]) for line in listed.most] == [
+        ("example.org/0", 1, 0.5, "home"),
+        ("example.org/9", 1, 0.5, "y"),
+    ]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["hostile.links.jsonl.gz"]
+
+
+@pytest.mark.parametrize("why", HOSTILE)
+def test_a_hostile_page_of_the_chain_is_counted(why):
+    """In the stage as at the command line."""
+    page = HtmlPage(url="http://example.org/", html=HOSTILE[why], date="", filename="", offset=0, length=0)
+    assert page_linking._links_of(page, "html5") == why
+    assert page_linking._links_of(page, "paper") == page_links_of(HOSTILE[why], "paper")
+
+
 def test_only_archives_are_listed(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
     with pytest.raises(BadInput, match="WARC"):
         list_links([tmp_path / "a.jsonl"], tmp_path / "out", engine=LocalEngine())
-
-
-def test_a_page_that_no_parser_should_be_given_is_counted(tmp_path):
-    """Nesting without end: left out by its reason, the others are listed."""
-    crawl = tmp_path / "crawl"
-    crawl.mkdir()
-    deep, plain = "<div>" * 200_000, '<a href="b">b</a>'
-    pages = [FetchedPage(f"https://example.org/{name}", "2024-05-18T01:58:10Z", html) for name, html in (("deep", deep), ("a", plain))]
-    write_pages(crawl / "pages.warc.gz", pages, filename="pages.warc.gz")
-    tally = list_links([crawl], tmp_path / "out", engine=LocalEngine())
-    assert tally.kept == 1
-    assert tally.seen == 3
-    assert len(tally.dropped) == 2

@@ -27,7 +27,7 @@ from lc_assets.stages.link_tables import PAGE_LINKS
 from lc_assets.stages.longpacking.pages import TITLE_CHARS
 from lc_assets.stages.tables import FILTERED, TableWriter, read_lines
 from lc_assets.tally import Tally
-from lc_assets.text.links import Extractor, page_links
+from lc_assets.text.links import Extractor, PageLinks, page_links
 from lc_assets.text.page_keys import key_host, page_key
 from lc_assets.text.page_text import Quality, page_text
 from lc_assets.text.targets import Target, targets_of
@@ -119,14 +119,19 @@ def find_links(task: LinksTask) -> Tally:
             if isinstance(page, Unread) or key is None:
                 dropped[page.why if isinstance(page, Unread) else NO_KEY] += 1
                 continue
+            read = page_links(page.html, task.extractor)
+            if read.unread:
+                dropped[read.unread] += 1
+                continue
             n_pages += 1
-            for line in _links_of(page, key, record, task.extractor, also):
+            for line in _links_of(page, read, key=key, record=record, extractor=task.extractor, also=also):
                 table.add(line)
     return Tally(seen=n_pages + dropped.total(), kept=n_pages, dropped=dict(dropped), complaints=dict(dropped), also=dict(also))
 
 
-def _links_of(page: HtmlPage, key: str, record: int, extractor: Extractor, also: Counter[str]) -> Iterator[dict[str, Any]]:
-    read = page_links(page.html, extractor)
+def _links_of(
+    page: HtmlPage, read: PageLinks, *, key: str, record: int, extractor: Extractor, also: Counter[str]
+) -> Iterator[dict[str, Any]]:
     # The paper looks addresses up as they are written.
     found = targets_of(read.links, page.url, base=read.base, resolve=extractor != "paper")
     if read.unread:
