@@ -1,0 +1,153 @@
+"""Links out of HTML against the paper's expressions, lxml and the standard library; hostile pages. Run with ``-s`` to see the figures."""
+
+import subprocess
+import sys
+from html.parser import HTMLParser
+from importlib.util import find_spec
+from urllib.parse import urldefrag, urljoin
+
+import pytest
+
+from lc_assets.text.html_shape import complaint_about
+from lc_assets.text.links import page_links, scanned
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.targets import targets_of
+from lc_assets_tests.benchmarks.link_pages import HOSTILE, made_up_pages, manual_pages
+from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.oracles.paper_links import paper_links
+
+N_PAGES = 150
+SECONDS, MEGABYTES = 1.0, 400
+
+
+@pytest.fixture(scope="module")
+def pages(request):
+    """Pages of a manual, or made-up ones."""
+    try:
+        return manual_pages(request.getfixturevalue("shared_data"), N_PAGES)
+    except pytest.skip.Exception:
+        return made_up_pages(N_PAGES)
+
+
+class Anchors(HTMLParser):
+    """The obvious way: address and text of each anchor as tags come by."""
+
+    def __init__(self):
+        super().__init__()
+        self.links, self.words = [], None
+
+    def handle_starttag(self, tag, attrs):
+        if tag == "a":
+            self.handle_endtag("a")
+            href = dict(reversed(attrs)).get("href", "") if any(name == "href" for name, _ in attrs) else None
+            self.words = [] if href is not None else None
+            if href is not None:
+                self.links.append([href or "", self.words])
+
+    def handle_endtag(self, tag):
+        if tag == "a":
+            self.words = None
+
+    def handle_data(self, data):
+        if self.words is not None:
+            self.words.append(data)
+
+
+def by_html_parser(html):
+    parser = Anchors()
+    parser.feed(html)
+    parser.close()
+    return [(href, " ".join("".join(words).split())) for href, words in parser.links]
+
+
+def by_lxml(html):
+    from lxml import html as parser
+
+    return [
+        (node.get("href"), " ".join(node.text_content().split()))
+        for node in parser.document_fromstring(html).iter("a")
+        if "href" in node.attrib
+    ]
+
+
+def test_links_are_those_of_other_parsers_and_faster(pages):
+    """Links and MB of HTML per CPU-second; lists of the obvious parser on made-up pages, nearly those of all on a manual's."""
+    made_up = made_up_pages(20)
+    assert [[(link.href, link.text) for link in page_links(page).links] for page in made_up] == [by_html_parser(page) for page in made_up]
+    n_links = sum(len(page_links(page).links) for page in pages)
+    n_bytes = sum(map(len, pages))
+    ours, found = cpu_seconds(lambda _: [page_links(page) for page in pages])
+    plain, listed = cpu_seconds(lambda _: [by_html_parser(page) for page in pages], rounds=1)
+    same = sum(len(set(theirs) & {(link.href, link.text) for link in one.links}) for one, theirs in zip(found, listed, strict=True))
+    assert same > 0.95 * sum(len({(link.href, link.text) for link in one.links}) for one in found)
+    others = {"html_parser": plain}
+    if find_spec("lxml"):
+        others["lxml"], _ = cpu_seconds(lambda _: [by_lxml(page) for page in pages], rounds=1)
+    guard, _ = cpu_seconds(lambda _: [complaint_about(page.encode()) for page in pages])
+    say("links, HTML5", n_links / 1e3, "k links", ours, **others)
+    say("… of HTML", n_bytes / 1e6, "MB", ours, asking_first_alone=guard)
+    assert ours < plain / 2
+
+
+def test_the_papers_links_are_those_of_its_expressions(pages):
+    """Sound pages take about as long either way; an unclosed tag takes the expressions the cube of its length."""
+    ours, found = cpu_seconds(lambda _: [list(scanned(page)) for page in pages])
+    theirs, wanted = cpu_seconds(lambda _: [paper_links(page) for page in pages])
+    assert found == wanted
+    say("links, the paper's", sum(map(len, found)) / 1e3, "k links", ours, its_expressions=theirs)
+    assert ours < 4 * theirs
+    hostile = '<a x href="y" ' + 'x href="y" ' * 100
+    ours, found = cpu_seconds(lambda _: list(scanned(hostile)))
+    theirs, wanted = cpu_seconds(lambda _: paper_links(hostile), rounds=1)
+    assert found == wanted == []
+    say(f"… {len(hostile):,} bytes of an unclosed tag", 1, "pages", ours, its_expressions=theirs)
+    assert ours < theirs / 100
+
+
+def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
+    """Addresses resolved, named and joined, against urllib's resolving, which reads a few addresses otherwise, and the same keys."""
+    links = [page_links(page).links for page in [*made_up_pages(20), *pages]]
+    base = "https://www.sqlite.org/a/page.html"
+
+    def plainly(_):
+        found = []
+        for some in links:
+            keys = [page_key(urldefrag(urljoin(base, link.href)).url) for link in some if link.href and not link.href.startswith("#")]
+            found.append(list(dict.fromkeys(key for key in keys if key not in (None, page_key(base)))))
+        return found
+
+    ours, found = cpu_seconds(lambda _: [targets_of(some, base).found for some in links])
+    theirs, wanted = cpu_seconds(plainly)
+    keys = [[target.key for target in some] for some in found]
+    assert keys[:20] == wanted[:20]
+    assert sum(one == other for one, other in zip(keys, wanted, strict=True)) > 0.98 * len(keys)
+    say("targets", sum(map(len, links)) / 1e3, "k links", ours, urllib_and_a_dictionary=theirs)
+    assert ours < 2 * theirs
+
+
+PROBE = """
+import resource, sys, time
+from lc_assets.text.links import page_links
+from lc_assets_tests.benchmarks.link_pages import HOSTILE
+page_links("<p>compile")
+for name, make in HOSTILE.items():
+    page = make()
+    for extractor in ("html5", "paper"):
+        begun = time.process_time()
+        read = page_links(page, extractor)
+        seconds = time.process_time() - begun
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(name, extractor, len(read.links), seconds, peak, read.unread, sep="\\t", flush=True)
+"""
+
+
+def test_a_hostile_megabyte_takes_less_than_a_second():
+    """Each page of a megabyte, by both extractors, in one process whose memory stays bounded."""
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == 2 * len(HOSTILE)
+    print()
+    for name, extractor, n_links, seconds, peak, why in lines:
+        print(f"{name:32} {extractor:6} {float(seconds):6.3f} s {float(peak):5.0f} MB {int(n_links):8,} links  {why}")
+    assert max(float(line[3]) for line in lines) < SECONDS
+    assert max(float(line[4]) for line in lines) < MEGABYTES
