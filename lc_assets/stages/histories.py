@@ -80,9 +80,10 @@ def went_instead(lake: LakeFolder, identity: str) -> list[Removed]:
     """The documents of every snapshot that were removed because this one stays, by id."""
     found = []
     for key in lake.keys("lineage"):
-        index = RowIndex(lake.place("lineage", key).require())
-        lines = index.removal_lines("kept_id", identity)
-        if lines:
+        published = lake.place("lineage", key).glance()
+        index = RowIndex(published) if published else None
+        lines = index.removal_lines("kept_id", identity) if index else []
+        if index and lines:
             found += [line for line in _removals(lake, index, lines) if line["kept_id"] == identity]
     return [Removed(id=line["id"], similarity=line["similarity"], why=line["why"]) for line in sorted(found, key=lambda line: line["id"])]
 

@@ -31,7 +31,7 @@ from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, dama
 from lc_assets.storage.lake import WORKINGS, LakeFolder, Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, normal, values_of
+from lc_assets.text.lookup_keys import Kind, keys_of_documents, sought, values_of
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 DOCUMENTS_FILE: Final = "documents.parquet"
@@ -150,9 +150,9 @@ class KeyedDocuments:
         Raises:
             CorruptFile: when the index or its table is damaged.
         """
-        wanted = normal(kind, value)
-        places = self.index.places(int(keys_of(kind, [wanted])[0]))
-        return [line for line in self.lines(places) if wanted in values_of(kind, line)]
+        wanted, key = sought(kind, value)
+        places = self.index.places(key)
+        return [line for line in self.lines(places) if wanted in values_of(kind, line)] if places else []
 
     def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
         """Lines of ``documents.parquet`` by their numbers."""
@@ -161,7 +161,7 @@ class KeyedDocuments:
 
 def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedDocuments | None:
     """The index of a snapshot's filtered documents, when it stands published."""
-    published = lake.place("keys", snapshot).current()
+    published = lake.place("keys", snapshot).glance()
     return None if published is None else KeyedDocuments(published)
 
 

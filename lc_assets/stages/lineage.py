@@ -33,7 +33,7 @@ from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.storage.lake import LakeFolder, Published
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, normal, values_of
+from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, sought, values_of
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 RECORDS_FILE: Final = "records.parquet"
@@ -104,8 +104,8 @@ class RowIndex:
         Raises:
             CorruptFile: when the index or its table is damaged.
         """
-        wanted = normal(kind, value)
-        places = self.rows.places(int(keys_of(kind, [wanted])[0]))
+        wanted, key = sought(kind, value)
+        places = self.rows.places(key)
         return [line for line in self.lines(places) if wanted in values_of(kind, line)] if places else []
 
     def documents(self, ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -142,8 +142,8 @@ def row_index(lake: LakeFolder, grid: Published) -> RowIndex | None:
 
 
 def current_index(lake: LakeFolder, snapshot: str) -> RowIndex | None:
-    """The index of a snapshot's published grid, which itself is not opened; None when there is no index of that one."""
-    index, pointer = lake.place("lineage", snapshot).current(), lake.place("grid", snapshot).pointer()
+    """The index of a snapshot's published grid, for looking documents up; None when there is none of that very grid."""
+    index, pointer = lake.place("lineage", snapshot).glance(), lake.place("grid", snapshot).pointer()
     if index is None or pointer is None or index.receipt.fingerprint.inputs.get(f"grid/{snapshot}") != pointer.digest:
         return None
     return RowIndex(index)

@@ -216,6 +216,10 @@ class PinnedPlace(Place):
             )
         return found
 
+    def glance(self) -> Published | None:
+        """See `Place.glance`; here it is `current`."""
+        return self.current()
+
     def pointer(self) -> Current | None:
         """The pinned version, as a pointer would name it."""
         pin = self.pinned_by.pins.get(self.wanted)

@@ -13,6 +13,7 @@ A key is BLAKE2b of kind and value: of two values that differ, keys are equal wi
 something up by key compares the value before it is believed. Not here: files of keys (`lc_assets.formats.key_index`).
 """
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
@@ -41,6 +42,17 @@ def normal(kind: Kind, value: str) -> str:
 def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
     """Keys of `normal` values; uint64, one per value, in their order."""
     return keyed_u64(f"look up by {kind}", seed=0, keys=values)
+
+
+@functools.lru_cache(maxsize=256)
+def sought(kind: Kind, value: str) -> tuple[str, int]:
+    """A value as it is looked up by, and its key; remembered, because it is asked of many snapshots.
+
+    >>> sought("domain", "Example.org") == ("example.org", int(keys_of("domain", ["example.org"])[0]))
+    True
+    """
+    wanted = normal(kind, value)
+    return wanted, int(keys_of(kind, [wanted])[0])
 
 
 def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
