@@ -1,87 +1,131 @@
-"""Tracing in a snapshot of LongCrawl64's size, against a loop over its row table. Run with ``-s`` to see the figures."""
+"""Tracing by index, against a loop over the tables; at LongCrawl64's size when asked. Run with ``-s`` to see the figures."""
+
+import time
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.stages.gridding import ROWS_FILE
-from lc_assets.stages.histories import why_dropped
-from lc_assets.stages.tables import DROPPED, ROWS, write_table
-from lc_assets.stages.tracing import row_of_grid
-from lc_assets.stages.whereabouts import find_id, find_url
-from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
-from lc_assets.tally import Tally
+from lc_assets.stages import histories, tracing, whereabouts
+from lc_assets.stages.tables import DROPPED, write_table
+from lc_assets.text.addresses import host_of
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.benchmarks.traced_lake import MIX, publish, traced_lake
 
-N_ROWS = 79_000
-"""LongCrawl64's 6.66 million rows over RedPajama-V2's 84 snapshots."""
 N_DROPPED = 30_000
-SOUGHT = "2023-06/0000/en_head.json.gz/54321"
-GONE = "2023-06/0000/en_head.json.gz/9999999"
-ADDRESS = "https://example.org/54321"
+FULL_SNAPSHOTS, FULL_ROWS = 84, 79_300
+"""6.66 million rows, LongCrawl64's, over RedPajama-V2's snapshots."""
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory):
-    """A lake with one grid's row table and one shard's dropped documents, and nothing else."""
-    found = LakeFolder(tmp_path_factory.mktemp("lake"))
-    publish(found, "grid", ROWS_FILE, rows_table())
-    publish(found, "filtered", "0000-en_head.dropped.parquet", dropped_table())
+def made(tmp_path_factory):
+    """Two snapshots of 20,000 rows, and 30,000 dropped documents of one shard."""
+    found = traced_lake(tmp_path_factory.mktemp("traced"), n_snapshots=2, n_rows=20_000)
+    line = {"url": "", "reason": "long_enough", "value": 1.0, "reasons": ["long_enough"], "values": [1.0]}
+    lines = [line | {"id": f"{found.snapshots[0]}/0007/en_head.json.gz/{number}"} for number in range(N_DROPPED)]
+    table = pa.Table.from_pylist(lines, DROPPED)
+    publish(
+        found.lake, "tokens", found.snapshots[0], lambda home: write_table(home / "0007-en_head.dropped.parquet", table), params={"n": 1}
+    )
     return found
 
 
-def grid_of(lake):
-    return lake.place("grid", "2023-06").folder / "v1"
+def by_loop(lake, stage, key, file, wanted):
+    """Every line of a table as a dictionary, and a look at each."""
+    folder = lake.place(stage, key).require().home
+    return next(line for line in pq.read_table(folder / file).to_pylist() if wanted(line))
 
 
-def publish(lake, stage, file, table):
-    place = lake.place(stage, "2023-06")
-    write_table(place.folder / "v1" / file, table)
-    fingerprint = Fingerprint(stage=stage, key="2023-06", code_version="1", params={"row_tokens": 65_536}, inputs={})
-    place.point_at(write_receipt(place.folder / "v1", receipt_of(place.folder / "v1", fingerprint, Tally())))
+def rows_file(made, wanted):
+    return by_loop(made.lake, "grid", made.snapshots[0], "rows.parquet", wanted)
 
 
-def rows_table():
-    numbers = np.arange(N_ROWS)
-    same = pa.repeat("", N_ROWS)
-    columns = dict.fromkeys(ROWS.names, same) | dict.fromkeys(("row", "n_tokens", "document", "stretch", "shift"), numbers)
-    columns |= {"split": pa.repeat("train", N_ROWS), "priority": numbers.astype(np.uint64)}
-    columns |= {"id": [f"2023-06/0000/en_head.json.gz/{n}" for n in numbers], "url": [f"https://example.org/{n}" for n in numbers]}
-    return pa.table(columns).select(ROWS.names).cast(ROWS)
+@pytest.fixture(scope="module")
+def row(made):
+    """A row of the first snapshot, to be sought."""
+    grid = made.lake.place("grid", made.snapshots[0]).require()
+    return tracing.row_of_grid(grid, "train", 12_345)
 
 
-def dropped_table():
-    line = {"url": "", "reason": "long_enough", "value": 1.0, "reasons": ["long_enough"], "values": [1.0]}
-    lines = [line | {"id": f"2023-06/0000/en_head.json.gz/{9_999_999 - number}"} for number in range(N_DROPPED)]
-    return pa.Table.from_pylist(lines, DROPPED)
+QUESTIONS = {
+    "row of a number": (
+        lambda lake, row: tracing.find_row(lake, lake.place("grid", row.snapshot).require(), "train", row.row).id,
+        lambda made, row: rows_file(made, lambda line: (line["split"], line["row"]) == ("train", row.row))["id"],
+    ),
+    "row of an id": (
+        lambda lake, row: whereabouts.rows_by(lake, "document", row.id)[0][1].row,
+        lambda made, row: rows_file(made, lambda line: line["id"] == row.id)["row"],
+    ),
+    "rows of an address": (
+        lambda lake, row: whereabouts.rows_by(lake, "url", row.url)[0][1].row,
+        lambda made, row: rows_file(made, lambda line: line["url"] == row.url)["row"],
+    ),
+    "who went in its stead": (
+        lambda lake, row: histories.went_instead(lake, row.id)[0].id,
+        lambda made, row: by_loop(made.lake, "removals", row.snapshot, "removals.parquet", lambda line: line["kept_id"] == row.id)["id"],
+    ),
+    "why dropped": (
+        lambda lake, row: histories.why_dropped(lake, f"{row.snapshot}/0007/en_head.json.gz/29000").id,
+        lambda made, row: by_loop(
+            made.lake, "tokens", row.snapshot, "0007-en_head.dropped.parquet", lambda line: line["id"].endswith("/29000")
+        )["id"],
+    ),
+}
 
 
-def by_loop(lake, stage, file, column, value):
-    """Every line as a dictionary, and a look at each."""
-    return next(line for line in pq.read_table(lake.place(stage, "2023-06").folder / "v1" / file).to_pylist() if line[column] == value)
-
-
-@pytest.mark.parametrize(
-    ("what", "look_up", "stage", "file", "column", "value"),
-    [
-        (
-            "row of a position",
-            lambda lake: row_of_grid(lake.place("grid", "2023-06").require(), "train", 54_321),
-            "grid",
-            ROWS_FILE,
-            "row",
-            54_321,
-        ),
-        ("row of an id", lambda lake: find_id(lake, SOUGHT)[0].row, "grid", ROWS_FILE, "id", SOUGHT),
-        ("row of an address", lambda lake: find_url(lake, ADDRESS)[0].row, "grid", ROWS_FILE, "url", ADDRESS),
-        ("why dropped", lambda lake: why_dropped(lake, GONE), "filtered", "0000-en_head.dropped.parquet", "id", GONE),
-    ],
-)
-def test_a_look_up_finds_what_a_loop_finds_and_sooner(lake, what, look_up, stage, file, column, value):
-    """Look-ups per CPU-second, the file opened anew for each."""
-    fast, found = cpu_seconds(lambda _: look_up(lake))
-    slow, wanted = cpu_seconds(lambda _: by_loop(lake, stage, file, column, value), rounds=1)
-    assert (found.id, found.url) == (wanted["id"], wanted["url"])
-    say(what, 1, "look-ups", fast, loop=slow)
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_look_up_finds_what_a_loop_finds_and_sooner(made, row, question):
+    """Look-ups per CPU-second, every file opened anew for each."""
+    ask, loop = QUESTIONS[question]
+    fast, found = cpu_seconds(lambda _: ask(made.lake, row))
+    slow, wanted = cpu_seconds(lambda _: loop(made, row), rounds=1)
+    assert found == wanted
+    say(f"{question}, {made.n_rows:,} rows", 1, "look-ups", fast, loop=slow)
     assert fast < slow
+
+
+def test_positions_and_samples_are_found_without_a_pass(made, row):
+    """Against a pass over the order and over the mix."""
+    order = tracing.GlobalOrder.open(made.lake.place("longcrawl").require().home, "train")
+    number = [source.snapshot for source in order.sources].index(row.snapshot)
+    fast, found = cpu_seconds(lambda _: whereabouts.position_of(order, row))
+    slow, wanted = cpu_seconds(lambda _: int(np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))[0]))
+    assert found == wanted
+    say(f"position, {len(order):,} rows", 1, "look-ups", fast, pass_over_all=slow)
+    (everything,) = whereabouts.find_id(made.lake, row.id)
+    assert everything.position == found
+    (position, *_), samples = [found], everything.samples[MIX]
+    assert all(row.id in {piece.row.id for piece in tracing.sample_of_mix(made.lake, MIX, sample).pieces} for sample in samples)
+    assert len(samples) in {8, 9}
+    assert tracing.row_of_order(made.lake, "train", position) == row
+
+
+@pytest.mark.slow
+def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
+    """6.66 million rows of 84 snapshots, 53 million samples; every file opened anew for each look-up, but in the page cache."""
+    lake = traced_lake(tmp_path, n_snapshots=FULL_SNAPSHOTS, n_rows=FULL_ROWS).lake
+    rng = np.random.default_rng(1)
+    n_rows = len(tracing.GlobalOrder.open(lake.place("longcrawl").require().home, "train"))
+    n_samples = whereabouts.mixes_of(lake)[MIX][1].n_samples
+    positions, samples = ([int(one) for one in rng.integers(0, most, 40)] for most in (n_rows, n_samples))
+    rows = [tracing.row_of_order(lake, "train", position) for position in positions]
+    asked = {
+        "position → document": (lambda n: tracing.row_of_order(lake, "train", positions[n]), 10),
+        "sample → documents": (lambda n: tracing.sample_of_mix(lake, MIX, samples[n]), 20),
+        "id → row, position, samples": (lambda n: whereabouts.find_id(lake, rows[n].id), 40),
+        "address → rows": (lambda n: whereabouts.rows_by(lake, "url", rows[n].url), 60),
+        "domain → rows": (lambda n: whereabouts.rows_by(lake, "domain", host_of(rows[n].url)), 60),
+        "row → values judged": (lambda n: histories.values_judged(lake, rows[n]), 20),
+        "row → who went in its stead": (lambda n: histories.went_instead(lake, rows[n].id), 60),
+    }
+    print(f"\n{n_rows:,} train rows, {n_samples:,} samples")
+    for what, (ask, most) in asked.items():
+        seconds, cpu = [], time.process_time()
+        for number in range(40):
+            begun = time.perf_counter()
+            assert ask(number)
+            seconds.append(time.perf_counter() - begun)
+        per_look_up = (time.process_time() - cpu) / 40 * 1e3
+        print(f"{what}: {np.median(seconds) * 1e3:.1f} ms by the clock, worst {max(seconds) * 1e3:.1f}; {per_look_up:.1f} CPU-ms")
+        assert per_look_up < most
