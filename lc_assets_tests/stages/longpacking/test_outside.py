@@ -158,7 +158,6 @@ def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
     found = {}
     for name, changes in {
         "1": {"repetitions": 1},
-        "4": {"repetitions": 4},
         "all": {},
         "filtered": {"portals": "drop"},
         "consume": {"mode": "consume", "repetitions": 1},
@@ -174,7 +173,7 @@ def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
             )
         )
     hits = {name: outcome.growth.hit_rate for name, outcome in found.items()}
-    assert hits["1"] <= hits["4"] <= hits["all"]
+    assert hits["1"] <= hits["all"]
     assert hits["filtered"] < hits["all"]
     assert found["filtered"].links.kept < found["all"].links.kept
     assert found["1"].growth.mean_of_ratios > found["1"].growth.ratio_of_sums > 1
