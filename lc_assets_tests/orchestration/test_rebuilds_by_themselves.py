@@ -40,8 +40,10 @@ from lc_assets_tests.faults import copied
 from lc_assets_tests.orchestration.clockwork import START, Clockwork
 
 OLD, NEW = SNAPSHOTS
-IN_A_ROW = ("contamination", "filtered", "signatures")
-THEN = ("grid", "megatron", "near_pairs", "removals", "tokens")
+IN_A_ROW = ("contamination", "filtered", "keys", "signatures")
+ROWS = ("grid", "lineage", "megatron", "removals", "tokens", "withdrawals")
+"""What waits for `withdrawn`, which is of all snapshots."""
+THEN = tuple(sorted((*ROWS, "near_pairs")))
 SMALL = {"mixes": {"by-tokens": MixSettings()}, "deduplication": DeduplicationSettings(near=False), "packing": PackingSettings()}
 """One mix, no comparison of texts, no second branch: as little work as shows every kind of partition."""
 
@@ -97,13 +99,13 @@ def filtering_with(clock: Clockwork, **changes):
 
 
 def test_from_nothing_everything_is_built_once_and_in_order(clock):
-    """The sensor begins two snapshots; in four ticks and six runs all of it stands, each partition asked for once."""
+    """The sensor begins two snapshots; in four ticks all of it stands, each partition asked for once."""
     asked, _ = clock.look()
     assert [(one.partition, one.stages) for one in asked] == [(OLD, ("raw",)), (NEW, ("raw",))]
     ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
     assert ticks == [
-        [(OLD, tuple(sorted((*IN_A_ROW, *THEN)))), (NEW, IN_A_ROW)],
-        [(NEW, THEN)],
+        [(OLD, tuple(sorted((*IN_A_ROW, "near_pairs")))), (NEW, IN_A_ROW), (None, ("withdrawn",))],
+        [(OLD, ROWS), (NEW, THEN)],
         [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
         [(None, ("card",))],
     ]
@@ -202,7 +204,7 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
     monkeypatch.setattr(filtering, "filter_snapshot", changing)
     built.materialize(["filtered"], OLD)
     monkeypatch.undo()
-    assert [tuple(one) for one in during] == [(NEW, IN_A_ROW)]
+    assert [tuple(one) for one in during] == [(NEW, tuple(sorted((*IN_A_ROW, "withdrawals"))))]
     for one in during:
         built.run(one.stages, one.partition)
     built.settle()
@@ -260,7 +262,7 @@ def test_the_night_tries_once_more_what_failed(built, monkeypatch):
     built.settle()
     built.log.clear()
     first = built.night()
-    assert tuple(first[0]) == (OLD, ("grid", "megatron", "tokens"))
+    assert tuple(first[0]) == (OLD, ("grid", "lineage", "megatron", "tokens"))
     again = built.night(START.replace(hour=2))
     assert again == []
     monkeypatch.undo()

@@ -23,7 +23,8 @@ def instance(tmp_path_factory):
     found = dg.DagsterInstance.ephemeral(tempdir=str(folder))
     every = defs.resolve_implicit_global_asset_job_def()
     assert defs.resolve_job_def("snapshot_documents").execute_in_process(partition_key=OLD, instance=found).success
-    removed = [dg.AssetKey("removed_documents")]
+    assert defs.resolve_job_def("withdrawn").execute_in_process(instance=found).success
+    removed = [dg.AssetKey("snapshot_withdrawals"), dg.AssetKey("removed_documents")]
     assert every.execute_in_process(partition_key=OLD, instance=found, asset_selection=removed).success
     assert defs.resolve_job_def("snapshot_reports").execute_in_process(partition_key=OLD, instance=found).success
     return found
