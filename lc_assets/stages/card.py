@@ -17,8 +17,10 @@ import json
 import re
 from collections.abc import Mapping
 from importlib import resources
+from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages import drawing
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
@@ -42,6 +44,7 @@ SECTIONS: Final = (
     "How it was made",
     "Citation",
 )
+PLOTS: Final = ("plots/yield.png", "plots/reasons.png", "plots/lengths.png")
 MOST_REASONS: Final = 16
 
 SIZE_CATEGORIES: Final = (
@@ -171,10 +174,24 @@ def _size_category(n_rows: int) -> str:
     return next((name for most, name in SIZE_CATEGORIES if n_rows < most), "n>1B")
 
 
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes() or b"nothing"
+    except OSError as error:
+        raise CorruptFile(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return _bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFile(f"{path}: is no text: {error}") from error
+
+
 def the_card_says_what_stands(evidence: Evidence) -> Finding:
     """Rows, tokens and digest in the card are those of the global order it was made of."""
     sheet, order = decode_json(evidence.folder / SHEET, Sheet), evidence.only_input("longcrawl")
-    readme = (evidence.folder / README).read_text("utf-8")
+    readme = _text(evidence.folder / README)
     n_rows = sheet.train_rows + sheet.heldout_rows
     wrong = [
         what
@@ -194,13 +211,14 @@ def the_card_says_what_stands(evidence: Evidence) -> Finding:
 
 
 def the_card_is_complete(evidence: Evidence) -> Finding:
-    """Every section stands in the card and in its page, the front matter has its fields, and the page needs nothing from elsewhere."""
-    readme, page = ((evidence.folder / name).read_text("utf-8") for name in (README, PAGE))
+    """Every section stands in card and page, the front matter has its fields, the page holds the plots and nothing from elsewhere."""
+    readme, page = (_text(evidence.folder / name) for name in (README, PAGE))
     missing = [section for section in SECTIONS if f"\n## {section}\n" not in readme or f"<h2>{section}</h2>" not in page]
     missing += [
         field for field in ("pretty_name", "license", "language", "size_categories") if f"\n{field}:" not in readme.split("\n---\n")[0]
     ]
     missing += re.findall(r'<(?:img|script|link)[^>]*?(?:src|href)="(?!data:)[^"]*"', page)
+    missing += [name for name in PLOTS if f'base64,{base64.b64encode(_bytes(evidence.folder / name)).decode()}"' not in page]
     return Finding(
         claim="the_card_is_complete",
         passed=not missing,

@@ -28,7 +28,7 @@ def lake(tmp_path_factory) -> TinyLake:
 
 
 def key_of(stage: str) -> str:
-    return {"withdrawn": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
+    return {"withdrawn": "all", "card": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
 
 
 @pytest.fixture
@@ -429,7 +429,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims if found.name in OF_A_CRAWL}
     elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
     elsewhere |= {(name, claim.__name__) for name in ("lengths", "referrals") for claim in step(name).stage.claims}
-    elsewhere |= {("removals", claim) for claim in removals}
+    elsewhere |= {("removals", claim.__name__) for claim in step("removals").stage.claims}
     elsewhere |= {("withdrawn", claim) for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")}
     elsewhere |= {("withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}

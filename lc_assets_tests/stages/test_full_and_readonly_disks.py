@@ -82,7 +82,7 @@ def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> Workshop:
 
 
 def key_of(stage: str) -> str:
-    return {"longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+    return {"longcrawl": "all", "flat": "all", "withdrawn": "all", "card": "all", "mixes": "one-sided"}.get(stage, OLD)
 
 
 def fill_until_it_fits(disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]) -> tuple[Published, int]:

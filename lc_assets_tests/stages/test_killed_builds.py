@@ -40,7 +40,7 @@ STAGES = [found.name for found in wanted_steps()]
 
 
 def key_of(stage: str) -> str:
-    return {"withdrawn": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+    return {"withdrawn": "all", "card": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
 
 
 @dataclass(frozen=True, slots=True)
