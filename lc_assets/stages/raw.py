@@ -8,6 +8,7 @@ upstream changed.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -16,13 +17,13 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.document_settings import RawSettings
-from lc_assets.stages.recipe import plain
+from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 from lc_assets.tally import Tally
-from lc_assets.vocabulary import Shard, SnapshotId
+from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
 
 MANIFEST_FILE = "manifest.parquet"
 PARTS = {
@@ -198,11 +199,19 @@ def the_manifest_adds_up(evidence: Evidence) -> Finding:
     )
 
 
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    """The settings of `raw`; in what order languages, buckets and shards are named, and whether twice, means nothing."""
+    asked = recipe.raw
+    languages = tuple(name for name in LANGUAGES if name in asked.languages)
+    buckets = tuple(name for name in BUCKETS if name in asked.buckets)
+    return plain(msgspec.structs.replace(asked, languages=languages, buckets=buckets, shards=tuple(sorted(set(asked.shards)))))
+
+
 STAGE = Stage(
     name="raw",
     code_version="1",
     upstream=(),
-    params=lambda recipe, _: plain(recipe.raw),
+    params=_params,
     claims=(the_manifest_adds_up, every_listed_file_is_there),
 )
 """One snapshot as it stands upstream."""

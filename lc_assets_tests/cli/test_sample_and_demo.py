@@ -61,8 +61,8 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     place = Workplace(tmp_path / "demo")
     lake = LakeFolder(Path(place.lake))
     published = {version.name: version for step in CHAIN for version in lake.published(step.name).values()}
-    assert len(published) == 23
-    assert "[23/23]" in said.out
+    assert len(published) == 30
+    assert "[30/30]" in said.out
     for name, version in published.items():
         assert version.digest[:12] in said.out
         tally = version.receipt.tally
@@ -76,7 +76,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert "https://folder.invalid/" in said.out
     with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
         assert all(run.is_success for run in instance.get_runs())
-        assert len(instance.get_runs()) == 8
+        assert len(instance.get_runs()) == 9
         assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {"2022-49", "2023-06"}
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
 
@@ -93,13 +93,14 @@ def test_the_line_for_the_ui_is_a_shell_command_that_names_the_folders(tmp_path)
     """The shell takes the line apart as it was meant, also with a blank in the path."""
     place = Workplace(tmp_path / "a b")
     words = shlex.split(place.ui_command)
-    assert dict(word.split("=", 1) for word in words[:4]) == {
+    assert dict(word.split("=", 1) for word in words[:5]) == {
         "DAGSTER_HOME": str(place.dagster_home),
         "LC_ROOT": str(place.lake),
         "LC_UPSTREAM": str(place.sample),
+        "LC_CRAWL": str(Path(place.sample) / "crawl"),
         "LC_RECIPE": str(place.recipe),
     }
-    assert words[5:] == ["dev", "-m", "lc_assets.definitions"]
+    assert words[6:] == ["dev", "-m", "lc_assets.definitions"]
 
 
 @pytest.mark.parametrize("row_tokens", [8, 1000, 65_536, 131_072])

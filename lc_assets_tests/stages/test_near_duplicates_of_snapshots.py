@@ -17,6 +17,7 @@ from lc_assets.stages.building import evidence_of
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings
 from lc_assets.stages.filtering import filter_snapshot
+from lc_assets.stages.keying import key_snapshot
 from lc_assets.stages.near_pairs import pair_snapshot
 from lc_assets.stages.raw import take_stock
 from lc_assets.stages.removals import decide_removals, removed_ids
@@ -75,6 +76,7 @@ def build(workshop, *snapshots):
 def cut_withdrawals(workshop, *snapshots):
     withdraw(workshop)
     for snapshot in snapshots:
+        key_snapshot(workshop, snapshot)
         cut_out(workshop, snapshot)
 
 
