@@ -17,7 +17,7 @@ from lc_assets_tests.benchmarks.timing import cpu_seconds, say
 from lc_assets_tests.oracles.paper_links import paper_links
 
 N_PAGES = 150
-SECONDS = 4.0  # 0.8 at most on a quiet machine; what takes the square of a page takes minutes
+SECONDS, MEGABYTES = 4.0, 400  # 0.8 s at most on a quiet machine; what takes the square of a page takes minutes
 
 
 @pytest.fixture(scope="module")
