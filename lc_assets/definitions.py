@@ -15,6 +15,8 @@ variable                meaning                                                 
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
+``LC_ENGINE``           who works: ``local``, or a Ray cluster's address (docs/clusters.md)    ``local``
+``LC_TASK_SECONDS``     how long one shard may take before its worker is ended              for ever
 ``LC_AUTOMATION``       ``on``: sensors and the nightly schedule run (docs/rebuilds.md)     ``off``
 ======================  ==================================================================  ====================
 """
@@ -92,6 +94,8 @@ def build_defs(
     withdrawn: str = "",
     snapshots: str | None = None,
     workers: int = 1,
+    engine: str = "",
+    task_seconds: float = 0.0,
     automation: bool = False,
 ) -> dg.Definitions:
     """Put a code location together.
@@ -104,6 +108,8 @@ def build_defs(
         withdrawn: paths of further lists of withdrawals, separated as in ``PATH``.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
+        engine: who works instead, see `lc_assets.engines.choosing`.
+        task_seconds: how long one shard may take; 0 is for ever.
         automation: whether sensors and schedule run from the start; they can be turned on and off in the UI in any case.
 
     Raises:
@@ -131,7 +137,16 @@ def build_defs(
         jobs=JOBS,
         sensors=sensors_of(asker, ASSET_OF, upstream=upstream, own=snapshots, running=automation),
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
-        resources=_resources(lake=lake, upstream=upstream, crawl=crawl, recipe=recipe or "", withdrawn=withdrawn, workers=workers),
+        resources=_resources(
+            lake=lake,
+            upstream=upstream,
+            crawl=crawl,
+            recipe=recipe or "",
+            withdrawn=withdrawn,
+            workers=workers,
+            engine=engine,
+            task_seconds=task_seconds,
+        ),
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
     )
@@ -192,6 +207,8 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
         withdrawn=environment.get("LC_WITHDRAWN", ""),
         snapshots=environment.get("LC_SNAPSHOTS"),
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
+        engine=environment.get("LC_ENGINE", ""),
+        task_seconds=float(environment.get("LC_TASK_SECONDS", 0)),
         automation=_is_on(environment.get("LC_AUTOMATION", "off")),
     )
 

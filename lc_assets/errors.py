@@ -12,7 +12,8 @@
     ├── NotWritable     a folder of the lake cannot be written to; nothing was published
     ├── Unreachable     upstream does not answer, or stopped half-way; what it holds is not known
     ├── Busy            another run is building the same partition
-    └── WorkerDied      a worker process ended without an answer
+    ├── WorkerDied      a worker process ended without an answer
+    └── WorkerUnfit     a worker elsewhere has other code, another Python, or does not see the lake
 
 A message says where, what was found, what was expected, and what to do next.
 """
@@ -60,3 +61,7 @@ class Busy(LcError):
 
 class WorkerDied(LcError):
     """A worker process ended without an answer, more than once, on the same task."""
+
+
+class WorkerUnfit(LcError):
+    """A worker of a cluster is not like the process that asks: it could publish other bytes, or in another place."""

@@ -12,17 +12,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.progress import in_log
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.fates import fates_into
+from lc_assets.stages.hiring import hire
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
-
-WORKERS_IMPORT = ("lc_assets.stages.catalogue",)
 
 SHARD_LOG = "shards.jsonl"
 """Beside what a run printed, in Dagster's storage: what became of each shard."""
@@ -63,6 +61,8 @@ class WorkshopResource(dg.ConfigurableResource):
         recipe: path of the recipe's TOML file; empty for the default recipe.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
+        engine: who works instead, see `lc_assets.engines.choosing`; empty is this machine.
+        task_seconds: how long one shard may take; 0 is for ever.
     """
 
     lake: str
@@ -71,6 +71,8 @@ class WorkshopResource(dg.ConfigurableResource):
     recipe: str = ""
     withdrawn: str = ""
     workers: int = 1
+    engine: str = ""
+    task_seconds: float = 0.0
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[Workshop]:
@@ -86,13 +88,20 @@ class WorkshopResource(dg.ConfigurableResource):
 
     def workshop(self, log: logging.Logger) -> Workshop:
         """The workshop; progress goes to ``log``."""
-        engine = LocalEngine(workers=self.workers, watch=in_log(log.info), preload=WORKERS_IMPORT)
+        lake, upstream, crawl = self.lake_folder(), Upstream(self.upstream), Upstream(self.crawl) if self.crawl else None
         return Workshop(
-            lake=self.lake_folder(),
-            upstream=Upstream(self.upstream),
+            lake=lake,
+            upstream=upstream,
             recipe=read_recipe(Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn),
-            engine=engine,
-            crawl=Upstream(self.crawl) if self.crawl else None,
+            engine=hire(
+                self.engine,
+                lake=lake,
+                reads=(upstream, crawl),
+                workers=self.workers,
+                watch=in_log(log.info),
+                task_seconds=self.task_seconds,
+            ),
+            crawl=crawl,
             say=log.info,
         )
 

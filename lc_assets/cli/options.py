@@ -24,6 +24,9 @@ Withdrawn = Annotated[
 LakePath = Annotated[Path, typer.Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake.")]
 Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]
 Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor.")]
+Engine = Annotated[
+    str, typer.Option("--engine", envvar="LC_ENGINE", help="Who works: local, or a Ray cluster's address, such as ray://host:10001.")
+]
 Source = Annotated[
     Path | None, typer.Option("--from", help="Folder of .txt, .md or .rst files; by default the documentation of installed packages.")
 ]

@@ -9,7 +9,7 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
-    from lc_assets.engines.local import Engine
+    from lc_assets.engines.engine import Engine
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
     from lc_assets.stages.recipe import Recipe

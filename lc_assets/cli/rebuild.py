@@ -32,6 +32,7 @@ def rebuild(
     snapshot: options.Snapshots = None,
     own: Annotated[Path | None, typer.Option("--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own.")] = None,
     workers: options.Workers = None,
+    engine: options.Engine = "",
     look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and end with 3 when there is something to do.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop at the first failure instead of going on with the rest.")] = False,
@@ -51,7 +52,7 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    workshop = _workshop(str(lake), upstream, crawl, recipe, workers)
+    workshop = _workshop(str(lake), upstream, crawl, recipe, workers, engine)
     names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
     digests = look_at_all(workshop.lake, workshop.upstream, workshop.recipe, names, engine=workshop.engine) if look_upstream else None
 
@@ -64,28 +65,29 @@ def rebuild(
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     started = time.monotonic()
-    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, crawl)
+    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, crawl, engine)
     with fates_into(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
     raise typer.Exit(_conclude(made, time.monotonic() - started))
 
 
-def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, workers: int | None) -> "Workshop":
+def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, workers: int | None, engine: str) -> "Workshop":
     import os
 
-    from lc_assets.engines.local import LocalEngine
     from lc_assets.engines.progress import on_terminal
     from lc_assets.stages.building import Workshop
+    from lc_assets.stages.hiring import hire
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
+    opened, read, archives = open_lake(lake), Upstream(upstream), Upstream(crawl) if crawl else None
     return Workshop(
-        lake=open_lake(lake),
-        upstream=Upstream(upstream),
+        lake=opened,
+        upstream=read,
         recipe=read_recipe(recipe),
-        engine=LocalEngine(workers=workers or os.cpu_count() or 1, watch=on_terminal, preload=("lc_assets.stages.catalogue",)),
-        crawl=Upstream(crawl) if crawl else None,
+        engine=hire(engine, lake=opened, reads=(read, archives), workers=workers or os.cpu_count() or 1, watch=on_terminal),
+        crawl=archives,
         say=say,
     )
 
@@ -121,7 +123,7 @@ def _said(built: "Built") -> str:
 
 @contextlib.contextmanager
 def _through_dagster(
-    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, crawl: str
+    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, crawl: str, engine: str
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.cli.dagster_runs import Recorder, instance_at
@@ -134,6 +136,7 @@ def _through_dagster(
         recipe=str(recipe) if recipe else None,
         snapshots=str(own) if own else None,
         workers=getattr(workshop.engine, "workers", 1),
+        engine=engine,
     )
     with instance_at(home) as instance:
         yield Recorder(defs, instance, say).build

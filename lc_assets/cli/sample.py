@@ -11,7 +11,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import say, sized, table
 
 if TYPE_CHECKING:
-    from lc_assets.engines.local import Engine
+    from lc_assets.engines.engine import Engine
     from lc_assets.stages.sample.page import Texts
     from lc_assets.stages.sample.writing import SampleReport
     from lc_assets.vocabulary import Shard

@@ -1,1 +1,1 @@
-"""Where work runs: this machine's processes. One small interface; a stage does not know what is behind it."""
+"""Where work runs: this machine's processes, or a cluster's. One method; a stage does not know what is behind it."""

@@ -1,38 +1,26 @@
-"""The embedded engine: a function over many tasks in this machine's processes.
+"""The embedded engine: a function over many tasks in this machine's processes. Nothing to start, nothing that stays behind."""
 
-A task is small (paths and settings), its result is small (counts), and doing it twice is harmless, because it
-publishes whole files under names that the task determines. So a worker that dies costs its tasks again and
-nothing else.
-"""
-
+import contextlib
+import functools
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from multiprocessing import connection
+from typing import Any, Final
 
+from lc_assets.engines.attempts import attempt, patiently
+from lc_assets.engines.crews import Done, Lost, work_through
+from lc_assets.engines.engine import TERMS, Result, Task, Terms
 from lc_assets.engines.progress import Watch, silent
-from lc_assets.errors import BadInput, WorkerDied
+from lc_assets.errors import BadInput
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-
-
-class Engine(Protocol):
-    """What a stage may ask of whatever runs its work."""
-
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, in any order, as they are done.
-
-        Args:
-            function: a module-level function; pure but for the files that its task names.
-            tasks: what to call it with, one at a time.
-            what: says in a few words what is being done, for people who watch.
-        """
-        ...
+OUT_OF_MEMORY: Final = "ran out of memory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,79 +29,110 @@ class LocalEngine:
 
     Attributes:
         workers: number of processes.
-        patience: how many times the same tasks may lose their worker before `WorkerDied` is raised.
         watch: what shows progress.
         preload: modules that the workers' parent imports once, so that a worker starts in milliseconds.
+        terms: on which terms a task is done.
     """
 
     workers: int = 1
-    patience: int = 2
     watch: Watch = silent
     preload: tuple[str, ...] = ()
+    terms: Terms = TERMS
 
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise BadInput(f"workers must be at least 1, got {self.workers}")
 
     def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
-        """See `Engine.run`.
-
-        Raises:
-            WorkerDied: when a worker was killed (often: out of memory) ``patience`` times; names the tasks in hand.
-            Exception: whatever ``function`` raised, as soon as it is known; tasks not begun are cancelled.
-        """
+        """See `lc_assets.engines.engine.Engine.run`."""
         alone = self.workers == 1 or len(tasks) <= 1
-        results = ((task, function(task)) for task in tasks) if alone else self._in_processes(function, tasks)
-        yield from self.watch(results, total=len(tasks), what=what)
+        yield from self.watch(self._alone(function, tasks) if alone else self._in_processes(function, tasks), total=len(tasks), what=what)
+
+    def _alone(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+        return ((task, patiently(function, task, self.terms)) for task in tasks)
 
     def _in_processes(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-        waiting = dict(enumerate(tasks))
-        deaths = 0
-        while waiting:
+        with _processes(min(self.workers, len(tasks)), self.preload, self.terms) as crew:
+            yield from work_through(crew, function, tasks, self.terms)
+
+
+@contextlib.contextmanager
+def _processes(workers: int, preload: Sequence[str], terms: Terms) -> Iterator["_Processes"]:
+    """Workers that end with the block: when its work is done, and at once, in the middle of a task, when it is broken off."""
+    # forkserver: a fork of this process could inherit locks that other threads (gRPC, Dagster) hold.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["__main__", *preload])
+    lifeline, held = context.Pipe(duplex=False)
+    crew = _Processes(workers, terms, functools.partial(ProcessPoolExecutor, 1, context, _end_with, (lifeline,)))
+    try:
+        yield crew
+    except BaseException:
+        held.close()
+        raise
+    finally:
+        crew.dismiss()
+        held.close()
+        lifeline.close()
+
+
+@dataclass(slots=True)
+class _Processes:
+    """A crew of processes, each a pool of its own: so one knows which task a death is the death of."""
+
+    workers: int
+    terms: Terms
+    hire: Callable[[], ProcessPoolExecutor]
+    idle: deque[ProcessPoolExecutor] = field(default_factory=deque)
+    at_work: dict[Future[Any], tuple[ProcessPoolExecutor, float]] = field(default_factory=dict)
+
+    def places(self) -> int:
+        return self.workers
+
+    def hand_out(self, function: Callable[[Task], Any], task: Task) -> Future[Any]:
+        while self.idle:
+            process = self.idle.popleft()
+            with contextlib.suppress(BrokenProcessPool):  # it was killed while it had nothing to do
+                return self._note(process, process.submit(attempt, function, task, self.terms))
+        process = self.hire()
+        return self._note(process, process.submit(attempt, function, task, self.terms))
+
+    def _note(self, process: ProcessPoolExecutor, handle: Future[Any]) -> Future[Any]:
+        self.at_work[handle] = process, time.monotonic()
+        return handle
+
+    def wait(self, handles: Collection[Future[Any]]) -> Iterator[tuple[Future[Any], Done | Lost]]:
+        for handle in wait(handles, return_when=FIRST_COMPLETED).done:
+            process, begun = self.at_work.pop(handle)
+            self.idle.append(process)
             try:
-                for index, result in self._one_pool(function, waiting):
-                    yield waiting.pop(index), result
-            except BrokenProcessPool as error:
-                deaths += 1
-                if deaths >= self.patience:
-                    named = ", ".join(map(str, list(waiting.values())[: 2 * self.workers]))  # as many as are handed out
-                    raise WorkerDied(
-                        f"a worker was killed {deaths} times while working on one of: {named}; "
-                        "it ran out of memory, or the program that started it does work when it is imported (guard it by __main__)"
-                    ) from error
+                outcome: Done | Lost = Done(handle.result())
+            except BrokenProcessPool:
+                outcome = Lost(self._why(time.monotonic() - begun))
+            except MemoryError:
+                outcome = Lost(OUT_OF_MEMORY)
+            yield handle, outcome
 
-    def _one_pool(self, function: Callable[[Task], Result], waiting: dict[int, Task]) -> Iterator[tuple[int, Result]]:
-        # forkserver: a fork of this process could inherit locks that other threads (gRPC, Dagster) hold.
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["__main__", *self.preload])
-        processes = ProcessPoolExecutor(min(self.workers, len(waiting)), mp_context=context, initializer=_end_with_parent)
-        remaining = iter(list(waiting.items()))
-        in_flight: dict[Future[Result], int] = {}
-        try:
-            while True:
-                for index, task in remaining:
-                    in_flight[processes.submit(function, task)] = index
-                    if len(in_flight) >= 2 * self.workers:
-                        break
-                if not in_flight:
-                    return
-                for future in wait(in_flight, return_when=FIRST_COMPLETED).done:
-                    yield in_flight.pop(future), future.result()
-        finally:
-            processes.shutdown(wait=True, cancel_futures=True)
+    def _why(self, seconds: float) -> str:
+        if self.terms.seconds and seconds >= self.terms.seconds:
+            return f"was ended after {self.terms.seconds:g} s, where it stood is in the log"
+        return "was killed (often for memory), or the program that started it does work when it is imported (guard it by __main__)"
+
+    def dismiss(self) -> None:
+        """End all; whoever is at work ends its task first, or at once when the lifeline is cut."""
+        for process in [*self.idle, *(process for process, _ in self.at_work.values())]:
+            process.shutdown(cancel_futures=True)
 
 
-def _end_with_parent() -> None:
-    """Watch, in a worker, over the process that works with it: when that is gone, however it went, the worker ends at once.
+def _end_with(lifeline: connection.Connection) -> None:
+    """Watch, in a worker, over the process that works with it: when that is gone, or lets go, however it did, the worker ends at once.
 
     A worker itself would wait for its next task for ever, with all its memory, and until then go on writing into a
     folder that a rerun has taken over.
     """
-    threading.Thread(target=_end_after_parent, daemon=True).start()
+    threading.Thread(target=_end_after, args=(lifeline,), daemon=True).start()
 
 
-def _end_after_parent() -> None:
+def _end_after(lifeline: connection.Connection) -> None:
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    connection.wait([lifeline] if parent is None else [lifeline, parent.sentinel])
+    os._exit(1)

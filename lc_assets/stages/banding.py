@@ -28,7 +28,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread

@@ -16,7 +16,7 @@ from typing import Any, Literal, Self
 import filelock
 import msgspec
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, remove_drafts
 from lc_assets.stages.metering import Meter, measured_by

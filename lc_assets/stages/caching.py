@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.formats.megatron_cache import PrefixFacts, entry_shapes, missing_files, read_manifest, write_entry, write_manifest

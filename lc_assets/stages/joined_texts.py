@@ -20,7 +20,7 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.writing import gzipped
 from lc_assets.packing.length_buckets import BucketCount, bucket_counts

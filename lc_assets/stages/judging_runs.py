@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import publish_bytes

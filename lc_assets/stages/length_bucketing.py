@@ -18,7 +18,7 @@ from typing import BinaryIO, Final
 import msgspec
 import numpy as np
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread

@@ -18,7 +18,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
 from lc_assets.formats.corpora.containers import WARC

@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets.formats.grid_layout import grid_dtype

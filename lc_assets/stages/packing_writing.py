@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridLayout, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.grid_layout import INNER_ROWS, SHARD_ROWS, SHARD_TOKENS

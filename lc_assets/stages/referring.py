@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread

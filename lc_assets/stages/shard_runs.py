@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.publishing import flush, publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.fates import Became, Fate
@@ -85,12 +85,17 @@ class ShardRun:
     def _done(self, function: Callable[[Any], Tally], tasks: Sequence[Any], what: str) -> Iterator[tuple[Any, Done]]:
         remembered = {name_of(task) for task in tasks if is_remembered(task)}
         suffixes = self.shards.suffixes if self.shards else ()
-        for task, done in self.engine.run(functools.partial(do, function, suffixes), tasks, what=what):
+        for task, done in self.engine.run(functools.partial(do, function, suffixes), self._largest_first(tasks), what=what):
             name = name_of(task)
             self.meter.add(done.spent)
             self._tell(name, "remembered" if name in remembered else "computed", done)
             self.meter.shards_computed += self.shards is not None and name not in remembered
             yield task, done
+
+    def _largest_first(self, tasks: Sequence[Any]) -> Sequence[Any]:
+        """In which order they are begun: a large shard that is begun last keeps one worker busy while all others wait."""
+        shards = self.shards
+        return sorted(tasks, key=lambda task: -shards.n_bytes([name_of(task)])) if shards else tasks
 
     def _take_over(self, tasks: Sequence[Any], what: str) -> list[Any]:
         """Take over what can be; return the tasks that are left."""

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.named_tokenizers import tokenizer_of

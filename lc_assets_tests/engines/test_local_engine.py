@@ -58,8 +58,8 @@ def test_a_worker_that_dies_once_costs_nothing_but_time(tmp_path):
 
 
 def test_a_task_that_always_kills_its_worker_is_named():
-    """After two deaths the engine gives up and says which tasks were in hand."""
-    with pytest.raises(WorkerDied, match="killed 2 times .* poison-"):
+    """After two deaths the engine gives up and says which task it was."""
+    with pytest.raises(WorkerDied, match="poison-. cost 2 workers: the last was killed"):
         list(LocalEngine(workers=2).run(always_die, ["poison-1", "poison-2"], what="die"))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.stages.deduplication.facts import Signer
 from lc_assets.stages.deduplication.settings import Decision, Means, Scheme
 

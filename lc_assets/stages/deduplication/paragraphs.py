@@ -21,7 +21,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.corpora.writing import gzipped

@@ -21,7 +21,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates

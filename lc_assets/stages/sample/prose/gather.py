@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from lc_assets.engines.local import Engine
+from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.stages.sample.page import MIN_CHARS, Page
 from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines

@@ -1,0 +1,167 @@
+"""The cluster engine: the same tasks on the workers of a Ray cluster that somebody runs.
+
+Ray's own client, scheduler and transport are used as they are; what goes over are a function's name, a task and its counts. Ray
+retries nothing: a lost worker is told to the same loop that the embedded engine has (`lc_assets.engines.crews`), so a task
+that costs too many is named here as there. A run that is broken off cancels what is in hand, there too.
+
+Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off unless the environment says otherwise.
+"""
+
+import contextlib
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from lc_assets.engines.attempts import attempt
+from lc_assets.engines.crews import Done, Lost, work_through
+from lc_assets.engines.engine import TERMS, Result, Task, Terms
+from lc_assets.engines.likeness import Likeness, insist_on, likeness_of_this_process
+from lc_assets.engines.progress import Watch, silent
+from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
+
+AHEAD: Final = 2
+"""Tasks in hand per processor of the cluster: while one is done, the next lies ready."""
+
+LOOK_AGAIN_SECONDS: Final = 10.0
+"""How often the cluster is asked how large it is: workers come and go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayEngine:
+    """Runs tasks on the workers of a Ray cluster.
+
+    Attributes:
+        address: ``auto``, ``host:6379`` from a machine of the cluster, or ``ray://host:10001`` from outside.
+        watch: what shows progress.
+        terms: on which terms a task is done.
+        folders: that are written to; must be the same here and on every worker, under the same paths.
+        sees: folders that are read, as well.
+        libraries: must have the same versions, for they shape bytes.
+        processors: that a task takes; as well ``memory``, in bytes, for Ray's scheduler: 0 asks for none.
+        patience: seconds to wait for a first worker; a cluster may have to start one.
+    """
+
+    address: str
+    watch: Watch = silent
+    terms: Terms = TERMS
+    folders: tuple[Path, ...] = ()
+    sees: tuple[Path, ...] = ()
+    libraries: tuple[str, ...] = ()
+    processors: float = 1.0
+    memory: int = 0
+    patience: float = 900.0
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
+        """See `lc_assets.engines.engine.Engine.run`.
+
+        Raises:
+            Unreachable: when no cluster answers at the address, or it has no worker.
+            WorkerUnfit: when a worker has other code, another Python, or does not see the folders.
+        """
+        yield from self.watch(self._on_cluster(function, tasks, what) if tasks else iter(()), total=len(tasks), what=what)
+
+    def _on_cluster(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterator[tuple[Task, Result]]:
+        ray = connected(self.address)
+        with likeness_of_this_process(libraries=self.libraries, folders=self.folders, sees=self.sees) as likeness:
+            asked = {"num_cpus": self.processors, "max_retries": 0, "name": what} | ({"memory": self.memory} if self.memory else {})
+            crew = _Workers(ray, ray.remote(**asked)(do_there), likeness, self.terms, self.processors, self.patience)
+            try:
+                yield from work_through(crew, function, tasks, self.terms)
+            finally:
+                crew.dismiss()
+
+
+def connected(address: str) -> Any:
+    """Ray, connected once per process to the cluster at an address.
+
+    Raises:
+        BadInput: when Ray is not installed.
+        Unreachable: when no cluster answers.
+        WorkerUnfit: when the cluster runs another version of Ray or of Python.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray  # noqa: PLC0415 - a second, that only who has a cluster need pay
+    except ImportError as error:
+        raise BadInput(f"an engine at {address} needs Ray: pip install 'lc_assets[ray]'") from error
+    if ray.is_initialized():
+        return ray
+    try:
+        ray.init(address=address, log_to_driver=True, logging_level=logging.WARNING, namespace="lc_assets")
+    except (ConnectionError, TimeoutError, ValueError) as error:
+        raise Unreachable(f"no Ray cluster answers at {address}: {error}; is it started, and is the address that of its head?") from error
+    except RuntimeError as error:  # Ray's word for another version of itself, or of Python
+        raise WorkerUnfit(f"the cluster at {address} cannot be joined: {error}") from error
+    return ray
+
+
+def do_there(function: Callable[[Task], Result], task: Task, terms: Terms, likeness: Likeness) -> Result:
+    """What is called on a worker."""
+    insist_on(likeness)
+    return attempt(function, task, terms)
+
+
+@dataclass(slots=True)
+class _Workers:
+    """A crew of whatever workers the cluster has."""
+
+    ray: Any
+    remote: Any
+    likeness: Likeness
+    terms: Terms
+    processors: float
+    patience: float
+    begun: float = field(default_factory=time.monotonic)
+    looked: float = float("-inf")
+    n_places: int = 1
+    in_hand: dict[Any, float] = field(default_factory=dict)
+
+    def places(self) -> int:
+        if (now := time.monotonic()) - self.looked > LOOK_AGAIN_SECONDS:
+            self.looked = now
+            self.n_places = max(1, int(AHEAD * self.ray.cluster_resources().get("CPU", 0) / self.processors))
+        return self.n_places
+
+    def hand_out(self, function: Callable[[Task], Any], task: Task) -> Any:
+        handle = self.remote.remote(function, task, self.terms, self.likeness)
+        self.in_hand[handle] = time.monotonic()
+        return handle
+
+    def wait(self, handles: Collection[Any]) -> Iterator[tuple[Any, Done | Lost]]:
+        listed = list(handles)
+        while not self.ray.wait(listed, timeout=LOOK_AGAIN_SECONDS)[0]:
+            self._insist_on_workers()
+        for handle in self.ray.wait(listed, num_returns=len(listed), timeout=0)[0]:
+            begun = self.in_hand.pop(handle)
+            yield handle, self._outcome(handle, begun)
+
+    def _outcome(self, handle: Any, begun: float) -> Done | Lost:
+        errors = self.ray.exceptions
+        try:
+            return Done(self.ray.get(handle))
+        except errors.OutOfMemoryError:
+            return Lost("ran out of memory")
+        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.LocalRayletDiedError):
+            seconds = self.terms.seconds
+            late = seconds and time.monotonic() - begun >= seconds
+            return Lost(f"was ended after {seconds:g} s, where it stood is in its log" if late else "was killed, or its machine went away")
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, MemoryError):
+                return Lost("ran out of memory")
+            raise error.cause from None
+
+    def _insist_on_workers(self) -> None:
+        if self.ray.cluster_resources().get("CPU", 0) >= self.processors:
+            self.begun = time.monotonic()
+        elif (waited := time.monotonic() - self.begun) > self.patience:
+            raise Unreachable(f"the cluster has had no worker of {self.processors:g} processors for {waited:.0f} s; add one, and run again")
+
+    def dismiss(self) -> None:
+        """Cancel what is in hand, there too."""
+        for handle in self.in_hand:
+            with contextlib.suppress(self.ray.exceptions.RayError):
+                self.ray.cancel(handle, force=True)
