@@ -10,11 +10,13 @@ Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off
 import contextlib
 import logging
 import os
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from lc_assets.engines.attempts import attempt
 from lc_assets.engines.crews import Done, Lost, work_through
@@ -26,6 +28,7 @@ from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
 AHEAD: Final = 2
 """Tasks in hand per processor of the cluster: while one is done, the next lies ready."""
 
+KNOCK_SECONDS: Final = 10.0
 LOOK_AGAIN_SECONDS: Final = 10.0
 """How often the cluster is asked how large it is: workers come and go."""
 
@@ -90,13 +93,30 @@ def connected(address: str) -> Any:
         raise BadInput(f"an engine at {address} needs Ray: pip install 'lc_assets[ray]'") from error
     if ray.is_initialized():
         return ray
+    _knock(address)
     try:
         ray.init(address=address, log_to_driver=True, logging_level=logging.WARNING, namespace="lc_assets")
     except (ConnectionError, TimeoutError, ValueError) as error:
-        raise Unreachable(f"no Ray cluster answers at {address}: {error}; is it started, and is the address that of its head?") from error
+        raise Unreachable(_nobody(address, error)) from error
     except RuntimeError as error:  # Ray's word for another version of itself, or of Python
         raise WorkerUnfit(f"the cluster at {address} cannot be joined: {error}") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Look whether anybody listens: Ray itself tries for minutes."""
+    try:
+        place = urlsplit(address if "://" in address else f"//{address}")
+        if place.hostname and place.port:
+            socket.create_connection((place.hostname, place.port), KNOCK_SECONDS).close()
+    except ValueError as error:
+        raise BadInput(f"no address of a cluster: {address!r}: {error}") from error
+    except OSError as error:
+        raise Unreachable(_nobody(address, error)) from error
+
+
+def _nobody(address: str, error: Exception) -> str:
+    return f"no Ray cluster answers at {address}: {error}; is it started, and is the address that of its head?"
 
 
 def do_there(function: Callable[[Task], Result], task: Task, terms: Terms, likeness: Likeness) -> Result:

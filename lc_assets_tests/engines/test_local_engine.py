@@ -1,71 +1,95 @@
 """The embedded engine: every task once, failures at once, a dead worker survived."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from lc_assets.engines.engine import Terms
 from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.progress import in_log
-from lc_assets.errors import BadInput, CorruptFile, WorkerDied
+from lc_assets.errors import BadInput
+from lc_assets_tests.engines.contract import QUICK, EngineContract
+from lc_assets_tests.engines.work import chores, do_chore
 
 
-def double(number):
-    return 2 * number
+class TestLocalEngine(EngineContract):
+    @pytest.fixture
+    def engine_on(self):
+        return lambda terms: LocalEngine(workers=2, terms=terms)
 
 
-def fail_on_three(number):
-    if number == 3:
-        raise CorruptFile("task 3 is no good")
-    return number
+def test_one_worker_is_this_very_process(tmp_path):
+    """No process is started; faults that pass are tried again there too."""
+    tasks = chores(tmp_path, "double", "stale_twice")
+    assert list(LocalEngine(terms=QUICK).run(do_chore, tasks, what="alone")) == [(tasks[0], 0), (tasks[1], 2)]
+    assert {path.suffix for path in tmp_path.iterdir()} == {f".{os.getpid()}"}
 
 
-def die_once(path):
-    marker = Path(path)
-    if marker.name.startswith("bad") and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return marker.name
+def test_a_worker_killed_while_it_has_nothing_to_do_costs_nobody(tmp_path):
+    """The next task simply goes to another."""
+    tasks = chores(tmp_path, *["double"] * 8)
+    results = LocalEngine(workers=1 + 1, terms=QUICK).run(do_chore, tasks, what="idle")
+    found = dict([next(results)])
+    time.sleep(0.5)  # both workers have answered
+    for path in list(tmp_path.iterdir()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(path.suffix[1:]), signal.SIGKILL)
+    time.sleep(0.5)
+    found |= dict(results)
+    assert found == {task: 2 * task.number for task in tasks}
+    assert {task.begun for task in tasks} == {1}
 
 
-def always_die(task):
-    os.kill(os.getpid(), signal.SIGKILL)
+HUNG = """
+import time
+from lc_assets.engines.engine import Terms
+from lc_assets.engines.local import LocalEngine
+list(LocalEngine(workers=2, terms=Terms(seconds=0.3, deaths=1)).run(time.sleep, [60.0, 0.0], what="sleep"))
+"""
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_every_task_gets_its_own_result(workers):
-    """In one process or in two, the pairs are the same."""
-    found = LocalEngine(workers=workers).run(double, range(20), what="double")
-    assert sorted(found) == [(number, 2 * number) for number in range(20)]
+def test_where_a_task_hung_is_in_the_log():
+    """The stack of the worker that was ended, to standard error."""
+    done = subprocess.run([sys.executable, "-c", HUNG], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    assert "Timeout (0:00:00.3" in done.stderr
+    assert "attempts.py" in done.stderr
+    assert "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, where it stood is in the log" in done.stderr
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_failure_is_raised_as_itself(workers):
-    """A task's own error arrives, with its type and words."""
-    with pytest.raises(CorruptFile, match="task 3 is no good"):
-        list(LocalEngine(workers=workers).run(fail_on_three, range(6), what="fail"))
+@pytest.mark.slow
+def test_workers_killed_again_and_again_change_no_result(tmp_path):
+    """A worker every tenth of a second, until the end; prints what it cost."""
+    n_tasks = 200
+    tasks = chores(tmp_path, *["while"] * n_tasks)
+    engine = LocalEngine(workers=2, terms=Terms(deaths=20))
+    done = threading.Event()
+    killed = []
 
+    def kill() -> None:
+        while not done.wait(0.1):
+            living = [path for path in tmp_path.glob("*.begun.*") if Path(f"/proc/{path.suffix[1:]}").exists()]
+            if living and (victim := int(max(living, key=lambda path: path.stat().st_mtime).suffix[1:])) != os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(victim, signal.SIGKILL)
+                    killed.append(victim)
 
-def test_a_worker_that_dies_once_costs_nothing_but_time(tmp_path):
-    """The tasks of a killed worker are done again, and each result is given once."""
-    tasks = [str(tmp_path / name) for name in ("a", "bad", "c", "d")]
-    found = list(LocalEngine(workers=2).run(die_once, tasks, what="die once"))
-    assert sorted(result for _, result in found) == ["a", "bad", "c", "d"]
-
-
-def test_a_task_that_always_kills_its_worker_is_named():
-    """After two deaths the engine gives up and says which task it was."""
-    with pytest.raises(WorkerDied, match="poison-. cost 2 workers: the last was killed"):
-        list(LocalEngine(workers=2).run(always_die, ["poison-1", "poison-2"], what="die"))
-
-
-def test_no_task_is_no_work():
-    """An empty snapshot is finished at once."""
-    assert list(LocalEngine(workers=2).run(double, [], what="nothing")) == []
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = dict(engine.run(do_chore, tasks, what="killed"))
+    done.set()
+    killer.join()
+    begun = sum(task.begun for task in tasks)
+    print(f"{len(killed)} workers killed over {n_tasks} tasks: {begun - n_tasks} begun again")
+    assert found == {task: 2 * task.number for task in tasks}
+    assert len(killed) > 10
+    assert begun - n_tasks <= len(killed)
 
 
 def test_zero_workers_are_refused():
@@ -79,9 +103,9 @@ def test_progress_says_what_how_far_and_how_fast():
     said = []
     engine = LocalEngine(watch=in_log(said.append))
     started = time.perf_counter()
-    list(engine.run(double, range(5), what="double 2023-06"))
+    list(engine.run(abs, range(5), what="halve 2023-06"))
     assert time.perf_counter() - started < 5
-    assert "double 2023-06" in said[-1]
+    assert "halve 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]
 

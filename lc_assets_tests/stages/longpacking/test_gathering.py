@@ -134,5 +134,5 @@ def test_texts_arrive_whole_whatever_is_buffered(tmp_path):
     assert list(read_texts(paths, 9)) == []
     assert pq.read_metadata(paths[0]).num_row_groups > 5
     paths[0].write_bytes(b"PAR1 no more")
-    with pytest.raises(CorruptFile, match="not a readable file of texts"):
+    with pytest.raises(CorruptFile, match="not a readable file of buckets"):
         list(read_texts(paths, 0))

@@ -1,0 +1,33 @@
+"""What an engine costs per task: the embedded one against a plain pool of processes, and a cluster's against the embedded one."""
+
+import multiprocessing
+import time
+
+from lc_assets.engines.local import LocalEngine
+
+TASKS = 4_000
+SHARDS, SHARD_SECONDS = 60, 0.02
+
+
+def wall_seconds(work):
+    """Wall time of work, after it was done once with little."""
+    begun = time.perf_counter()
+    work()
+    return time.perf_counter() - begun
+
+
+def test_a_task_costs_little_more_than_in_a_plain_pool():
+    """Tasks of nothing, then tasks of 20 ms, by two processes; start included."""
+    engine = LocalEngine(workers=2)
+
+    def plainly(function, tasks):
+        with multiprocessing.get_context("forkserver").Pool(2) as pool:
+            return list(pool.imap_unordered(function, tasks))
+
+    for function, tasks in ((abs, range(TASKS)), (time.sleep, [SHARD_SECONDS] * SHARDS)):
+        list(engine.run(function, tasks[:2], what="warm"))
+        ours = wall_seconds(lambda: list(engine.run(function, tasks, what="ours")))  # noqa: B023
+        theirs = wall_seconds(lambda: plainly(function, tasks))  # noqa: B023
+        overhead = (ours - theirs) / len(tasks)
+        print(f"\n{len(tasks):,} × {function.__name__}: ours {ours:.2f} s, plain pool {theirs:.2f} s: {overhead * 1e6:+,.0f} µs per task")
+        assert overhead < 0.005

@@ -1,0 +1,70 @@
+"""The loop behind every engine, over workers that are lost as hypothesis likes."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lc_assets.engines.crews import Done, Lost, work_through
+from lc_assets.engines.engine import Terms
+from lc_assets.errors import BadInput, WorkerDied
+
+
+class Moody:
+    """A crew without processes: ``losses`` says how many workers each task costs, ``order`` in which order tasks end."""
+
+    def __init__(self, losses, places, choose):
+        self.losses, self.n_places, self.choose = Counter(losses), places, choose
+        self.begun, self.in_hand, self.most = [], {}, 0
+
+    def places(self):
+        return self.n_places
+
+    def hand_out(self, function, task):
+        self.begun.append(task)
+        handle = len(self.begun)
+        self.in_hand[handle] = function, task
+        self.most = max(self.most, len(self.in_hand))
+        return handle
+
+    def wait(self, handles):
+        assert set(handles) == set(self.in_hand)
+        handle = self.choose(sorted(handles))
+        function, task = self.in_hand.pop(handle)
+        if self.losses[task]:
+            self.losses[task] -= 1
+            return [(handle, Lost("went away"))]
+        return [(handle, Done(function(task)))]
+
+
+@given(st.data(), st.integers(0, 12), st.integers(1, 5), st.integers(1, 4))
+def test_every_task_is_done_once_or_named(data, n_tasks, places, deaths):
+    """Whatever is lost and in whatever order tasks end: all results, each once, or the first task that cost too many."""
+    losses = {task: n for task in range(n_tasks) if (n := data.draw(st.sampled_from([0, 0, 0, 1, 2, 3])))}
+    crew = Moody(losses, places, lambda handles: data.draw(st.sampled_from(handles)))
+    results = work_through(crew, lambda task: -task, range(n_tasks), Terms(deaths=deaths))
+    poison = {task for task, n in losses.items() if n >= deaths}
+    if poison:
+        with pytest.raises(WorkerDied, match=r"^\d+ cost \d workers: the last went away") as raised:
+            list(results)
+        named = int(str(raised.value).split()[0])
+        assert named in poison
+        assert crew.begun.count(named) == deaths
+    else:
+        assert sorted(results) == sorted((task, -task) for task in range(n_tasks))
+        assert len(crew.begun) == n_tasks + sum(losses.values())
+    assert crew.most <= places
+
+
+def test_tasks_are_begun_in_their_order_and_no_more_than_there_is_room():
+    crew = Moody({}, 3, min)
+    results = work_through(crew, str, range(10_000), Terms())
+    next(results)
+    assert crew.begun == [0, 1, 2]
+
+
+@pytest.mark.parametrize("wrong", [{"deaths": 0}, {"tries": 0}, {"seconds": -1}, {"pause": -1}])
+def test_terms_that_mean_nothing_are_refused(wrong):
+    with pytest.raises(BadInput, match="at least 1"):
+        Terms(**wrong)

@@ -1,0 +1,193 @@
+"""The cluster engine on a real cluster: a head and two workers of Ray on this machine, talked to over loopback.
+
+Needs ``lc_assets[ray]``: ``pytest -m network lc_assets_tests/engines/test_ray_engine.py``.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lc_assets.engines.choosing import engine_at
+from lc_assets.engines.engine import Terms
+from lc_assets.engines.on_ray import RayEngine
+from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
+from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.engines.contract import QUICK, EngineContract
+from lc_assets_tests.engines.work import chores, do_chore
+from lc_assets_tests.faults import digests
+
+pytest.importorskip("ray")
+pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
+
+HERE = Path(__file__).parents[2]
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Address of a head without processors and two workers of one each: three nodes of Ray, each with a raylet of its own."""
+    folder = tmp_path_factory.mktemp("ray")
+    address = f"127.0.0.1:{free_port()}"
+    environment = {**os.environ, "PYTHONPATH": str(HERE), "RAY_USAGE_STATS_ENABLED": "0"}
+    ray = [str(Path(sys.executable).parent / "ray"), "start", "--disable-usage-stats", "--block", "--object-store-memory=100000000"]
+    head = [
+        *ray,
+        "--head",
+        f"--port={address.rpartition(':')[2]}",
+        "--num-cpus=0",
+        "--include-dashboard=false",
+        "--node-ip-address=127.0.0.1",
+    ]
+    worker = [*ray, f"--address={address}", "--num-cpus=1", "--node-ip-address=127.0.0.1"]
+    with contextlib.ExitStack() as stack:
+        for number, command in enumerate((head, worker, worker)):
+            log = stack.enter_context((folder / f"{number}.log").open("wb"))
+            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            stack.callback(end, process)
+            time.sleep(8 if number == 0 else 1)
+        yield address
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a node and everything that it started."""
+    family = descendants(process.pid)
+    process.terminate()
+    process.wait(30)
+    for one in family:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(one, signal.SIGKILL)
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Processes that a process started, and those that these did, where Linux lists them."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+    found = [ancestor]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+class TestRayEngine(EngineContract):
+    @pytest.fixture
+    def engine_on(self, cluster, tmp_path):
+        return lambda terms: RayEngine(address=cluster, terms=terms, folders=(tmp_path,), libraries=("numpy",))
+
+
+def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path):
+    """Every stage of the chain, its shards on two workers of the cluster."""
+    upstream = tiny_upstream(tmp_path / "upstream")
+    here = tiny_workshop(tmp_path / "here", upstream=upstream)
+    there = tiny_workshop(tmp_path / "there", upstream=upstream)
+    there = replace(there, engine=RayEngine(address=cluster, folders=(there.lake.root.resolve(),), sees=(upstream,)))
+    assert digests(build_all(there)) == digests(build_all(here))
+
+
+def test_workers_killed_again_and_again_change_no_result(cluster, tmp_path):
+    """A worker every second until the end; prints what it cost."""
+    n_tasks = 300
+    tasks = chores(tmp_path, *["while"] * n_tasks)
+    done = threading.Event()
+    killed = []
+
+    def kill() -> None:
+        while not done.wait(1.0):
+            recent = sorted(tmp_path.glob("*.begun.*"), key=lambda path: path.stat().st_mtime)[-1:]
+            for path in recent:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(path.suffix[1:]), signal.SIGKILL)
+                    killed.append(path)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    begun = time.monotonic()
+    found = dict(RayEngine(address=cluster, terms=Terms(deaths=20), folders=(tmp_path,)).run(do_chore, tasks, what="killed"))
+    done.set()
+    killer.join()
+    n_begun = sum(task.begun for task in tasks)
+    print(f"{len(killed)} workers killed over {n_tasks} tasks in {time.monotonic() - begun:.0f} s: {n_begun - n_tasks} begun again")
+    assert found == {task: 2 * task.number for task in tasks}
+    assert killed
+
+
+def test_a_worker_with_other_code_is_refused(cluster, tmp_path, monkeypatch):
+    """The process that asks has another version than the workers."""
+    monkeypatch.setattr("lc_assets.engines.likeness.code_digest", lambda: "0" * 64)
+    tasks = chores(tmp_path, "double")
+    with pytest.raises(WorkerUnfit, match="has another version of lc_assets: give it the one of the process that asks"):
+        list(RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="other code"))
+    assert tasks[0].begun == 0
+
+
+def test_a_cluster_without_workers_is_waited_for_and_then_said(tmp_path, cluster):
+    """No worker has so many processors."""
+    engine = RayEngine(address=cluster, processors=64, patience=0.0, terms=QUICK)
+    with pytest.raises(Unreachable, match="the cluster has had no worker of 64 processors"):
+        list(engine.run(do_chore, chores(tmp_path, "double"), what="too large"))
+
+
+NOBODY_THERE = """
+from lc_assets.engines.choosing import engine_at
+list(engine_at("{address}").run(abs, [1], what="nobody"))
+"""
+
+
+@pytest.mark.parametrize("address", ["ray:127.0.0.1:1", "ray://127.0.0.1:1", "ray:no-such-host.invalid:6379"])
+def test_an_address_that_does_not_answer_is_said(address):
+    """In a process of its own: one process has one cluster."""
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    code = NOBODY_THERE.format(address=address)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, timeout=60)
+    assert "lc_assets.errors.Unreachable: no Ray cluster answers at" in done.stderr
+    assert "is it started, and is the address that of its head?" in done.stderr
+
+
+def test_without_ray_the_way_to_it_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(BadInput, match=r"pip install 'lc_assets\[ray\]'"):
+        list(engine_at("ray").run(abs, [1], what="nothing"))
+
+
+HIDDEN = """
+mount -t tmpfs none {folder}
+exec {ray} start --block --address={address} --num-cpus=1 --resources='{{"blind": 1}}' --node-ip-address=127.0.0.1 \
+  --disable-usage-stats --object-store-memory=100000000
+"""
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs a namespace of its own for mounts")
+def test_a_worker_that_does_not_see_the_lake_is_refused(cluster, tmp_path):
+    """A node whose mounts hide the folder; the one task that only it can take is not begun."""
+    script = HIDDEN.format(folder=tmp_path, address=cluster, ray=Path(sys.executable).parent / "ray")
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    node = subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", script], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        import ray
+
+        deadline = time.monotonic() + 30
+        while "blind" not in ray.cluster_resources() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        tasks = chores(tmp_path, *["while"] * 60)
+        with pytest.raises(WorkerUnfit, match=f"does not see {tmp_path}: mount the same folder there under the same path"):
+            list(RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="blind"))
+    finally:
+        end(node)
