@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.engines.exchange import BucketWriter, by_hash, by_range, read_bucket
@@ -21,6 +21,7 @@ def of_bucket(paths, bucket):
     return [line for batch in read_bucket(paths, bucket) for line in batch.to_pylist()]
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.tuples(st.integers(0, 6), st.text(max_size=9)), max_size=30), max_size=6), st.sampled_from([1, 200, 1 << 20]))
 def test_every_line_arrives_once_in_its_bucket_and_in_order(tmp_path_factory, sent, buffered_bytes):
     """Some batches are sent, with any memory: a bucket is what a plain filter gives."""
