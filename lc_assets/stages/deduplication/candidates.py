@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.engines.exchange import BucketWriter, by_range
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import PLACE_BITS, read_bands, read_rows
@@ -47,7 +47,8 @@ class SliceTask:
         slice: which slice of its keys, of ``slices``.
         slices: how many there are.
         centres: see the module.
-        out: the table of pairs to publish.
+        bounds: of the exchange's buckets, by the number of a pair's first document (`lc_assets.stages.deduplication.meeting`).
+        out: the pairs to publish, by bucket.
     """
 
     folders: tuple[Path, ...]
@@ -57,6 +58,7 @@ class SliceTask:
     slice: int
     slices: int
     centres: int
+    bounds: tuple[int, ...]
     out: Path
 
     def __str__(self) -> str:
@@ -79,11 +81,11 @@ def pair_slice(task: SliceTask) -> Tally:
     keys = keys[:0]
     members, starts = _new_buckets(members, starts, task.first_new << PLACE_BITS)
     n_pairs = n_great = 0
-    with publish(task.out) as draft, pq.ParquetWriter(draft, CANDIDATES, compression="zstd") as writer:
+    with publish(task.out) as draft, BucketWriter(draft, CANDIDATES) as writer:
         for left, right in _pairs(task, members, starts):
             new = right >> PLACE_BITS >= task.first_new
             table = pa.table([left[new], right[new], np.full(int(new.sum()), task.band, np.uint8)], schema=CANDIDATES)
-            writer.write_table(table)
+            writer.send(table, by_range(left[new], task.bounds))
             n_pairs += table.num_rows
         n_great = int((np.diff(starts) > task.centres + 1).sum())
     return Tally(also={"buckets": len(starts) - 1, "buckets of more than all pairs": n_great, "pairs met": n_pairs})

@@ -2,6 +2,7 @@
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +14,11 @@ from lc_assets.stages.deduplication.asking import Search
 from lc_assets.stages.deduplication.candidates import SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, repeated_texts
 from lc_assets.stages.deduplication.index import PLACE_BITS, Index
+from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
-from lc_assets.stages.deduplication.settings import NEAR, PAIRS
-from lc_assets.stages.deduplication.verification import (
-    DISTINCT,
-    PAIRS_OF_A_TASK,
-    ShinglesTask,
-    VerifyTask,
-    gather_shingles,
-    verify,
-)
+from lc_assets.stages.deduplication.settings import LEAST_MEMORY, NEAR, PAIRS
+from lc_assets.stages.deduplication.verification import ShinglesTask, VerifyTask, gather_shingles, verify
 from lc_assets.tally import Tally
-from lc_assets.text.duplicates import Numbers
 
 
 def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None) -> Tally:
@@ -41,9 +35,8 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
             _publish_pairs(search, asked, index, [], old_pairs)
         return Tally()
     counted = _candidates(search, index, first_new)
-    with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-        wanted = _distinct(search, asked)
-    counted += _verified(search, index, wanted)
+    candidates = _met(search, index)
+    counted += _verified(search, index, candidates)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         _publish_pairs(search, asked, index, sorted((search.work / "verified").glob("*.parquet")), old_pairs)
     return counted
@@ -57,6 +50,7 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
     publish_bytes(repeats, npy_bytes(np.concatenate([np.empty(0, np.int64), *again])))
     n_documents = sum(file.n_documents for file in index.files.values())
     slices = slices_for(n_documents, search.means.memory // (2 * search.workers))
+    bounds = bounds_of(index.files.values())
     tasks = [
         SliceTask(
             folders=tuple(index.folder_of(number) for number in sorted(index.files)),
@@ -66,6 +60,7 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
             slice=number,
             slices=slices,
             centres=index.scheme.centres,
+            bounds=bounds,
             out=search.work / "met" / f"{band:02d}-{number:05d}.parquet",
         )
         for band in range(search.signing.bands)
@@ -74,42 +69,38 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
     return Tally.total(tally for _, tally in search.engine.run(pair_slice, tasks, what="match bands"))
 
 
-def _distinct(search: Search, asked: Queries) -> Path:
-    """Publish each candidate once, with the bands that it shares; and the numbers of all documents in them."""
-    met = parquet(sorted((search.work / "met").glob("*.parquet")))
-    query = f"SELECT a, b, bit_or(1::UBIGINT << band) AS bands FROM {met} GROUP BY a, b ORDER BY a, b"
-    path = search.work / "candidates.parquet"
-    with pq.ParquetWriter(path, DISTINCT, compression="zstd") as writer:
-        for batch in asked.batches(query):
-            writer.write_batch(batch.cast(DISTINCT), row_group_size=PAIRS_OF_A_TASK)
+def _met(search: Search, index: Index) -> list[MeetTask]:
+    met = tuple(sorted((search.work / "met").glob("*.parquet")))
+    folder, memory = search.work / "candidates", max(LEAST_MEMORY, search.means.memory // (2 * search.workers))
+    n_buckets = len(bounds_of(index.files.values())) + 1
+    tasks = [MeetTask(met=met, bucket=bucket, folder=folder, memory=memory) for bucket in range(n_buckets)]
+    for _ in search.engine.run(meet, tasks, what="bring candidates together"):
+        pass
     shutil.rmtree(search.work / "met")
-    documents = f"SELECT a FROM {parquet([path])} UNION SELECT b FROM {parquet([path])} ORDER BY 1"
-    numbers = [np.asarray(batch.column(0)) for batch in asked.batches(documents)]
-    wanted = search.work / "wanted.npy"
-    publish_bytes(wanted, npy_bytes(np.concatenate([np.empty(0, np.int64), *numbers])))
-    return wanted
+    return tasks
 
 
-def _verified(search: Search, index: Index, wanted: Path) -> Tally:
-    compared: Numbers = np.unique(read_npy(wanted) >> PLACE_BITS)
+def _verified(search: Search, index: Index, candidates: Sequence[MeetTask]) -> Tally:
+    wanted = tuple(task.numbers for task in candidates)
+    compared = sorted({number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()})
     shingles = search.work / "shingles"
     gathering = [
         ShinglesTask(
             file=index.files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field
         )
-        for number in compared.tolist()
+        for number in compared
     ]
     counted = Tally.total(tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates"))
-    candidates = search.work / "candidates.parquet"
     comparing = [
         VerifyTask(
-            candidates=candidates,
+            candidates=task.pairs,
             block=block,
             shingles=shingles,
             floor=index.scheme.floor,
-            out=search.work / "verified" / f"{block:07d}.parquet",
+            out=search.work / "verified" / f"{task.bucket:05d}-{block:05d}.parquet",
         )
-        for block in range(pq.read_metadata(candidates).num_row_groups)
+        for task in candidates
+        for block in range(pq.read_metadata(task.pairs).num_row_groups)
     ]
     counted += Tally.total(tally for _, tally in search.engine.run(verify, comparing, what="compare"))
     shutil.rmtree(shingles, ignore_errors=True)

@@ -18,13 +18,12 @@ from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.facts import documents_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile
+from lc_assets.stages.deduplication.meeting import DISTINCT
 from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers, Sets, similarities
 from lc_assets.text.shingles import shingle_hashes
 
-DISTINCT = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("bands", pa.uint64())])
 VERIFIED = pa.schema([*DISTINCT, ("similarity", pa.float64())])
-PAIRS_OF_A_TASK = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,14 +32,14 @@ class ShinglesTask:
 
     Attributes:
         file: the file, as it was when its facts were gathered.
-        wanted: ascending numbers of all documents in candidates, a ``.npy``.
+        wanted: ascending numbers of documents in candidates, some ``.npy``.
         words: of a shingle.
         folder: where the shingles go.
         text_field: see `read_corpus`.
     """
 
     file: IndexedFile
-    wanted: Path
+    wanted: tuple[Path, ...]
     words: int
     folder: Path
     text_field: str | None = None
@@ -72,7 +71,7 @@ def gather_shingles(task: ShinglesTask) -> Tally:
     path = Path(task.file.path)
     if not path.is_file() or path.stat().st_size != task.file.n_bytes:
         raise Mismatch(f"{path}: is gone or changed since it was indexed; candidates in it cannot be compared. Search it anew")
-    wanted = _places(read_npy(task.wanted), task.file.number)
+    wanted = np.unique(np.concatenate([_places(read_npy(path), task.file.number) for path in task.wanted]))
     starts, found, n_chars = array("q", [0]), array("q"), 0
     ahead = iter(wanted.tolist())
     next_wanted = next(ahead, -1)

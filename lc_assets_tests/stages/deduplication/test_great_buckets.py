@@ -32,6 +32,7 @@ def met(tmp_path, signatures, *, files=1, band=0, first_new=0, slices=1, repeats
             slice=part,
             slices=slices,
             centres=CENTRES,
+            bounds=(),
             out=tmp_path / "met.parquet",
         )
         pair_slice(task)

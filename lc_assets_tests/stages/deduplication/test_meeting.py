@@ -1,0 +1,51 @@
+"""What meets in several bands is one pair, wherever the ranges of the exchange begin."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lc_assets.engines.exchange import BucketWriter, by_range
+from lc_assets.formats.npy import read_npy
+from lc_assets.stages.deduplication.candidates import CANDIDATES
+from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile
+from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
+
+FILES = [IndexedFile(number=number, path="", source="", n_bytes=0, n_documents=n) for number, n in ((0, 5), (1, 0), (2, 7))]
+
+
+def numbers():
+    return [file.number << PLACE_BITS | place for file in FILES for place in range(file.n_documents)]
+
+
+@pytest.mark.parametrize("documents", [1, 2, 5, 12, 100])
+def test_ranges_are_of_as_many_documents(documents):
+    bounds = bounds_of(FILES, documents)
+    _, counts = np.unique(by_range(np.array(numbers()), bounds), return_counts=True)
+    assert set(counts.tolist()[:-1]) <= {documents}
+    assert counts.sum() == 12
+
+
+@pytest.mark.parametrize("documents", [1, 3, 100])
+def test_pairs_are_those_of_one_table(tmp_path, documents):
+    """Three files of pairs, met in some bands: joined and in order over all ranges as a dictionary has them."""
+    rng = np.random.default_rng(7)
+    named, bounds = np.array(numbers()), bounds_of(FILES, documents)
+    wanted, met = {}, []
+    for file in range(3):
+        sides = np.sort(rng.choice(len(named), (40, 2)), axis=1)
+        left, right = named[sides[:, 0]], named[sides[:, 1]]
+        bands = rng.integers(0, 18, 40).astype(np.uint8)
+        for pair in zip(left.tolist(), right.tolist(), bands.tolist(), strict=True):
+            wanted[pair[:2]] = wanted.get(pair[:2], 0) | 1 << pair[2]
+        met.append(tmp_path / f"{file}.parquet")
+        with BucketWriter(met[-1], CANDIDATES) as writer:
+            writer.send(pa.table([left, right, bands], schema=CANDIDATES), by_range(left, bounds))
+    tasks = [MeetTask(met=tuple(met), bucket=n, folder=tmp_path / "out", memory=64 << 20) for n in range(len(bounds) + 1)]
+    counted = sum(meet(task).also["pairs that met"] for task in tasks)
+    found = [tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()]
+    assert found == [(*pair, bands) for pair, bands in sorted(wanted.items())]
+    assert counted == len(wanted)
+    for task in tasks:
+        table = pq.read_table(task.pairs)
+        assert read_npy(task.numbers).tolist() == sorted({*table["a"].to_pylist(), *table["b"].to_pylist()})
