@@ -106,7 +106,7 @@ SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
 
 def made_up_shingles(task: ShinglesTask) -> Tally:
     """In place of reading texts: shingles of the wanted documents of one file."""
-    wanted = read_npy(task.wanted)
+    wanted = np.unique(np.concatenate([read_npy(path) for path in task.wanted]))
     number = task.file.number
     begin, end = np.searchsorted(wanted, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
     places = wanted[begin:end] & ((1 << PLACE_BITS) - 1)
