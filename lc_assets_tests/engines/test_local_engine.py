@@ -17,6 +17,7 @@ from lc_assets.engines.progress import in_log
 from lc_assets.errors import BadInput
 from lc_assets_tests.engines.contract import QUICK, EngineContract
 from lc_assets_tests.engines.work import chores, do_chore
+from lc_assets_tests.processes import processes_of_session
 
 
 class TestLocalEngine(EngineContract):
@@ -117,19 +118,6 @@ tasks = [0.001, 0.001, 60.0, 60.0]
 for _ in LocalEngine(workers=2).run(time.sleep, tasks, what="sleep"):
     print("done", flush=True)
 """
-
-
-def processes_of_session(leader: int) -> list[str]:
-    """Numbers of the processes, ended ones aside, of a session."""
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if int(session) == leader and state != "Z":
-            found.append(stat.parent.name)
-    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")

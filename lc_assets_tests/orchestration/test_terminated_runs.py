@@ -1,0 +1,65 @@
+"""A run that is terminated: its workers end with it, in the middle of their tasks, and Dagster says that it was interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lc_assets_tests.engines.work import chores
+from lc_assets_tests.processes import processes_of_session
+
+RUN = """
+import sys
+from pathlib import Path
+import dagster as dg
+from lc_assets.resources import WorkshopResource
+from lc_assets_tests.engines.work import chores, do_chore
+
+folder = Path(sys.argv[1])
+
+@dg.asset
+def endless(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> None:
+    with workshop.open(context.log) as opened:
+        for _ in opened.engine.run(do_chore, chores(folder, "hang", "hang", "double"), what="hang"):
+            pass
+
+if __name__ == "__main__":
+    with dg.DagsterInstance.ephemeral() as instance:
+        resource = WorkshopResource(lake=str(folder / "lake"), upstream=str(folder), workers=2)
+        dg.materialize([endless], instance=instance, resources={"workshop": resource})
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+def test_workers_end_with_a_run_that_is_terminated(tmp_path):
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+    hanging = chores(tmp_path, "hang", "hang")
+    with subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)], stderr=subprocess.PIPE, text=True, start_new_session=True, env=here_first()
+    ) as run:
+        deadline = time.monotonic() + 60
+        while not all(chore.begun for chore in hanging) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert [chore.begun for chore in hanging] == [1, 1]
+        run.send_signal(signal.SIGINT)  # as Dagster's launchers do
+        begun = time.monotonic()
+        said = run.communicate(timeout=60)[1]
+    assert time.monotonic() - begun < 30
+    assert run.returncode != 0
+    assert "DagsterExecutionInterruptedError" in said
+    deadline = time.monotonic() + 10
+    while (left := processes_of_session(run.pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for process in left:
+        os.kill(int(process), signal.SIGKILL)
+    assert left == []
+
+
+def here_first() -> dict[str, str]:
+    """The environment, with this checkout before any that is installed."""
+    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "DAGSTER_DISABLE_TELEMETRY": "1"}
