@@ -1,11 +1,18 @@
 """Fixtures that several rooms share. What is built once per session must not be written to."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from lc_assets_tests.builders import TinyLake, tiny_lake
 from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """The whole suite is run by some processes, two gigabytes each; a part of it, or one that prints (``-s``), by this one."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return min(os.cpu_count() or 1, 4) if whole and config.option.capture != "no" else 0
 
 
 @pytest.fixture(scope="session")

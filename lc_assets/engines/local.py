@@ -64,12 +64,13 @@ def _processes(workers: int, preload: Sequence[str], terms: Terms) -> Iterator["
     context.set_forkserver_preload(["__main__", *preload])
     lifeline, held = context.Pipe(duplex=False)
     crew = _Processes(workers, terms, functools.partial(ProcessPoolExecutor, 1, context, _end_with, (lifeline,)))
+    whole = False
     try:
         yield crew
-    except BaseException:
-        held.close()
-        raise
+        whole = True
     finally:
+        if not whole:
+            held.close()
         crew.dismiss()
         held.close()
         lifeline.close()
