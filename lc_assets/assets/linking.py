@@ -9,6 +9,7 @@ from lc_assets.assets.documents import HEAD, TAIL, filtered_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import html_index as indexing
 from lc_assets.stages import link_claims as claiming
@@ -24,6 +25,7 @@ SHOWN_DOCUMENTS = 4
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet", "duckdb"},
@@ -43,6 +45,7 @@ def html_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet"},
@@ -62,6 +65,7 @@ def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet", "duckdb"},
@@ -81,6 +85,7 @@ def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet"},

@@ -40,6 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         target: the version that a build would make now; None while that is not known.
         waits_for: partitions that have to be built first.
         rejected: whether the audit of that very target has failed before.
+        certain: of what waits for sieves alone, whether it must be built whatever comes of them.
     """
 
     stage: str
@@ -50,6 +51,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
     waits_for: tuple[str, ...] = ()
     rejected: bool = False
+    certain: bool = True
 
     @property
     def name(self) -> str:
@@ -107,8 +109,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """What can be built now, upstream first: everything of a key that waits for nothing outside it.
 
-    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished and
-    costs nothing.
+    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished, and
+    nothing is computed. Behind a sieve (`Stage.sieve`) that would be the rule: there it waits until it is known.
 
     Args:
         plans: what the planner said.
@@ -116,13 +118,18 @@ def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """
     together: dict[tuple[str, str], list[Plan]] = {}
     names: set[str] = set()
+    standing: set[str] = set()
     for made in plans:
         ready = made.status in {"stale", "missing"} and not made.waits_for
         follows = (
-            bool(made.waits_for) and names.issuperset(made.waits_for) and all(name.endswith(f"/{made.key}") for name in made.waits_for)
+            bool(made.waits_for)
+            and names.issuperset(made.waits_for)
+            and all(name.endswith(f"/{made.key}") for name in made.waits_for)
+            and (made.certain or standing.isdisjoint(made.waits_for))
         )
         if (ready or follows) and (rejected or not made.rejected):
             names.add(made.name)
+            standing |= {made.name} if made.status != "missing" else set()
             together.setdefault((partitioned_by(made.stage), made.key), []).append(made)
     return [Run(key=key, plans=tuple(found)) for (_, key), found in together.items()]
 
@@ -178,7 +185,22 @@ class _Planner:
             target=target,
             waits_for=waits_for,
             rejected=rejected,
+            certain=not _are_sieves(waits_for) or self._is_certain(stage, key, current, waits_for),
         )
+
+    def _is_certain(self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]) -> bool:
+        """Whether settings, code or an input that stands already make a partition stale."""
+        if current is None:
+            return True
+        try:
+            wanted = self._wanted(stage, key, current)
+        except (CorruptFile, NotPublished):
+            return True
+        made = current.receipt.fingerprint
+        known = {name: digest for name, digest in (wanted.inputs if wanted else made.inputs).items() if name not in waits_for}
+        before = {name: digest for name, digest in made.inputs.items() if name not in waits_for}
+        same = wanted is None or (wanted.params, wanted.code_version) == (made.params, made.code_version)
+        return not same or known != before
 
     def _behind(self, stage: Stage, key: str) -> Iterator[str]:
         """Partitions that feed this one and are not current."""
@@ -211,6 +233,10 @@ class _Planner:
         if place not in self.resolved:
             self.resolved[place] = stage.resolved(self.recipe, key)
         return self.resolved[place]
+
+
+def _are_sieves(names: Sequence[str]) -> bool:
+    return bool(names) and all(step(name.partition("/")[0]).stage.sieve for name in names)
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

@@ -13,7 +13,7 @@ EVERY_SECONDS = 30
 
 
 def sensors_of(
-    asker: Asker, asset_of: Mapping[str, dg.AssetKey], *, upstream: str, own: str | None, running: bool
+    asker: Asker, asset_of: Mapping[str, dg.AssetKey], *, upstream: str, own: str | None, look_every: int, running: bool
 ) -> Sequence[dg.SensorDefinition]:
     """Make the sensors.
 
@@ -22,6 +22,7 @@ def sensors_of(
         asset_of: asset by stage.
         upstream: the upstream's root.
         own: path of the file of a user's own snapshots.
+        look_every: seconds between two looks upstream, at least.
         running: whether they run from the start.
     """
     status = dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED
@@ -32,6 +33,7 @@ def sensors_of(
         recipe=asker.recipe,
         known=asker.snapshots,
         own=own,
+        every=look_every,
         status=status,
     )
     with warnings.catch_warnings():
@@ -44,6 +46,9 @@ def sensors_of(
             minimum_interval_seconds=EVERY_SECONDS,
             run_tags={"dagster/priority": "-1"},
             use_user_code_server=True,
+            # One run per partition with all that goes in a row. Backfills tear the rows apart and wait for a daemon of their own:
+            # two snapshots from nothing took 13 runs and 5 minutes instead of 8 runs and 3½ (measured on one busy machine).
+            emit_backfills=False,
             description="Builds whatever the planner calls out of date, in order; `lc plan` says what that is.",
         )
     return looking, building

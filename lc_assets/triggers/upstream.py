@@ -26,7 +26,6 @@ from lc_assets.storage.upstream import Upstream
 STATE = "upstream_state"
 """Metadata of a materialization of `raw_snapshot`: the state that was found."""
 
-LOOK_EVERY_SECONDS = 300
 AGAIN_AFTER_SECONDS = 600.0
 AGAIN_AT_LATEST_SECONDS = 86_400.0
 
@@ -123,6 +122,7 @@ def upstream_sensor(
     recipe: Callable[[], Recipe],
     known: Collection[str],
     own: str | None,
+    every: int,
     status: dg.DefaultSensorStatus,
 ) -> dg.SensorDefinition:
     """Make the sensor.
@@ -134,13 +134,14 @@ def upstream_sensor(
         recipe: reads the recipe.
         known: the partitions.
         own: path of the file of a user's own snapshots.
+        every: seconds between two ticks, at least.
         status: whether it runs from the start.
     """
 
     @dg.sensor(
         name="upstream",
         target=[asset],
-        minimum_interval_seconds=LOOK_EVERY_SECONDS,
+        minimum_interval_seconds=every,
         default_status=status,
         description="Asks for the manifest of each snapshot that is new or changed upstream.",
     )

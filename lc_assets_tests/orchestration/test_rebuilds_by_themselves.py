@@ -15,11 +15,14 @@ import pytest
 from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.redpajama import listings
+from lc_assets.formats.withdrawal_lists import COLUMNS
 from lc_assets.resources import PATIENCE, Patience
 from lc_assets.stages import catalogue, filtering, raw, tokenizing
 from lc_assets.stages.document_settings import DeduplicationSettings
+from lc_assets.stages.gridding import rows_table
 from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.watching import Survey
 from lc_assets.triggers import asking
 from lc_assets.triggers.out_of_date import decoded
@@ -113,6 +116,12 @@ def test_from_nothing_everything_is_built_once_and_in_order(clock):
     assert set(stages_of(clock).values()) == {1}
 
 
+def test_an_empty_lake_asks_for_nothing(clock):
+    """No snapshot was begun: there is nothing to order, to mix or to describe."""
+    assert clock.tick() == []
+    assert clock.night() == []
+
+
 def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(looked, monkeypatch):
     """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
     plans, really = [], asking.plan
@@ -144,6 +153,25 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
     assert built.planned() == {}
     assert {name: built.lake.place(*name.split("/")).require() for name in before} == before
     assert not any(one.partition in (None, "by-tokens") for one in built.log)
+
+
+def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
+    """A list names a document of one snapshot: of the other its part of the list is made, and nothing behind that is asked for."""
+    before = {stage: built.lake.place(stage, OLD).require() for stage in ROWS if stage != "withdrawals"}
+    held = rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
+    (tmp_path / "withdrawn.csv").write_text(f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n")
+    built.cook(withdrawals=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
+    ticks = [[tuple(one) for one in tick] for tick in built.settle()]
+    assert ticks == [
+        [(None, ("withdrawn",))],
+        [(OLD, ("withdrawals",)), (NEW, ("withdrawals",))],
+        [(NEW, tuple(stage for stage in ROWS if stage != "withdrawals"))],
+        [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
+        [(None, ("card",))],
+    ]
+    assert built.planned() == {}
+    assert before == {stage: built.lake.place(stage, OLD).require() for stage in before}
+    assert held[0] not in rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
 
 
 def test_a_changed_mix_is_built_alone(built):
@@ -346,7 +374,7 @@ def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
     sensor = built.defs.resolve_sensor_def("out_of_date")
     found = sensor.evaluate_tick(dg.build_sensor_context(instance=built.instance, definitions=built.defs))
-    (request,) = found.run_requests
+    (request,) = found.run_requests or []
     assert (request.partition_key, request.asset_selection) == ("by-tokens", [ASSET_OF["mixes"]])
     assert request.tags["dagster/priority"] == "-1"
 
