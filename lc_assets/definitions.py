@@ -139,7 +139,7 @@ def build_defs(
         ],
         asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         jobs=JOBS,
-        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, own=snapshots, look_every=look_every, running=automation),
+        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, crawl=crawl, own=snapshots, look_every=look_every, running=automation),
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
         resources=_resources(
             lake=lake,

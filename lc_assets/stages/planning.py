@@ -24,6 +24,9 @@ from lc_assets.storage.standing import StandingLake
 UPSTREAM = "upstream"
 """What `raw` calls its input, which lies in no lake."""
 
+CRAWL = "crawl"
+"""What `html_index` calls its own."""
+
 Status = Literal["current", "missing", "stale", "waiting"]
 """``waiting``: something upstream has to be built first, so it is not yet known whether this changes."""
 
@@ -59,7 +62,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.stage}/{self.key}"
 
 
-def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream_digests: Mapping[str, str] | None = None) -> list[Plan]:
+def plan(
+    lake: LakeFolder,
+    recipe: Recipe,
+    snapshots: Sequence[str],
+    *,
+    upstream_digests: Mapping[str, str] | None = None,
+    crawl_digests: Mapping[str, str] | None = None,
+) -> list[Plan]:
     """Plan every partition of the chain, upstream first.
 
     Args:
@@ -68,8 +78,9 @@ def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream
         snapshots: the snapshots that should be there.
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
             (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be true.
+        crawl_digests: the same of the crawl's own archives (`lc_assets.stages.html_index.look_at_crawl`).
     """
-    planner = _Planner(StandingLake.of(lake), recipe, upstream_digests or {})
+    planner = _Planner(StandingLake.of(lake), recipe, {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}})
     for found in CHAIN:
         planner.made[found.name] = [planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)]
     return [made for plans in planner.made.values() for made in plans]
@@ -149,7 +160,7 @@ def took(receipt: Receipt) -> float | None:
 class _Planner:
     lake: LakeFolder
     recipe: Recipe
-    upstream_digests: Mapping[str, str]
+    looked: Mapping[str, Mapping[str, str]]
     resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     made: dict[str, list[Plan]] = field(default_factory=dict)
 
@@ -222,8 +233,8 @@ class _Planner:
         read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
         made_of = current.receipt.fingerprint.inputs if current else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
-        if key in self.upstream_digests and (UPSTREAM in foreign or not stage.upstream):
-            foreign[UPSTREAM] = self.upstream_digests[key]
+        names = {UPSTREAM} if not stage.upstream else foreign.keys()
+        foreign |= {name: self.looked[name][key] for name in names if key in self.looked.get(name, ())}
         inputs = read | foreign
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 

@@ -161,7 +161,9 @@ def test_four_rebuilds_and_what_they_cost(sides):
     for side in sides:
         side.cook(filtering=msgspec.structs.replace(filtering, min_words=100))
     threshold = both("one threshold changed")
-    assert threshold.changed == first.changed - {f"raw/{name}" for name in SIX} - {"withdrawn/all"} | (threshold.changed & {"withdrawn/all"})
+    assert threshold.changed == first.changed - {f"raw/{name}" for name in SIX} - {"withdrawn/all"} | (
+        threshold.changed & {"withdrawn/all"}
+    )
 
     shard = Shard.parse(f"{SIX[2]}/{TAGS[1]}")
     write_shard(upstream, shard, tiny_documents(shard, seed=8), duplicates=[N_LONG + 3])

@@ -79,9 +79,7 @@ class House:
         self.command("dagster", "instance", "info")  # the first use of a home must be alone
         with (self.folder / "daemon.log").open("ab") as log:
             command = [_script("dagster-daemon"), "run", "-m", "lc_assets.definitions"]
-            self.process = subprocess.Popen(
-                command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
-            )
+            self.process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True)
 
     def command(self, name: str, *arguments: str) -> str:
         """Run a command of Dagster's to its end."""

@@ -20,7 +20,19 @@ from lc_assets_tests.orchestration.real_daemon import TAGS, House, Since
 OLD, NEW = SNAPSHOTS
 FOUR = ("2023-06", "2022-49", "2022-40", "2022-33")
 OF_ALL = {"withdrawn/all", "longcrawl/all", "flat/all", "mixes/by-tokens", "card/all"}
-OF_ONE = ("filtered", "keys", "signatures", "near_pairs", "contamination", "withdrawals", "removals", "tokens", "grid", "lineage", "megatron")
+OF_ONE = (
+    "filtered",
+    "keys",
+    "signatures",
+    "near_pairs",
+    "contamination",
+    "withdrawals",
+    "removals",
+    "tokens",
+    "grid",
+    "lineage",
+    "megatron",
+)
 BEHIND_A_LIST = ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -47,10 +59,10 @@ def assert_in_order(since: Since) -> None:
     at = {one.name: one.number for one in since.built()}
     for name, number in at.items():
         stage, key = name.split("/")
-        for other in at:
+        for other, number_of_other in at.items():
             upstream, upstream_key = other.split("/")
             if step(stage).stage.is_fed_by(since.house.recipe, key, upstream, upstream_key):
-                assert at[other] < number, (other, name)
+                assert number_of_other < number, (other, name)
 
 
 def versions(house: House, snapshot: str) -> dict[str, str]:
@@ -140,5 +152,6 @@ def backfilled(house: House, snapshots: Sequence[str]) -> tuple[int, float]:
     seconds = house.wait(lambda: len(house.runs()) == len(before) + len(snapshots))
     ours = [run for run in house.runs() if run.run_id not in before]
     assert {run.status for run in ours} == {dg.DagsterRunStatus.SUCCESS}
-    print(f"\n{len(snapshots)} snapshots backfilled: {seconds:.0f} s, at most {(most := most_at_once(house, {run.run_id for run in ours}))} at once")
+    most = most_at_once(house, {run.run_id for run in ours})
+    print(f"\n{len(snapshots)} snapshots backfilled: {seconds:.0f} s, at most {most} at once")
     return most, seconds

@@ -20,7 +20,7 @@ from lc_assets.resources import PATIENCE, Patience
 from lc_assets.stages import catalogue, filtering, raw, tokenizing
 from lc_assets.stages.document_settings import DeduplicationSettings
 from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.watching import Survey
@@ -30,9 +30,11 @@ from lc_assets.triggers.upstream import Asked as AskedFor
 from lc_assets.triggers.upstream import Cursor, decide
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
+    CRAWL,
     N_LONG,
     SNAPSHOTS,
     build_all,
+    tiny_crawl,
     tiny_documents,
     tiny_recipe,
     tiny_upstream,
@@ -196,6 +198,24 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
     assert built.look()[0] == []
 
 
+def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_path, upstream):
+    """Of two snapshots one was indexed: its archives are watched, the other's are not; what has changed is asked for once."""
+    (tmp_path / "clock").mkdir()
+    recipe = tiny_recipe(tmp_path / "clock", **SMALL, longpack=LongPackSettings(wanted=True))
+    there = copied(upstream, tmp_path / "upstream")
+    clock = Clockwork(tmp_path / "clock", there, recipe, crawl=str(there / CRAWL))
+    assert clock.look(sensor="crawl")[0] == []
+    clock.materialize(["raw", "filtered", "html_index"], OLD)
+    before = clock.lake.place("html_index", OLD).require()
+    assert clock.look(sensor="crawl")[0] == []
+    for snapshot in SNAPSHOTS:
+        shard = Shard.parse(f"{snapshot}/0000/en_head")
+        tiny_crawl(there / CRAWL / snapshot, tiny_documents(shard)[:4])
+    assert [tuple(one) for one in clock.look(sensor="crawl")[0]] == [(OLD, ("html_index",))]
+    assert clock.lake.place("html_index", OLD).require().version != before.version
+    assert clock.look(sensor="crawl")[0] == []
+
+
 def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
     """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another version is wanted."""
     built.cook(filtering=filtering_with(built, min_words=100))
@@ -242,7 +262,8 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
 def test_without_its_history_the_lake_still_says_what_stands(built):
     """Dagster's database is lost: nothing is rebuilt; the sensor looks once, and finds the manifests finished."""
     before = {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")}
-    assert built.cursor is built.sensor_cursor is None
+    assert built.cursor is None
+    assert not built.sensor_cursors
     assert built.tick() == []
     assert [one.stages for one in built.look()[0]] == [("raw",), ("raw",)]
     assert built.look()[0] == []
