@@ -55,8 +55,7 @@ def sensors_of(
             minimum_interval_seconds=EVERY_SECONDS,
             run_tags={"dagster/priority": "-1"},
             use_user_code_server=True,
-            # One run per partition with all that goes in a row. Backfills tear the rows apart and wait for a daemon of their own:
-            # two snapshots from nothing took 13 runs and 5 minutes instead of 8 runs and 3½ (measured on one busy machine).
+            # One run per partition with all that goes in a row. A backfill has a run per asset's request, and a daemon of its own to wait for.
             emit_backfills=False,
             description="Builds whatever the planner calls out of date, in order; `lc plan` says what that is.",
         )
