@@ -73,9 +73,7 @@ def rebuild(
     raise typer.Exit(_conclude(made, time.monotonic() - started))
 
 
-def _workshop(
-    lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str
-) -> "Workshop":
+def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str) -> "Workshop":
     import os
 
     from lc_assets.engines.progress import on_terminal

@@ -55,7 +55,7 @@ def sensors_of(
             minimum_interval_seconds=EVERY_SECONDS,
             run_tags={"dagster/priority": "-1"},
             use_user_code_server=True,
-            # One run per partition with all that goes in a row. A backfill has a run per asset's request, and a daemon of its own to wait for.
+            # One run per partition with all that goes in a row; a backfill has its own daemon to wait for, and tears the rows apart.
             emit_backfills=False,
             description="Builds whatever the planner calls out of date, in order; `lc plan` says what that is.",
         )
