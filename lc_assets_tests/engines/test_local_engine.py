@@ -114,7 +114,7 @@ def test_progress_says_what_how_far_and_how_fast():
 def test_progress_is_no_line_per_task(monkeypatch):
     """A thousand tasks in a moment: the last line alone. Where they last longer: a line in a while, each with rate and time left."""
     said = []
-    list(LocalEngine(watch=in_log(said.append)).run(double, range(1000), what="double"))
+    list(LocalEngine(watch=in_log(said.append)).run(abs, range(1000), what="count"))
     assert len(said) == 1
     assert "1000/1000" in said[0]
     said.clear()

@@ -538,10 +538,10 @@ def test_an_upstream_that_does_not_answer_is_said_and_nothing_is_forgotten(clock
     clock.load()
     clock.run(["raw"], OLD)
     clock.look()
-    before = clock.sensor_cursor
+    before = dict(clock.sensor_cursors)
     clock.upstream = "http://127.0.0.1:9"
     clock.load()
-    clock.sensor_cursor = before
+    clock.sensor_cursors = before
     asked, said = clock.look()
     assert asked == []
     assert "upstream does not answer" in said
