@@ -17,6 +17,7 @@ variable                meaning                                                 
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
 ``LC_ENGINE``           who works: ``local``, or a Ray cluster's address (docs/clusters.md)    ``local``
 ``LC_TASK_SECONDS``     how long one shard may take before its worker is ended              for ever
+``LC_LOOK_EVERY``       seconds between two looks of the sensor that watches the upstream   300
 ``LC_AUTOMATION``       ``on``: sensors and the nightly schedule run (docs/rebuilds.md)     ``off``
 ======================  ==================================================================  ====================
 """
@@ -50,6 +51,7 @@ from lc_assets.triggers.out_of_date import OutOfDate
 from lc_assets.triggers.sensors import sensors_of
 from lc_assets.vocabulary import SnapshotId
 
+LOOK_EVERY_SECONDS = 300
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
 STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
@@ -96,6 +98,7 @@ def build_defs(
     workers: int = 1,
     engine: str = "",
     task_seconds: float = 0.0,
+    look_every: int = LOOK_EVERY_SECONDS,
     automation: bool = False,
 ) -> dg.Definitions:
     """Put a code location together.
@@ -110,6 +113,7 @@ def build_defs(
         workers: processes that one stage uses.
         engine: who works instead, see `lc_assets.engines.choosing`.
         task_seconds: how long one shard may take; 0 is for ever.
+        look_every: seconds between two looks of the sensor that watches the upstream.
         automation: whether sensors and schedule run from the start; they can be turned on and off in the UI in any case.
 
     Raises:
@@ -135,7 +139,7 @@ def build_defs(
         ],
         asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
         jobs=JOBS,
-        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, own=snapshots, running=automation),
+        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, crawl=crawl, own=snapshots, look_every=look_every, running=automation),
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
         resources=_resources(
             lake=lake,
@@ -209,6 +213,7 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
         engine=environment.get("LC_ENGINE", ""),
         task_seconds=float(environment.get("LC_TASK_SECONDS", 0)),
+        look_every=int(environment.get("LC_LOOK_EVERY", LOOK_EVERY_SECONDS)),
         automation=_is_on(environment.get("LC_AUTOMATION", "off")),
     )
 

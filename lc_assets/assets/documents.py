@@ -10,6 +10,7 @@ import numpy as np
 from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
+from lc_assets.pools import UPSTREAM, WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import filtering, keying, raw, sweeping, watching
 from lc_assets.stages.claims import documents_files, dropped_files
@@ -26,7 +27,7 @@ HEAD, TAIL = 180, 120
 """Characters of a document that are shown."""
 
 
-@dg.asset(partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
+@dg.asset(pool=UPSTREAM, partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
 def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content; nothing is copied."""
     with workshop.open(context.log) as opened:
@@ -40,7 +41,12 @@ def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) 
 
 
 @dg.asset(
-    partitions_def=SNAPSHOTS, group_name="documents", kinds={"parquet"}, code_version=filtering.STAGE.code_version, deps=[raw_snapshot]
+    pool=WORKERS,
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"parquet"},
+    code_version=filtering.STAGE.code_version,
+    deps=[raw_snapshot],
 )
 def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Documents of one snapshot that pass the rules and are no duplicates; the others with the reasons against them."""
@@ -92,6 +98,7 @@ def _some_shards(filtered: Published) -> list[Path]:
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet", "numpy"},

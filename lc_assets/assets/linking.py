@@ -9,11 +9,13 @@ from lc_assets.assets.documents import HEAD, TAIL, filtered_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import html_index as indexing
 from lc_assets.stages import link_claims as claiming
-from lc_assets.stages import longpack
+from lc_assets.stages import longpack, watching
 from lc_assets.stages import page_links as linking
+from lc_assets.stages.crawl_files import crawl_of
 from lc_assets.stages.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
 from lc_assets.stages.longpacking.growing import Lengths, beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.tables import FILTERED
@@ -24,6 +26,7 @@ SHOWN_DOCUMENTS = 4
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet", "duckdb"},
@@ -33,16 +36,20 @@ SHOWN_DOCUMENTS = 4
 def html_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Which record of the crawl's archives holds the page of each filtered document of one snapshot, as it was fetched."""
     with workshop.open(context.log) as opened:
-        built = indexing.index_pages(opened, parse_snapshot(context.partition_key))
+        snapshot = parse_snapshot(context.partition_key)
+        state = watching.state_of_crawl(crawl_of(opened), snapshot)  # before the look: what changes meanwhile is looked at again
+        built = indexing.index_pages(opened, snapshot)
         return report(
             built,
             columns=HTML_INDEX,
+            upstream_state=state,
             records=plots.bars("Records of the crawl that were read", indexing.records_by_kind(built.tally), unit="records"),
             pages=table(indexing.first_lines(built.published.folder, SHOWN)),
         )
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet"},
@@ -62,6 +69,7 @@ def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet", "duckdb"},
@@ -81,6 +89,7 @@ def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="links",
     kinds={"parquet"},

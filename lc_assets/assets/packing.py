@@ -9,6 +9,7 @@ from lc_assets.assets.linking import link_claims, longpack_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import packed, packing_tokens
 from lc_assets.stages.claims import documents_files
@@ -20,6 +21,7 @@ SHOWN_ROWS = 2
 
 
 @dg.asset(
+    pool=WORKERS,
     key="packing_tokens",
     partitions_def=SNAPSHOTS,
     group_name="packing",
@@ -41,6 +43,7 @@ def packing_token_documents(context: dg.AssetExecutionContext, workshop: Worksho
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="packing",
     kinds={"zarr", "numpy", "parquet"},

@@ -8,6 +8,7 @@ from lc_assets.assets.documents import document_keys, filtered_documents, raw_sn
 from lc_assets.assets.reporting import report, table
 from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import contamination, near_pairs, removals, signing, touching, withdrawals, withdrawing
 from lc_assets.stages.contamination_files import EVIDENCE
@@ -18,6 +19,7 @@ SHOWN = 10
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet"},
@@ -32,6 +34,7 @@ def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopRes
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet", "duckdb"},
@@ -54,6 +57,7 @@ def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopRe
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet"},
@@ -105,6 +109,7 @@ def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopRe
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
     kinds={"parquet", "duckdb"},

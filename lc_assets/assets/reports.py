@@ -12,6 +12,7 @@ from lc_assets.assets.packing import packed_rows
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import lengths, referrals
 from lc_assets.stages.length_claims import SHARES_FILE
@@ -22,6 +23,7 @@ from lc_assets.vocabulary import parse_snapshot
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="reports",
     kinds={"parquet"},
@@ -45,6 +47,7 @@ def length_report(context: dg.AssetExecutionContext, workshop: WorkshopResource)
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="reports",
     kinds={"parquet"},

@@ -8,6 +8,7 @@ from lc_assets.assets.documents import filtered_documents
 from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import flattening, gridding, lineage, ordering, tokenizing
 from lc_assets.stages.claims import documents_files
@@ -16,6 +17,7 @@ from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 
 @dg.asset(
+    pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="tokens",
     kinds={"parquet"},
@@ -37,7 +39,12 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
 
 
 @dg.asset(
-    partitions_def=SNAPSHOTS, group_name="tokens", kinds={"zarr", "numpy"}, code_version=gridding.STAGE.code_version, deps=[token_documents]
+    pool=WORKERS,
+    partitions_def=SNAPSHOTS,
+    group_name="tokens",
+    kinds={"zarr", "numpy"},
+    code_version=gridding.STAGE.code_version,
+    deps=[token_documents],
 )
 def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Rows of exactly 65,536 tokens of one snapshot, shuffled, rolled and split, as Zarr; each row's document in a table."""
@@ -89,7 +96,7 @@ def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> 
         )
 
 
-@dg.asset(group_name="tokens", kinds={"zarr"}, code_version=flattening.STAGE.code_version, deps=[longcrawl])
+@dg.asset(pool=WORKERS, group_name="tokens", kinds={"zarr"}, code_version=flattening.STAGE.code_version, deps=[longcrawl])
 def longcrawl_flat(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """All rows in the global order as one Zarr in LongCrawl64's published layout, for readers that know only that."""
     with workshop.open(context.log) as opened:

@@ -7,12 +7,20 @@ from lc_assets.assets.packing import packed_rows
 from lc_assets.assets.reporting import report, table
 from lc_assets.assets.rows import token_grid
 from lc_assets.partitions import ALL_SNAPSHOTS, MIXES, SNAPSHOTS
+from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages import blending, megatron
 from lc_assets.vocabulary import parse_snapshot
 
 
-@dg.asset(partitions_def=SNAPSHOTS, group_name="training", kinds={"numpy"}, code_version=megatron.STAGE.code_version, deps=[token_grid])
+@dg.asset(
+    pool=WORKERS,
+    partitions_def=SNAPSHOTS,
+    group_name="training",
+    kinds={"numpy"},
+    code_version=megatron.STAGE.code_version,
+    deps=[token_grid],
+)
 def megatron_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Train and heldout rows of one snapshot as Megatron .bin/.idx, with the GPT index Megatron would build."""
     with workshop.open(context.log) as opened:

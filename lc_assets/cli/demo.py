@@ -88,11 +88,14 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     """What is out of date, the upstream looked at as it is now."""
     from lc_assets.cli.plan import look_at_all
+    from lc_assets.engines.local import LocalEngine
+    from lc_assets.engines.progress import on_terminal
+    from lc_assets.stages.building import Workshop
     from lc_assets.stages.planning import plan
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    lake, recipe = open_lake(place.lake), read_recipe(place.recipe)
-    digests = look_at_all(lake, Upstream(str(place.sample)), recipe, snapshots)
-    return [made for made in plan(lake, recipe, snapshots, upstream_digests=digests) if made.status != "current"]
+    lake, recipe, engine = open_lake(place.lake), read_recipe(place.recipe), LocalEngine(watch=on_terminal)
+    looked = look_at_all(Workshop(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine), snapshots)
+    return [made for made in plan(lake, recipe, snapshots, **looked) if made.status != "current"]

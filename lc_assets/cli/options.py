@@ -17,6 +17,7 @@ Lake = Annotated[
     str, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder, or gs://bucket/folder, that everything is published under.")
 ]
 Upstream = Annotated[str, typer.Option("--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL.")]
+Crawl = Annotated[str, typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL.")]
 Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe.")]
 Withdrawn = Annotated[
     str, typer.Option("--withdrawn", envvar="LC_WITHDRAWN", help="Lists of withdrawals besides the recipe's, separated as in PATH.")

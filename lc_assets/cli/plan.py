@@ -9,10 +9,9 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
-    from lc_assets.engines.engine import Engine
+    from lc_assets.stages.building import Workshop
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
-    from lc_assets.stages.recipe import Recipe
     from lc_assets.storage.lake import LakeFolder
     from lc_assets.storage.upstream import Upstream
 
@@ -22,10 +21,13 @@ OUT_OF_DATE = 3
 def plan(
     lake: options.Lake,
     upstream: options.Upstream = options.REDPAJAMA_V2,
+    crawl: options.Crawl = "",
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
     snapshot: options.Snapshots = None,
-    look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Compare the manifests with the upstream as it is now.")] = False,
+    look_upstream: Annotated[
+        bool, typer.Option("--look-upstream", help="Compare with the upstream, and the crawl, as they are now.")
+    ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
 ) -> None:
     """Say what is out of date, why, and what building it would read and take; exit with 3 when something is.
@@ -37,15 +39,20 @@ def plan(
     """
     from pathlib import Path
 
+    from lc_assets.engines.local import LocalEngine
+    from lc_assets.engines.progress import on_terminal
     from lc_assets.stages import costing, planning
+    from lc_assets.stages.building import Workshop
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
     settings, folder, source = read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn), open_lake(lake), Upstream(upstream)
     names = chosen_snapshots(folder, source, snapshot)
-    digests = look_at_all(folder, source, settings, names) if look_upstream else None
-    plans = planning.plan(folder, settings, names, upstream_digests=digests)
+    archives, engine = Upstream(crawl) if crawl else None, LocalEngine(watch=on_terminal)
+    workshop = Workshop(lake=folder, upstream=source, recipe=settings, engine=engine, crawl=archives)
+    looked = look_at_all(workshop, names) if look_upstream else {}
+    plans = planning.plan(folder, settings, names, **looked)
     show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
@@ -79,19 +86,23 @@ def _in_lake(lake: "LakeFolder") -> set[str]:
     return {key for stage in stages for key in lake.keys(stage)}
 
 
-def look_at_all(
-    lake: "LakeFolder", upstream: "Upstream", recipe: "Recipe", snapshots: list[str], *, engine: "Engine | None" = None
-) -> dict[str, str]:
-    """Digest of each snapshot's files as they are upstream now."""
-    from lc_assets.engines.local import LocalEngine
-    from lc_assets.engines.progress import on_terminal
-    from lc_assets.stages.building import Workshop
-    from lc_assets.stages.raw import look_at_snapshot, manifest_of
+def look_at_all(workshop: "Workshop", snapshots: list[str]) -> dict[str, dict[str, str]]:
+    """Digests of each snapshot's files as they are upstream now, and in the crawl where pages were looked up in it before.
+
+    Returns:
+        Arguments of `lc_assets.stages.planning.plan`.
+    """
+    from lc_assets.stages import html_index, raw
     from lc_assets.storage.digests import digest_of
     from lc_assets.vocabulary import parse_snapshot
 
-    workshop = Workshop(lake=lake, upstream=upstream, recipe=recipe, engine=engine or LocalEngine(watch=on_terminal))
-    return {name: digest_of(manifest_of(look_at_snapshot(workshop, parse_snapshot(name))).to_pylist()) for name in snapshots}
+    found = {name: raw.look_at_snapshot(workshop, parse_snapshot(name)) for name in snapshots}
+    wanted = workshop.crawl is not None and html_index.STAGE.wanted(workshop.recipe)
+    indexed = workshop.lake.keys(html_index.STAGE.name) if wanted else ()
+    return {
+        "upstream_digests": {name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()},
+        "crawl_digests": {name: html_index.look_at_crawl(workshop, parse_snapshot(name)) for name in snapshots if name in indexed},
+    }
 
 
 def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None:

@@ -27,8 +27,9 @@ FAILED = 1
 def rebuild(
     lake: options.Lake,
     upstream: options.Upstream = options.REDPAJAMA_V2,
-    crawl: Annotated[str, typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL.")] = "",
+    crawl: options.Crawl = "",
     recipe: options.Recipe = None,
+    withdrawn: options.Withdrawn = "",
     snapshot: options.Snapshots = None,
     own: Annotated[Path | None, typer.Option("--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own.")] = None,
     workers: options.Workers = None,
@@ -52,12 +53,12 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    workshop = _workshop(str(lake), upstream, crawl, recipe, workers, engine)
+    workshop = _workshop(str(lake), upstream, crawl, recipe, withdrawn, workers, engine)
     names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
-    digests = look_at_all(workshop.lake, workshop.upstream, workshop.recipe, names, engine=workshop.engine) if look_upstream else None
+    looked = look_at_all(workshop, names) if look_upstream else {}
 
     def ask() -> "list[Plan]":
-        return planning.plan(workshop.lake, workshop.recipe, names, upstream_digests=digests)
+        return planning.plan(workshop.lake, workshop.recipe, names, **looked)
 
     plans = ask()
     behind = [made for made in plans if made.status != "current"]
@@ -65,13 +66,14 @@ def rebuild(
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     started = time.monotonic()
-    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, crawl, engine)
+    places = {"crawl": crawl, "withdrawn": withdrawn, "engine": engine}
+    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, **places)
     with fates_into(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
     raise typer.Exit(_conclude(made, time.monotonic() - started))
 
 
-def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, workers: int | None, engine: str) -> "Workshop":
+def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str) -> "Workshop":
     import os
 
     from lc_assets.engines.progress import on_terminal
@@ -85,7 +87,7 @@ def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, workers
     return Workshop(
         lake=opened,
         upstream=read,
-        recipe=read_recipe(recipe),
+        recipe=read_recipe(recipe, withdrawn=withdrawn),
         engine=hire(engine, lake=opened, reads=(read, archives), workers=workers or os.cpu_count() or 1, watch=on_terminal),
         crawl=archives,
         say=say,
@@ -123,7 +125,7 @@ def _said(built: "Built") -> str:
 
 @contextlib.contextmanager
 def _through_dagster(
-    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, crawl: str, engine: str
+    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, *, crawl: str, withdrawn: str, engine: str
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.cli.dagster_runs import Recorder, instance_at
@@ -132,10 +134,11 @@ def _through_dagster(
     defs = build_defs(
         lake=workshop.lake.url,
         upstream=workshop.upstream.root,
-        crawl=crawl,
         recipe=str(recipe) if recipe else None,
         snapshots=str(own) if own else None,
         workers=getattr(workshop.engine, "workers", 1),
+        crawl=crawl,
+        withdrawn=withdrawn,
         engine=engine,
     )
     with instance_at(home) as instance:

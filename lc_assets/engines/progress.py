@@ -33,7 +33,11 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
 
 
 def in_log(say: Callable[[str], object]) -> Watch:
-    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 shards/s]``."""
+    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 tasks/s]``.
+
+    Nothing is said before the first task is done, when no rate is known, and never more than a line in `LOG_EVERY_SECONDS`, but
+    for the last one, which has the time that all of it took.
+    """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         lines = _Lines(say)
@@ -43,7 +47,7 @@ def in_log(say: Callable[[str], object]) -> Watch:
 
 
 class _Lines(io.StringIO):
-    """A text file that hands each line of a progress bar to a function."""
+    """A text file that hands each line of a progress bar to a function, but for the one that says that nothing is done."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         super().__init__()
@@ -51,6 +55,6 @@ class _Lines(io.StringIO):
 
     def write(self, text: str) -> int:
         line = text.strip()
-        if line:
+        if line and "| 0/" not in line:
             self._say(line)
         return len(text)

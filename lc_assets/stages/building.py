@@ -149,6 +149,7 @@ class Stage:
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
         claims: what must hold of what it wrote.
         sharding: how its versions fall into shards that a newer version may take over; None when they do not.
+        sieve: whether its partitions, made anew, mostly come out as they were; what reads one is then not built along with it.
     """
 
     name: str
@@ -163,6 +164,7 @@ class Stage:
     own_only: tuple[str, ...] = ()
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
     sharding: Sharding | None = None
+    sieve: bool = False
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""

@@ -61,7 +61,7 @@ def crawl_files(crawl: Upstream, snapshot: str) -> dict[Kind, list[str]]:
         CorruptFile: when a list of paths is none.
         Unreachable: when the crawl cannot be reached.
     """
-    places = (f"crawl-data/CC-MAIN-{snapshot}", snapshot)
+    places = places_of(snapshot)
     found: dict[Kind, list[str]] = {kind: _listed(crawl, places, kind) for kind in LISTS}
     if not all(found.values()):
         seen = [path for place in places for path in crawl.below(place) or []]
@@ -70,6 +70,11 @@ def crawl_files(crawl: Upstream, snapshot: str) -> dict[Kind, list[str]]:
         lists = ", ".join(LISTS.values())
         raise BadInput(f"{crawl.root}: no files of crawl {snapshot}: neither a list ({lists}) nor files in {' or '.join(places)}")
     return {kind: sorted(set(paths)) for kind, paths in found.items()}
+
+
+def places_of(snapshot: str) -> tuple[str, str]:
+    """Folders below the crawl's root where a snapshot's files, and the lists of them, are looked for."""
+    return f"crawl-data/CC-MAIN-{snapshot}", snapshot
 
 
 def kind_that_is_read(settings: WebSettings) -> Kind:

@@ -69,6 +69,17 @@ def index_pages(workshop: Workshop, snapshot: SnapshotId) -> Built:
     return build(workshop, STAGE, snapshot, fill, foreign_inputs={"crawl": digest_of(files.to_pylist())})
 
 
+def look_at_crawl(workshop: Workshop, snapshot: SnapshotId) -> str:
+    """Digest of a snapshot's archives as they are now: what a version of it would be made from.
+
+    Raises:
+        BadInput: when nobody has said where the crawl is, or it has no files of the wanted kind.
+        CorruptFile: when a file that is listed is missing.
+        Unreachable: when the crawl cannot be reached, also when asked again.
+    """
+    return digest_of(_files_of(workshop, snapshot).to_pylist())
+
+
 def index_files(folder: Path) -> list[Path]:
     """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
     return sorted(folder.glob(f"*{INDEX_SUFFIX}"))

@@ -24,6 +24,9 @@ from lc_assets.storage.standing import StandingLake
 UPSTREAM = "upstream"
 """What `raw` calls its input, which lies in no lake."""
 
+CRAWL = "crawl"
+"""What `html_index` calls its own."""
+
 Status = Literal["current", "missing", "stale", "waiting"]
 """``waiting``: something upstream has to be built first, so it is not yet known whether this changes."""
 
@@ -40,6 +43,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         target: the version that a build would make now; None while that is not known.
         waits_for: partitions that have to be built first.
         rejected: whether the audit of that very target has failed before.
+        certain: of what waits for sieves alone, whether it must be built whatever comes of them.
     """
 
     stage: str
@@ -50,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     target: str | None = None
     waits_for: tuple[str, ...] = ()
     rejected: bool = False
+    certain: bool = True
 
     @property
     def name(self) -> str:
@@ -57,7 +62,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.stage}/{self.key}"
 
 
-def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream_digests: Mapping[str, str] | None = None) -> list[Plan]:
+def plan(
+    lake: LakeFolder,
+    recipe: Recipe,
+    snapshots: Sequence[str],
+    *,
+    upstream_digests: Mapping[str, str] | None = None,
+    crawl_digests: Mapping[str, str] | None = None,
+) -> list[Plan]:
     """Plan every partition of the chain, upstream first.
 
     Args:
@@ -66,8 +78,9 @@ def plan(lake: LakeFolder, recipe: Recipe, snapshots: Sequence[str], *, upstream
         snapshots: the snapshots that should be there.
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
             (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be true.
+        crawl_digests: the same of the crawl's own archives (`lc_assets.stages.html_index.look_at_crawl`).
     """
-    planner = _Planner(StandingLake.of(lake), recipe, upstream_digests or {})
+    planner = _Planner(StandingLake.of(lake), recipe, {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}})
     for found in CHAIN:
         planner.made[found.name] = [planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)]
     return [made for plans in planner.made.values() for made in plans]
@@ -107,8 +120,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """What can be built now, upstream first: everything of a key that waits for nothing outside it.
 
-    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished and
-    costs nothing.
+    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished, and
+    nothing is computed. Behind a sieve (`Stage.sieve`) that would be the rule: there it waits until it is known.
 
     Args:
         plans: what the planner said.
@@ -116,13 +129,18 @@ def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """
     together: dict[tuple[str, str], list[Plan]] = {}
     names: set[str] = set()
+    standing: set[str] = set()
     for made in plans:
         ready = made.status in {"stale", "missing"} and not made.waits_for
         follows = (
-            bool(made.waits_for) and names.issuperset(made.waits_for) and all(name.endswith(f"/{made.key}") for name in made.waits_for)
+            bool(made.waits_for)
+            and names.issuperset(made.waits_for)
+            and all(name.endswith(f"/{made.key}") for name in made.waits_for)
+            and (made.certain or standing.isdisjoint(made.waits_for))
         )
         if (ready or follows) and (rejected or not made.rejected):
             names.add(made.name)
+            standing |= {made.name} if made.status != "missing" else set()
             together.setdefault((partitioned_by(made.stage), made.key), []).append(made)
     return [Run(key=key, plans=tuple(found)) for (_, key), found in together.items()]
 
@@ -142,7 +160,7 @@ def took(receipt: Receipt) -> float | None:
 class _Planner:
     lake: LakeFolder
     recipe: Recipe
-    upstream_digests: Mapping[str, str]
+    looked: Mapping[str, Mapping[str, str]]
     resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
     made: dict[str, list[Plan]] = field(default_factory=dict)
 
@@ -178,7 +196,22 @@ class _Planner:
             target=target,
             waits_for=waits_for,
             rejected=rejected,
+            certain=not _are_sieves(waits_for) or self._is_certain(stage, key, current, waits_for),
         )
+
+    def _is_certain(self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]) -> bool:
+        """Whether settings, code or an input that stands already make a partition stale."""
+        if current is None:
+            return True
+        try:
+            wanted = self._wanted(stage, key, current)
+        except (CorruptFile, NotPublished):
+            return True
+        made = current.receipt.fingerprint
+        known = {name: digest for name, digest in (wanted.inputs if wanted else made.inputs).items() if name not in waits_for}
+        before = {name: digest for name, digest in made.inputs.items() if name not in waits_for}
+        same = wanted is None or (wanted.params, wanted.code_version) == (made.params, made.code_version)
+        return not same or known != before
 
     def _behind(self, stage: Stage, key: str) -> Iterator[str]:
         """Partitions that feed this one and are not current."""
@@ -200,8 +233,8 @@ class _Planner:
         read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
         made_of = current.receipt.fingerprint.inputs if current else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
-        if key in self.upstream_digests and (UPSTREAM in foreign or not stage.upstream):
-            foreign[UPSTREAM] = self.upstream_digests[key]
+        names = {UPSTREAM} if not stage.upstream else foreign.keys()
+        foreign |= {name: self.looked[name][key] for name in names if key in self.looked.get(name, ())}
         inputs = read | foreign
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
@@ -211,6 +244,10 @@ class _Planner:
         if place not in self.resolved:
             self.resolved[place] = stage.resolved(self.recipe, key)
         return self.resolved[place]
+
+
+def _are_sieves(names: Sequence[str]) -> bool:
+    return bool(names) and all(step(name.partition("/")[0]).stage.sieve for name in names)
 
 
 def _shortened(names: Sequence[str], most: int = 3) -> str:

@@ -130,7 +130,7 @@ class ShardRun:
         write_records(self.folder, self.records)
         if n_taken:
             name = f"{self.fingerprint.stage}/{self.fingerprint.key}"
-            self.say(f"{name}: {n_left:,} of {n_left + n_taken:,} shards to do, {n_taken:,} taken over unchanged")
+            self.say(f"{name}: {n_left:,} of {n_left + n_taken:,} shards done, {n_taken:,} taken over unchanged")
 
     def _tell(self, name: str, became: Became, done: Done, of: str = "") -> None:
         n_bytes = self.shards.n_bytes([name]) if self.shards else 0

@@ -1,4 +1,4 @@
-"""Watching an upstream cheaply: has a snapshot changed since it was looked at, and is there a new one?
+"""Watching an upstream cheaply, or a crawl: has a snapshot changed since it was looked at, and is there a new one?
 
 `raw` looks at every file; that is a run. Here only a *state* is computed, which differs whenever a look might find something
 else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a snapshot's files, without
@@ -20,7 +20,9 @@ from typing import Final
 
 import msgspec
 
+from lc_assets.formats.archives.paths import LISTS
 from lc_assets.formats.redpajama import listings
+from lc_assets.stages.crawl_files import places_of
 from lc_assets.stages.document_settings import RawSettings
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.upstream import Upstream
@@ -73,13 +75,17 @@ def survey(
     listed = upstream.marks(LISTINGS)
     there = None if listed is None else snapshots_of(listed)
     watched = sorted(set(begun) & set(known) if there is None else there & set(known))
+    found = _surveyed(watched, lambda snapshot: state_of(upstream, parse_snapshot(snapshot), settings, listed=listed), first, clock)
+    return msgspec.structs.replace(found, unknown=_unknown(there, known))
+
+
+def _surveyed(watched: Sequence[str], state: Callable[[str], str], first: str | None, clock: Callable[[], float]) -> Survey:
     started, states = clock(), dict[str, str]()
-    turn = _from(watched, first)
-    for snapshot in turn:
+    for snapshot in _from(watched, first):
         if states and clock() - started > TICK_SECONDS:
-            return Survey(states=states, unknown=_unknown(there, known), next=snapshot)
-        states[snapshot] = state_of(upstream, parse_snapshot(snapshot), settings, listed=listed)
-    return Survey(states=states, unknown=_unknown(there, known))
+            return Survey(states=states, next=snapshot)
+        states[snapshot] = state(snapshot)
+    return Survey(states=states)
 
 
 def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *, listed: dict[str, str] | None = None) -> str:
@@ -103,6 +109,36 @@ def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *,
     for folder in FOLDERS:
         files |= upstream.marks(f"{folder}/{snapshot}") or {}
     return short(digest_of([{path: marks.get(path) for path in paths}, files]))
+
+
+def survey_crawl(
+    crawl: Upstream, indexed: Collection[str], *, first: str | None = None, clock: Callable[[], float] = time.monotonic
+) -> Survey:
+    """Look at the crawl's archives of the snapshots whose pages were looked up in them, as many as a tick has time for.
+
+    Args:
+        crawl: where.
+        indexed: the snapshots.
+        first: the snapshot to begin with.
+        clock: seconds.
+
+    Raises:
+        Unreachable: when the crawl does not answer.
+    """
+    return _surveyed(sorted(indexed), lambda snapshot: state_of_crawl(crawl, snapshot), first, clock)
+
+
+def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
+    """The state of a snapshot's archives, as `state_of` has it; of a web server, that of the lists of them.
+
+    Raises:
+        Unreachable: when the crawl does not answer.
+    """
+    marks = [crawl.marks(place) for place in places_of(snapshot)]
+    if all(found is not None for found in marks):
+        return short(digest_of(marks))
+    looked = {path: crawl.look(path) for place in places_of(snapshot) for path in (f"{place}/{name}" for name in LISTS.values())}
+    return short(digest_of({path: file.identity if file else None for path, file in looked.items()}))
 
 
 def snapshots_of(paths: Collection[str]) -> set[str]:

@@ -76,5 +76,6 @@ STAGE = Stage(
     claims=(the_part_is_this_snapshots,),
     global_upstream=True,
     own_only=("withdrawn", "keys"),
+    sieve=True,
 )
 """Withdrawn documents of one snapshot."""

@@ -40,7 +40,7 @@ class Asker:
         """
         lake = self.lake()
         begun = [key for key in lake.keys(raw.STAGE.name) if key in self.snapshots]
-        return runs_of(plan(lake, self.recipe(), begun))
+        return runs_of(plan(lake, self.recipe(), begun)) if begun else []
 
     def wanted(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
         """Partitions of a stage that can be built now, with the runs that they go in; asked once a moment.

@@ -1,32 +1,28 @@
-"""A sensor that sees new and changed snapshots upstream, and asks for their manifests; what follows is the condition's.
+"""Sensors that see new and changed snapshots upstream, or changed archives of the crawl, and ask for a look at them.
 
-It goes by states (`lc_assets.stages.watching`), which cost no request per shard. A materialization of `raw_snapshot` says in
-which state it found the upstream; a snapshot in another state is asked for, until a materialization has seen that state. So
-nothing is lost when the daemon is off, a run fails or the history is gone; what has been asked for in vain is asked for again after
-ten minutes, then twenty, and so on up to a day.
+What follows is the condition's. They go by states (`lc_assets.stages.watching`), which cost no request per shard. A
+materialization of `raw_snapshot` says in which state it found the upstream, one of `html_index` in which it found the crawl; a
+snapshot in another state is asked for, until a materialization has seen that state. So nothing is lost when the daemon is off, a
+run fails or the history is gone; what has been asked for in vain is asked for again after ten minutes, then twenty, and so on up
+to a day.
 
 New names are not made partitions by themselves: a list under version control says which snapshots there are
 (`lc_assets.stages.snapshots`). What is listed upstream and stands in no list is named, with what to do, in each tick's words.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import dagster as dg
 import msgspec
 
 from lc_assets.errors import Unreachable
-from lc_assets.stages import raw
-from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.watching import Survey, survey
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
+from lc_assets.stages.watching import Survey
 
 STATE = "upstream_state"
-"""Metadata of a materialization of `raw_snapshot`: the state that was found."""
+"""Metadata of a materialization of `raw_snapshot` or `html_index`: the state that was found."""
 
-LOOK_EVERY_SECONDS = 300
 AGAIN_AFTER_SECONDS = 600.0
 AGAIN_AT_LATEST_SECONDS = 86_400.0
 
@@ -115,41 +111,35 @@ def words_of(found: Survey, decision: Decision, own: str | None) -> str:
     return "; ".join(said)
 
 
-def upstream_sensor(
+def looking_sensor(
+    name: str,
     asset: dg.AssetKey,
     *,
-    upstream: str,
-    lake: Callable[[], LakeFolder],
-    recipe: Callable[[], Recipe],
-    known: Collection[str],
+    see: Callable[[str | None], Survey],
     own: str | None,
+    every: int,
     status: dg.DefaultSensorStatus,
+    description: str,
 ) -> dg.SensorDefinition:
-    """Make the sensor.
+    """Make a sensor that asks for an asset's partitions where something else is there than the asset was made from.
 
     Args:
-        asset: `raw_snapshot`.
-        upstream: the upstream's root.
-        lake: opens the lake.
-        recipe: reads the recipe.
-        known: the partitions.
+        name: the sensor's.
+        asset: what looks at everything; its materializations say in which `STATE` they found it.
+        see: what a tick sees, beginning with a snapshot.
         own: path of the file of a user's own snapshots.
+        every: seconds between two ticks, at least.
         status: whether it runs from the start.
+        description: what the UI says of it.
     """
 
-    @dg.sensor(
-        name="upstream",
-        target=[asset],
-        minimum_interval_seconds=LOOK_EVERY_SECONDS,
-        default_status=status,
-        description="Asks for the manifest of each snapshot that is new or changed upstream.",
-    )
+    @dg.sensor(name=name, target=[asset], minimum_interval_seconds=every, default_status=status, description=description)
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = msgspec.json.decode(context.cursor, type=Cursor) if context.cursor else Cursor()
         try:
-            found = survey(Upstream(upstream), recipe().raw, known=known, begun=lake().keys(raw.STAGE.name), first=cursor.next)
+            found = see(cursor.next)
         except Unreachable as error:
-            return dg.SensorResult(skip_reason=f"upstream does not answer: {error}")
+            return dg.SensorResult(skip_reason=f"{name} does not answer: {error}")
         history = _History(context.instance, asset)
         decision = decide(found, cursor, looked=history.looked, is_running=history.is_running, now=time.time())
         words = words_of(found, decision, own)

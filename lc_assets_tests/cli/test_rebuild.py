@@ -81,7 +81,7 @@ def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp
     assert rebuild().out.endswith("0 out of date\n")
     said = rebuild("--look-upstream", "--log", tmp_path / "shards.jsonl")
     assert said.code == 0
-    assert f"filtered/{ONE}: 1 of 3 shards to do, 2 taken over unchanged" in said.out
+    assert f"filtered/{ONE}: 1 of 3 shards done, 2 taken over unchanged" in said.out
     assert "1 shards done and 2 taken over" in said.out
     lines = [msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()]
     assert [line["fate"] for line in lines if line["stage"] == "filtered"] == ["taken over", "taken over", "computed"]

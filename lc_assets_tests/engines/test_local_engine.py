@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -109,6 +110,20 @@ def test_progress_says_what_how_far_and_how_fast():
     assert "halve 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]
+
+
+def test_progress_is_no_line_per_task(monkeypatch):
+    """A thousand tasks in a moment: the last line alone. Where they last longer: a line in a while, each with rate and time left."""
+    said = []
+    list(LocalEngine(watch=in_log(said.append)).run(abs, range(1000), what="count"))
+    assert len(said) == 1
+    assert "1000/1000" in said[0]
+    said.clear()
+    monkeypatch.setattr("lc_assets.engines.progress.LOG_EVERY_SECONDS", 0.1)
+    list(LocalEngine(watch=in_log(said.append)).run(time.sleep, [0.01] * 60, what="sleep"))
+    assert 3 <= len(said) <= 12
+    for line in said:
+        assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:0\d<00:0\d, +[\d.]+ tasks/s\]", line), line
 
 
 KILLED_AT_WORK = """

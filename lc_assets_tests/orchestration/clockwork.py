@@ -30,6 +30,7 @@ from lc_assets.triggers.nightly import KINDS, requests_of
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
 
 STAGE_AT = {key: stage for stage, key in ASSET_OF.items()}
+LOOKS = ("raw", "html_index")
 START = dt.datetime(2030, 1, 1, 1, tzinfo=dt.UTC)
 
 
@@ -53,8 +54,9 @@ class Clockwork:
     upstream: Path
     recipe: Recipe | None = None
     own: Path | None = None
+    crawl: str = ""
     cursor: Any = None
-    sensor_cursor: str | None = None
+    sensor_cursors: dict[str, str | None] = field(default_factory=dict)
     ticks: int = 0
     log: list[Asked] = field(default_factory=list)
 
@@ -72,6 +74,7 @@ class Clockwork:
         self.defs = build_defs(
             lake=str(self.lake.root),
             upstream=str(self.upstream),
+            crawl=self.crawl,
             recipe=str(self.recipe_path),
             snapshots=str(self.own) if self.own else None,
             automation=True,
@@ -90,14 +93,14 @@ class Clockwork:
 
     def run(self, stages: Sequence[str], partition: str | None) -> None:
         """Build some stages of a partition, as a run would."""
-        if "raw" in stages:
-            self.materialize(["raw"], partition)
+        if looks := [stage for stage in LOOKS if stage in stages]:
+            self.materialize(looks, partition)
         workshop = Workshop(
             lake=self.lake, upstream=Upstream(str(self.upstream)), recipe=read_recipe(self.recipe_path), engine=LocalEngine()
         )
         with contextlib.suppress(LcError):
             for step in CHAIN:
-                if step.name in stages and step.name != "raw":
+                if step.name in stages and step.name not in LOOKS:
                     step.verb(workshop, partition or GLOBAL)
 
     def materialize(self, stages: Sequence[str], partition: str | None) -> dg.ExecuteInProcessResult:
@@ -133,11 +136,11 @@ class Clockwork:
         assert len(ticks) < most, "ticks go on and on"
         return ticks
 
-    def look(self, *, run: bool = True) -> tuple[list[Asked], str]:
-        """Let the upstream's sensor tick once, and run what it asks for; returns that, and what it said."""
-        context = dg.build_sensor_context(instance=self.instance, cursor=self.sensor_cursor, definitions=self.defs)
-        result = self.defs.resolve_sensor_def("upstream").evaluate_tick(context)
-        self.sensor_cursor = result.cursor
+    def look(self, *, sensor: str = "upstream", run: bool = True) -> tuple[list[Asked], str]:
+        """Let a sensor that looks at something tick once, and run what it asks for; returns that, and what it said."""
+        context = dg.build_sensor_context(instance=self.instance, cursor=self.sensor_cursors.get(sensor), definitions=self.defs)
+        result = self.defs.resolve_sensor_def(sensor).evaluate_tick(context)
+        self.sensor_cursors[sensor] = result.cursor
         asked = _asked(result.run_requests or [])
         self._done(asked, run=run)
         return asked, result.skip_message or ""

@@ -15,11 +15,14 @@ import pytest
 from lc_assets.definitions import ASSET_OF, build_defs, from_environment
 from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.redpajama import listings
+from lc_assets.formats.withdrawal_lists import COLUMNS
 from lc_assets.resources import PATIENCE, Patience
 from lc_assets.stages import catalogue, filtering, raw, tokenizing
 from lc_assets.stages.document_settings import DeduplicationSettings
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.gridding import rows_table
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.watching import Survey
 from lc_assets.triggers import asking
 from lc_assets.triggers.out_of_date import decoded
@@ -27,9 +30,11 @@ from lc_assets.triggers.upstream import Asked as AskedFor
 from lc_assets.triggers.upstream import Cursor, decide
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
+    CRAWL,
     N_LONG,
     SNAPSHOTS,
     build_all,
+    tiny_crawl,
     tiny_documents,
     tiny_recipe,
     tiny_upstream,
@@ -113,6 +118,12 @@ def test_from_nothing_everything_is_built_once_and_in_order(clock):
     assert set(stages_of(clock).values()) == {1}
 
 
+def test_an_empty_lake_asks_for_nothing(clock):
+    """No snapshot was begun: there is nothing to order, to mix or to describe."""
+    assert clock.tick() == []
+    assert clock.night() == []
+
+
 def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(looked, monkeypatch):
     """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
     plans, really = [], asking.plan
@@ -146,6 +157,25 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
     assert not any(one.partition in (None, "by-tokens") for one in built.log)
 
 
+def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
+    """A list names a document of one snapshot: of the other its part of the list is made, and nothing behind that is asked for."""
+    before = {stage: built.lake.place(stage, OLD).require() for stage in ROWS if stage != "withdrawals"}
+    held = rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
+    (tmp_path / "withdrawn.csv").write_text(f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n")
+    built.cook(withdrawals=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
+    ticks = [[tuple(one) for one in tick] for tick in built.settle()]
+    assert ticks == [
+        [(None, ("withdrawn",))],
+        [(OLD, ("withdrawals",)), (NEW, ("withdrawals",))],
+        [(NEW, tuple(stage for stage in ROWS if stage != "withdrawals"))],
+        [(None, ("flat", "longcrawl")), ("by-tokens", ("mixes",))],
+        [(None, ("card",))],
+    ]
+    assert built.planned() == {}
+    assert before == {stage: built.lake.place(stage, OLD).require() for stage in before}
+    assert held[0] not in rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
+
+
 def test_a_changed_mix_is_built_alone(built):
     """A mix: one run of one partition, and the data sheet that speaks of it."""
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
@@ -166,6 +196,24 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
     measured = built.lake.place("filtered", NEW).require().receipt.measured
     assert (measured["shards_computed"], measured["shards_taken_over"]) == (1, 1)
     assert built.look()[0] == []
+
+
+def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_path, upstream):
+    """Of two snapshots one was indexed: its archives are watched, the other's are not; what has changed is asked for once."""
+    (tmp_path / "clock").mkdir()
+    recipe = tiny_recipe(tmp_path / "clock", **SMALL, longpack=LongPackSettings(wanted=True))
+    there = copied(upstream, tmp_path / "upstream")
+    clock = Clockwork(tmp_path / "clock", there, recipe, crawl=str(there / CRAWL))
+    assert clock.look(sensor="crawl")[0] == []
+    clock.materialize(["raw", "filtered", "html_index"], OLD)
+    before = clock.lake.place("html_index", OLD).require()
+    assert clock.look(sensor="crawl")[0] == []
+    for snapshot in SNAPSHOTS:
+        shard = Shard.parse(f"{snapshot}/0000/en_head")
+        tiny_crawl(there / CRAWL / snapshot, tiny_documents(shard)[:4])
+    assert [tuple(one) for one in clock.look(sensor="crawl")[0]] == [(OLD, ("html_index",))]
+    assert clock.lake.place("html_index", OLD).require().version != before.version
+    assert clock.look(sensor="crawl")[0] == []
 
 
 def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
@@ -214,7 +262,8 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
 def test_without_its_history_the_lake_still_says_what_stands(built):
     """Dagster's database is lost: nothing is rebuilt; the sensor looks once, and finds the manifests finished."""
     before = {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")}
-    assert built.cursor is built.sensor_cursor is None
+    assert built.cursor is None
+    assert not built.sensor_cursors
     assert built.tick() == []
     assert [one.stages for one in built.look()[0]] == [("raw",), ("raw",)]
     assert built.look()[0] == []
@@ -346,7 +395,7 @@ def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
     sensor = built.defs.resolve_sensor_def("out_of_date")
     found = sensor.evaluate_tick(dg.build_sensor_context(instance=built.instance, definitions=built.defs))
-    (request,) = found.run_requests
+    (request,) = found.run_requests or []
     assert (request.partition_key, request.asset_selection) == ("by-tokens", [ASSET_OF["mixes"]])
     assert request.tags["dagster/priority"] == "-1"
 
@@ -489,10 +538,10 @@ def test_an_upstream_that_does_not_answer_is_said_and_nothing_is_forgotten(clock
     clock.load()
     clock.run(["raw"], OLD)
     clock.look()
-    before = clock.sensor_cursor
+    before = dict(clock.sensor_cursors)
     clock.upstream = "http://127.0.0.1:9"
     clock.load()
-    clock.sensor_cursor = before
+    clock.sensor_cursors = before
     asked, said = clock.look()
     assert asked == []
     assert "upstream does not answer" in said

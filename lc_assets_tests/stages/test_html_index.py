@@ -25,7 +25,7 @@ from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Built, Evidence, Workshop, evidence_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.html_index import FILES_TABLE, STAGE, index_files, index_pages
+from lc_assets.stages.html_index import FILES_TABLE, STAGE, index_files, index_pages, look_at_crawl
 from lc_assets.stages.link_tables import HTML_INDEX
 from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
 from lc_assets.stages.planning import plan
@@ -287,8 +287,11 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     assert {found.name: found.status for found in made}[f"html_index/{SNAPSHOT}"] == "current"
     changed = min(crawl.rglob("*.warc.gz"))
     changed.write_bytes(changed.read_bytes() + gzip.compress(record(b"metadata", b"new"), mtime=0))
+    looked = plan(workshop.lake, workshop.recipe, [SNAPSHOT], crawl_digests={SNAPSHOT: look_at_crawl(workshop, SNAPSHOT)})
+    (behind,) = (found for found in looked if found.stage == "html_index")
     second = index_pages(workshop, SNAPSHOT)
     assert not second.reused
+    assert (behind.status, behind.target) == ("stale", second.published.version)
     assert second.published.folder != first.published.folder
     assert [path.read_bytes() for path in index_files(second.published.folder)] == [
         path.read_bytes() for path in index_files(first.published.folder)

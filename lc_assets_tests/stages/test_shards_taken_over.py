@@ -374,4 +374,4 @@ def test_a_stage_says_in_a_sentence_what_it_took_over(place):
     said: list[str] = []
     place.change(TAGS[1])
     build_snapshot(replace(place.workshop, say=said.append), KEY, ["raw", "filtered"])
-    assert said == [f"filtered/{KEY}: 1 of 4 shards to do, 3 taken over unchanged"]
+    assert said == [f"filtered/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]
