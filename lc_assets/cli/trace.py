@@ -1,6 +1,5 @@
 """``lc trace``: from a row or a sample to its document upstream, and from a document to all of them."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,7 +16,7 @@ Release = Annotated[str | None, typer.Option("--release", help="As this release 
 
 
 def trace(
-    lake: Annotated[Path, typer.Argument(envvar="LC_ROOT", help="The lake.")],
+    lake: options.LakePath,
     row: Annotated[int | None, typer.Option("--row", help="A row of the global order; of one grid with --snapshot.")] = None,
     snapshot: Annotated[str | None, typer.Option("--snapshot", help="With --row: the snapshot whose grid is meant.")] = None,
     split: options.Split = "train",
@@ -58,13 +57,14 @@ def _require_one(**asked: object) -> None:
         raise BadInput(f"wanted one of {', '.join(f'--{name}' for name in asked)}, got {' and '.join(given) or 'none'}")
 
 
-def lake_as_of(lake: Path, release: str | None, *, version: str | None = None, snapshot: str | None = None) -> "LakeFolder":
+def lake_as_of(lake: str, release: str | None, *, version: str | None = None, snapshot: str | None = None) -> "LakeFolder":
     """The lake as a release has it, or with one version of the order or of a grid in the place of the published one."""
-    from lc_assets.storage.lake import GLOBAL, LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
+    from lc_assets.storage.lake import GLOBAL
     from lc_assets.storage.releases import Pin, PinnedLake
     from lc_assets.vocabulary import parse_snapshot
 
-    folder = LakeFolder(lake)
+    folder = open_lake(lake)
     if release is not None and version is not None:
         raise BadInput("a release pins its versions: --release or --version, not both")
     if release is not None:
@@ -124,7 +124,7 @@ def trace_id(lake: "LakeFolder", identity: str) -> None:
         return
     dropped = histories.why_dropped(lake, identity)
     if dropped is None:
-        raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.root}")
+        raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.url}")
     trace_shown.show_dropped(dropped)
 
 

@@ -23,7 +23,8 @@ from lc_assets.formats.order import GlobalOrder, require_split
 from lc_assets.stages.blending import read_mix
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.lineage import row_index
-from lc_assets.storage.lake import GLOBAL, RECEIPT, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.located import located
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 
@@ -178,19 +179,22 @@ def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
     return _row_in_order(lake, lake.place("longcrawl").require(), split, position)
 
 
-def row_of_array(array: Path, position: int) -> Row | None:
-    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy; None for an array of another origin.
+def row_of_array(array: str, position: int) -> Row | None:
+    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy, by the array's path or URL.
+
+    None for an array of another origin.
 
     Raises:
         NotPublished: when what the array was made from is gone from its lake.
         BadInput: when there is no such row.
     """
-    if array.stem not in SPLITS or not (array.parent / RECEIPT).is_file():
+    folder, _, name = array.rpartition("/")
+    split, found = name.removesuffix(".zarr"), located(folder)
+    if split not in SPLITS or found is None or not found.version:
         return None
-    published, lake = Published.at(array.parent), LakeFolder(array.parents[3])
-    if published.receipt.fingerprint.stage == "grid":
-        return find_row(lake, published, array.stem, position)
-    return _row_in_order(lake, order_behind(lake, published), array.stem, position)
+    if found.stage == "grid":
+        return find_row(found.lake, found.published, split, position)
+    return _row_in_order(found.lake, order_behind(found.lake, found.published), split, position)
 
 
 def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:

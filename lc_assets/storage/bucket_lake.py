@@ -17,7 +17,8 @@ one request per file and 5 more. docs/google-cloud.md has the counts of a whole 
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,12 +28,13 @@ import msgspec
 
 from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.bucket import SCHEME, Bucket, crc32c
+from lc_assets.storage.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.storage.lake import (
     CURRENT,
     GLOBAL,
     RECEIPT,
     Current,
+    Kept,
     LakeFolder,
     Place,
     Published,
@@ -43,6 +45,8 @@ from lc_assets.storage.lake import (
 )
 
 CACHE_VARIABLE: Final = "LC_CACHE"
+ON_ITS_WAY_SECONDS: Final = 86_400.0
+"""Files without a receipt that are no older may be of a version that is going up now."""
 
 
 def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client: Any = None) -> LakeFolder:
@@ -73,9 +77,17 @@ class Copies:
         if missing:
             self.bucket.download(self.place, home, missing)
 
+    def where(self, home: Path) -> str:  # noqa: ARG002 - copies there are of no interest
+        """See `Keeper.where`."""
+        return self.bucket.where(self.place)
+
+    def sizes(self, home: Path) -> dict[str, int]:  # noqa: ARG002 - what is copied there is only a part
+        """See `Keeper.sizes`; by one listing."""
+        return {path: found.n_bytes for path, found in self.bucket.listed(f"{self.place}/").items()}
+
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """See `Keeper.damage`: the service's own checksums, by one listing, against those of the copies, which are read again."""
-        kept = self.bucket.checksums(f"{self.place}/")
+        kept = self.bucket.listed(f"{self.place}/")
         lost = [f"{fact.path}: missing in the bucket" for fact in receipt.files if fact.path not in kept]
         if lost:
             return lost
@@ -86,7 +98,7 @@ class Copies:
         return [
             f"{fact.path}: the bucket holds other bytes than its copy"
             for fact in receipt.files
-            if kept[fact.path] != crc32c(home / fact.path)
+            if kept[fact.path].crc32c != crc32c(home / fact.path)
         ]
 
 
@@ -108,6 +120,11 @@ class BucketLake(LakeFolder):
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted; by one listing."""
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{stage}/*/{CURRENT}"))
+
+    def partitions(self) -> Iterator[Place]:
+        """See `LakeFolder.partitions`; by one listing, and one for each stage."""
+        for stage in self.bucket.folders(""):
+            yield from (self.place(stage, key) for key in self.bucket.folders(f"{stage}/"))
 
     def note(self, path: str) -> bytes | None:
         """See `LakeFolder.note`."""
@@ -176,6 +193,30 @@ class BucketPlace(Place):
         """See `Place.version_names`; by one listing."""
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"))
 
+    def folders(self) -> dict[str, Kept]:
+        """See `Place.folders`: those of the bucket, by one listing, and what lies on this machine only.
+
+        What has no receipt and was written to in the last day may be on its way up, and is left out.
+        """
+        found: dict[str, dict[str, Listed]] = {}
+        for path, listed in self.bucket.listed(f"{self.name}/").items():
+            name, _, file = path.partition("/")
+            if file:
+                found.setdefault(name, {})[file] = listed
+        kept = {name: _kept(files) for name, files in found.items() if RECEIPT in files or _is_old(files)}
+        # not "|": of a copy, the bucket says more than this machine does
+        here = {name: Kept(copy.n_bytes, None) for name, copy in Place.folders(self).items() if name not in found}
+        return dict(sorted({**kept, **here}.items()))
+
+    def remove(self, name: str, *, patience: float) -> None:
+        """See `Place.remove`; its copy on this machine goes first, since it could be published anew."""
+        self._require_unpublished(name)
+        if (self.folder / name).is_dir():
+            Place.remove(self, name, patience=patience)
+        paths = [f"{self.name}/{name}/{path}" for path in self.bucket.listed(f"{self.name}/{name}/")]
+        self.bucket.remove([path for path in paths if path.endswith(f"/{name}/{RECEIPT}")])
+        self.bucket.remove(paths)
+
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""
         return self.bucket.generation(f"{self.name}/{CURRENT}")
@@ -200,6 +241,15 @@ class BucketPlace(Place):
     def _forget(published: Published) -> None:
         """Remove a copy that is of other bytes than those published, such as of a version that was made again."""
         shutil.rmtree(published.home, ignore_errors=True)
+
+
+def _kept(files: Mapping[str, Listed]) -> Kept:
+    receipt = files.get(RECEIPT)
+    return Kept(sum(listed.n_bytes for listed in files.values()), None if receipt is None else receipt.written)
+
+
+def _is_old(files: Mapping[str, Listed]) -> bool:
+    return max(listed.written for listed in files.values()) < time.time() - ON_ITS_WAY_SECONDS
 
 
 def _decoded(content: bytes, kind: type[Any], where: str) -> Any:
