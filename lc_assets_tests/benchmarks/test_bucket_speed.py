@@ -100,6 +100,7 @@ def test_rows_come_by_range_at_a_part_of_the_disks_speed(emulator, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1000)
 def test_the_whole_demo_in_a_bucket(emulator, tmp_path, monkeypatch, capsys):
     """`lc demo` twice over one sample: into a folder, and into a bucket; the same digests, seconds and requests of both."""
     from typer.testing import CliRunner

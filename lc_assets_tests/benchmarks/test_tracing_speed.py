@@ -120,6 +120,7 @@ def test_packed_rows_are_traced_both_ways(made, row):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1000)
 def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
     """6.66 million rows of 84 snapshots, 53 million samples; every file opened anew for each look-up, but in the page cache."""
     lake = traced_lake(tmp_path, n_snapshots=FULL_SNAPSHOTS, n_rows=FULL_ROWS).lake
