@@ -30,7 +30,7 @@ class BucketServer:
 
     Attributes:
         url: ``http://127.0.0.1:port``.
-        requests: how many of each kind came: read, state, list, write, part, bucket.
+        requests: how many of each kind came: read, state, list, write, part, remove, bucket.
         faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0 closes the connection
             before an answer, -1 does what was asked and then closes it, None answers as usual.
     """
@@ -92,6 +92,9 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
     def do_PUT(self) -> None:  # noqa: N802 - the base class names it so
         self._answer(super().do_PUT)
 
+    def do_DELETE(self) -> None:  # noqa: N802 - the base class names it so
+        self._answer(super().do_DELETE)
+
     def _answer(self, answer: Any) -> None:
         with self.owner._lock:  # the emulator's storage is made for one thread
             kind = self._kind()
@@ -116,6 +119,8 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
             if "/o" not in path:
                 return "bucket"
             return "list" if path.endswith("/o") else "read" if query.get("alt") == ["media"] else "state"
+        if path.startswith("/batch/") or self.command == "DELETE":
+            return "remove"
         return "part" if self.command == "PUT" or query.get("uploadType") == ["resumable"] else "write"
 
     def _is_late(self) -> bool:

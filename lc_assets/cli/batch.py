@@ -1,6 +1,5 @@
 """``lc batch``: the head of a training batch as a loader gives it, decoded, with where each row came from."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,7 @@ SHOWN_CHARS = 60
 
 
 def batch(
-    path: Annotated[Path, typer.Argument(envvar="LC_ROOT", help="A lake, a version of its longcrawl, grid or flat, or a .zarr.")],
+    path: Annotated[str, typer.Argument(envvar="LC_ROOT", help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.")],
     step: Annotated[int, typer.Option("--step", min=0, help="Which batch.")] = 0,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a batch.")] = 4,
     context: Annotated[int, typer.Option("--context", min=1, help="Tokens of a row of the batch; must divide the rows of the data.")] = 64,
@@ -52,13 +51,10 @@ def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tupl
 
 def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
     """Name of the tokenizer that the rows are of; GPT-2's where they do not say."""
-    from lc_assets.formats.grid import GridReader
     from lc_assets.formats.riffled import RiffledReader
-    from lc_assets.formats.zarr_json import METADATA
 
     array = source.sources[0] if isinstance(source, RiffledReader) else source
-    path: Path | None = getattr(array, "path", None)
-    return (GridReader(path).tokenizer if path is not None and (path / METADATA).is_file() else "") or "gpt2"
+    return getattr(array, "tokenizer", "") or "gpt2"
 
 
 def head_of(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
@@ -89,4 +85,4 @@ def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None"
         array, row = source.sources[number], origin.row
     else:
         array, row = source, position
-    return row_of_array(array.path.absolute(), row) if isinstance(array, ZarrRows) else None
+    return row_of_array(array.where, row) if isinstance(array, ZarrRows) else None

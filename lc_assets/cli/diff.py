@@ -14,7 +14,7 @@ MOST_PARTITIONS = 3
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A release of the lake, 'now', or the folder of a version.")],
+    before: Annotated[str, typer.Argument(metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     lake: options.Lake = "lake",
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
@@ -23,12 +23,11 @@ def diff(
 
     Example: lc diff v1 now --lake lake
     """
-    from pathlib import Path
-
     from lc_assets.stages import comparing
-    from lc_assets.storage.lake import LakeFolder, encode_json
+    from lc_assets.storage.bucket_lake import open_lake
+    from lc_assets.storage.lake import encode_json
 
-    folder = LakeFolder(Path(lake))
+    folder = open_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))
     if json:
         typer.echo(encode_json(found).decode(), nl=False)

@@ -20,7 +20,7 @@ LINE = 120
 
 
 def explain(
-    source: Annotated[Path, typer.Argument(help="Documents, stored signals, or a lake.")],
+    source: Annotated[str, typer.Argument(help="Documents, stored signals, or a lake.")],
     identity: Annotated[str, typer.Argument(metavar="ID", help="The document's id.")],
     rules: Annotated[
         str | None, typer.Option("--rules", help="A preset's name, or a file of rules; in a lake, those it was filtered by.")
@@ -43,20 +43,22 @@ def explain(
     """
     from lc_assets.stages import explaining
     from lc_assets.stages.measuring import lists_of, models_of
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
+    from lc_assets.storage.located import is_in_bucket
     from lc_assets.storage.upstream import Upstream
     from lc_assets.text.models import MODELLED
 
-    if explaining.is_lake(source):
+    if is_in_bucket(source) or explaining.is_lake(Path(source)):
         if threshold and rules is None:
             raise BadInput("--threshold wants --rules too: in a lake the rules are those that it was filtered by")
         asked = None if rules is None else rules_from(rules, threshold)
-        found = explaining.explain_in_lake(LakeFolder(source), identity, asked, upstream=None if upstream is None else Upstream(upstream))
+        found = explaining.explain_in_lake(open_lake(source), identity, asked, upstream=None if upstream is None else Upstream(upstream))
     else:
         asked = rules_from(rules or "redpajama-lucie", threshold)
         lists = lists_of(options.list_settings(stop_words, bad_words, domains))
         models = models_of(options.model_settings(language_model, blocklist, perplexity_model, quality_model), MODELLED)
-        found = explaining.explain_in_files([source], identity, asked, text_field=text_field, language=lang, lists=lists, models=models)
+        files = [Path(source)]
+        found = explaining.explain_in_files(files, identity, asked, text_field=text_field, language=lang, lists=lists, models=models)
     show_explained(found)
 
 

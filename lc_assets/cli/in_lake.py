@@ -3,7 +3,8 @@
 The cheap check compares names and sizes with the receipt; the thorough one reads every byte again.
 """
 
-from collections.abc import Iterator
+import glob
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,59 +15,31 @@ from lc_assets.cli.printing import lasted, shown, sized
 from lc_assets.errors import LcError
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.storage.digests import short
-from lc_assets.storage.lake import CURRENT, NOT_COUNTED, RECEIPT, LakeFolder, Place, Published
+from lc_assets.storage.lake import LakeFolder, Place, Published
+from lc_assets.storage.located import Located
 from lc_assets.tally import Tally
 
 RULES = "rules"
 """The setting that is better shown as a table."""
 
 
-def is_lake(path: Path) -> bool:
-    """Whether a stage of the chain has a published partition below ``path``."""
-    return any(_keys(path / step.name) for step in CHAIN)
+def show_located(found: Located, verify: bool) -> Artefact:
+    """A lake, a stage, a partition or a version, wherever it lies."""
+    if not found.stage:
+        return show_lake(found.lake, verify)
+    if not found.key:
+        return show_stage(found.lake, found.stage, verify)
+    if not found.version:
+        return _published(found.place.require(), verify, kind="partition, published version")
+    return show_version(found, verify)
 
 
-def is_stage(path: Path) -> bool:
-    """Whether a published partition lies below ``path``."""
-    return bool(_keys(path))
-
-
-def is_place(path: Path) -> bool:
-    """Whether ``path`` is a partition's folder."""
-    return (path / CURRENT).is_file()
-
-
-def is_version(path: Path) -> bool:
-    """Whether ``path`` is the folder of a finished version."""
-    return (path / RECEIPT).is_file()
-
-
-def damage_of(published: Published, *, verify: bool) -> list[str]:
-    """How a version's files differ from its receipt: by name and size, or by every byte."""
-    if verify:
-        return published.damage()
-    promised = {fact.path: fact.n_bytes for fact in published.receipt.files}
-    found = {path.relative_to(published.folder).as_posix(): path.stat().st_size for path in _files(published.folder)}
-    missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
-    extra = [f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())]
-    both = sorted(promised.keys() & found.keys())
-    wrong = [f"{path}: {found[path]:,} bytes, receipt says {promised[path]:,}" for path in both if promised[path] != found[path]]
-    return missing + extra + wrong
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        if path.is_file() and set(NOT_COUNTED).isdisjoint(path.relative_to(folder).parts):
-            yield path
-
-
-def show_lake(path: Path, verify: bool) -> Artefact:
+def show_lake(lake: LakeFolder, verify: bool) -> Artefact:
     """A lake: a line per published partition, in the chain's order."""
-    lake = LakeFolder(path)
     lines: Lines = []
     damage: list[str] = []
     for step in CHAIN:
-        for key in _keys(path / step.name):
+        for key in lake.keys(step.name):
             line, wrong = _partition_line(lake.place(step.name, key), verify)
             lines.append(line)
             damage += wrong
@@ -74,17 +47,39 @@ def show_lake(path: Path, verify: bool) -> Artefact:
     return Artefact(kind="lake", tables=[_partitions(title, lines)], damage=damage, checked=_checked(verify))
 
 
-def show_stage(path: Path, verify: bool) -> Artefact:
+def show_stage(lake: LakeFolder, stage: str, verify: bool) -> Artefact:
     """One stage: a line per published partition."""
-    found = [_partition_line(Place(path / key), verify) for key in _keys(path)]
+    found = [_partition_line(lake.place(stage, key), verify) for key in lake.keys(stage)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
-    return Artefact(
-        kind=f"stage {path.name}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify)
-    )
+    return Artefact(kind=f"stage {stage}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify))
 
 
-def _keys(folder: Path) -> list[str]:
-    return sorted(path.parent.name for path in folder.glob(f"*/{CURRENT}"))
+def show_version(found: Located, verify: bool) -> Artefact:
+    """One version, published now or not."""
+    pointer = found.place.pointer()
+    kind = "version, published now" if pointer is not None and pointer.version == found.version else "version, not published now"
+    return _published(found.published, verify, kind=kind)
+
+
+def copy_of(found: Located, *, verify: bool) -> Path:
+    """What lies within a version in a bucket, copied to this machine; of an array's chunks none that are not to be read."""
+    name, prefix = (glob.escape(said) for said in (found.within, found.within.removesuffix(".bin").removesuffix(".idx")))
+    inside = ["*"] if verify else ["*.json", ".z*"]
+    return found.published.only(name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)) / found.within
+
+
+def as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
+    """What was said of a copy without its chunks, with the size and the damage of what the bucket holds."""
+    published = found.published
+    n_bytes = sum(fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within))
+    facts = [(name, sized(n_bytes) if name == "size" else value) for name, value in artefact.facts]
+    damage = [said for said in published.differences() if said.startswith(found.within)]
+    return replace(artefact, facts=facts, damage=damage, checked=_checked(verify=False))
+
+
+def damage_of(published: Published, *, verify: bool) -> list[str]:
+    """How a version's files differ from its receipt: by name and size, or by every byte."""
+    return published.damage() if verify else published.differences()
 
 
 def _partitions(title: str, lines: Lines) -> Table:
@@ -103,24 +98,11 @@ def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[s
     return (place.name, published.version, *counts, sized(receipt.n_bytes), took, "damaged" if damage else "whole"), damage
 
 
-def show_place(path: Path, verify: bool) -> Artefact:
-    """One partition: the version that is published."""
-    return _published(Place(path).require(), verify, kind="partition, published version")
-
-
-def show_version(path: Path, verify: bool) -> Artefact:
-    """One version, published now or not."""
-    published = Published.at(path)
-    current = Place(path.parent).current() if (path.parent / CURRENT).is_file() else None
-    kind = "version, published now" if current is not None and current.home == path else "version, not published now"
-    return _published(published, verify, kind=kind)
-
-
 def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
     receipt, fingerprint, tally = published.receipt, published.receipt.fingerprint, published.receipt.tally
     lines = [
         ("what", published.name),
-        ("folder", published.folder),
+        ("folder", published.where),
         ("data digest", receipt.digest),
         ("version", f"{fingerprint.version}, code version {fingerprint.code_version}"),
         ("files", f"{len(receipt.files):,}, {sized(receipt.n_bytes)}"),

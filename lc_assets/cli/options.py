@@ -22,7 +22,7 @@ Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", hel
 Withdrawn = Annotated[
     str, typer.Option("--withdrawn", envvar="LC_WITHDRAWN", help="Lists of withdrawals besides the recipe's, separated as in PATH.")
 ]
-LakePath = Annotated[Path, typer.Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake.")]
+LakePath = Annotated[str, typer.Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder.")]
 Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]
 Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor.")]
 Engine = Annotated[

@@ -30,9 +30,9 @@ def prune(
     Example: lc prune lake --dry-run
     """
     from lc_assets.stages import pruning
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
 
-    folder = LakeFolder(lake)
+    folder = open_lake(lake)
     if give_up and not purge:
         raise BadInput("--give-up belongs to --purge: releases are given up only for withdrawn documents")
     ids = withdrawn_ids(folder) if purge else []

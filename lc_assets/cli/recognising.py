@@ -6,12 +6,9 @@ from pathlib import Path
 from lc_assets.cli import files, in_lake, upstreams
 from lc_assets.cli.artefact import Artefact
 from lc_assets.errors import BadInput
+from lc_assets.storage.located import is_in_bucket, located
 
 KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
-    (in_lake.is_version, in_lake.show_version),
-    (in_lake.is_place, in_lake.show_place),
-    (in_lake.is_lake, in_lake.show_lake),
-    (in_lake.is_stage, in_lake.show_stage),
     (files.is_grid, files.show_grid),
     (files.is_flat, files.show_flat),
     (files.is_table, files.show_table),
@@ -26,11 +23,11 @@ KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ..
 """Whether it is one of a kind, and what to say then; the first that knows it speaks."""
 
 
-def recognise(path: Path, *, verify: bool = False) -> Artefact:
-    """Say what lies at ``path``.
+def recognise(where: str, *, verify: bool = False) -> Artefact:
+    """Say what lies at a path, or at a URL in a bucket that holds a lake.
 
     Args:
-        path: a lake, a stage, a partition, a version, an array, a table, a Megatron data set (``.bin``, ``.idx``
+        where: a lake, a stage, a partition, a version, an array, a table, a Megatron data set (``.bin``, ``.idx``
             or what both begin with), or an upstream.
         verify: whether to read every byte again.
 
@@ -38,6 +35,18 @@ def recognise(path: Path, *, verify: bool = False) -> Artefact:
         BadInput: when nothing is there, or nothing that is known.
         CorruptFile: when it is broken beyond reading; says where.
     """
+    found = located(where)
+    if found is not None and not found.within:
+        return in_lake.show_located(found, verify)
+    if found is not None:
+        artefact = _recognise(in_lake.copy_of(found, verify=verify), verify)
+        return artefact if verify else in_lake.as_in_bucket(artefact, found)
+    if is_in_bucket(where):
+        raise BadInput(f"{where}: nothing of a lake lies there, published or finished")
+    return _recognise(Path(where), verify)
+
+
+def _recognise(path: Path, verify: bool) -> Artefact:
     for is_one, describe in KINDS:
         if is_one(path):
             return describe(path, verify)

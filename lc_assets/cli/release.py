@@ -26,9 +26,9 @@ def release(
     Example: lc release lake v1
     """
     from lc_assets.stages import releasing
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
 
-    folder = LakeFolder(lake)
+    folder = open_lake(lake)
     if name is None:
         show_releases(folder)
         return

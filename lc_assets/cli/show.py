@@ -1,6 +1,5 @@
 """``lc show``: what an artefact is, whether it is whole, what its receipt says."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,7 @@ MOST_COMPLAINTS = 50
 
 
 def show(
-    path: Annotated[Path, typer.Argument(help="A lake, a folder in it, an array, a table, a Megatron data set, an upstream.")],
+    path: Annotated[str, typer.Argument(help="A lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an upstream.")],
     verify: Annotated[bool, typer.Option("--verify", help="Read every byte again, instead of names and sizes.")] = False,
 ) -> None:
     """Say what an artefact is, whether it is whole, and what its receipt says; exit with 1 when it is damaged.
@@ -29,7 +28,7 @@ def show(
     raise typer.Exit(DAMAGED if artefact.damage else 0)
 
 
-def show_artefact(path: Path, artefact: "Artefact") -> None:
+def show_artefact(path: str, artefact: "Artefact") -> None:
     """Print an artefact; what is wrong with it goes to standard error."""
     say(f"{path}: {artefact.kind}", style="bold")
     if artefact.facts:

@@ -1,6 +1,5 @@
 """``lc trace``: from a row or a sample to its document upstream, and from a document to all of them."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,12 +16,15 @@ Release = Annotated[str | None, typer.Option("--release", help="As this release 
 
 
 def trace(
-    lake: Annotated[Path, typer.Argument(envvar="LC_ROOT", help="The lake.")],
+    lake: options.LakePath,
     row: Annotated[int | None, typer.Option("--row", help="A row of the global order; of one grid with --snapshot.")] = None,
     snapshot: Annotated[str | None, typer.Option("--snapshot", help="With --row: the snapshot whose grid is meant.")] = None,
+    packed: Annotated[bool, typer.Option("--packed", help="With --row and --snapshot: a row of its packed rows.")] = False,
     split: options.Split = "train",
     column: Annotated[int | None, typer.Option("--column", help="With --row: a token of the row.")] = None,
-    version: Annotated[str | None, typer.Option("--version", help="With --row: a version of the order, or of the grid.")] = None,
+    version: Annotated[
+        str | None, typer.Option("--version", help="With --row: a version of the order, of the grid, or of packed rows.")
+    ] = None,
     release: Release = None,
     mix: Annotated[str | None, typer.Option("--mix", help="A mix; wants --sample.")] = None,
     sample: Annotated[int | None, typer.Option("--sample", help="With --mix: a sample of it.")] = None,
@@ -39,8 +41,12 @@ def trace(
     Example: lc trace lake --row 0 --column 1000
     """
     _require_one(row=row, mix=mix, id=identity, url=url, domain=domain, digest=digest)
-    folder = lake_as_of(lake, release, version=version, snapshot=snapshot)
-    if row is not None:
+    if packed and (row is None or snapshot is None):
+        raise BadInput("--packed wants --row and --snapshot too: packed rows are of one snapshot")
+    folder = lake_as_of(lake, release, version=version, snapshot=snapshot, packed=packed)
+    if row is not None and packed:
+        trace_packed_row(folder, row, split=split, snapshot=str(snapshot), column=column)
+    elif row is not None:
         trace_row(folder, row, split=split, snapshot=snapshot, column=column)
     elif mix is not None:
         trace_sample(folder, mix, sample, position)
@@ -58,20 +64,24 @@ def _require_one(**asked: object) -> None:
         raise BadInput(f"wanted one of {', '.join(f'--{name}' for name in asked)}, got {' and '.join(given) or 'none'}")
 
 
-def lake_as_of(lake: Path, release: str | None, *, version: str | None = None, snapshot: str | None = None) -> "LakeFolder":
-    """The lake as a release has it, or with one version of the order or of a grid in the place of the published one."""
-    from lc_assets.storage.lake import GLOBAL, LakeFolder
+def lake_as_of(
+    lake: str, release: str | None, *, version: str | None = None, snapshot: str | None = None, packed: bool = False
+) -> "LakeFolder":
+    """The lake as a release has it, or with one version of the order, a grid or packed rows in the place of the published one."""
+    from lc_assets.storage.bucket_lake import open_lake
+    from lc_assets.storage.lake import GLOBAL
     from lc_assets.storage.releases import Pin, PinnedLake
     from lc_assets.vocabulary import parse_snapshot
 
-    folder = LakeFolder(lake)
+    folder = open_lake(lake)
     if release is not None and version is not None:
         raise BadInput("a release pins its versions: --release or --version, not both")
     if release is not None:
         return PinnedLake.at(folder, release)
     if version is None:
         return folder
-    stage, key = ("longcrawl", GLOBAL) if snapshot is None else ("grid", parse_snapshot(snapshot))
+    rows = "packed" if packed else "grid"
+    stage, key = ("longcrawl", GLOBAL) if snapshot is None else (rows, parse_snapshot(snapshot))
     pin = Pin(version=version, digest=folder.place(stage, key).at(version).digest)
     return PinnedLake(folder.root, folder, {f"{stage}/{key}": pin}, f"--version {version}")
 
@@ -94,6 +104,21 @@ def trace_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str | None,
     trace_shown.show_history(lake, found)
 
 
+def trace_packed_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str, column: int | None) -> None:
+    """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
+    from lc_assets.cli import trace_shown
+    from lc_assets.stages.packed_tracing import stretches_of_row
+    from lc_assets.vocabulary import parse_snapshot
+
+    packed = lake.place("packed", parse_snapshot(snapshot)).require()
+    found = stretches_of_row(packed, split, row)
+    say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
+    trace_shown.show_stretches(found)
+    if column is not None:
+        of_column = next((stretch for stretch in found if stretch.row_start <= column < stretch.row_stop), found[-1])
+        trace_shown.show_token(lake, of_column, column)
+
+
 def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int | None) -> None:
     """From a sample of a mix, or one token of it, to the documents it takes tokens of."""
     from lc_assets.cli import trace_shown
@@ -106,36 +131,38 @@ def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int
     if position is not None:
         piece, column = found.column_of(position)
         say(f"position {position:,} is column {column:,} of train row {piece.row.row:,}")
-        trace_shown.show_row(piece.row)
-        trace_shown.show_column(piece.row, column)
-        trace_shown.show_history(lake, piece.row)
+        trace_shown.show_token(lake, piece.row, column)
 
 
 def trace_id(lake: "LakeFolder", identity: str) -> None:
     """From a document id to its rows, or to the reason why there is none."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import histories, whereabouts
+    from lc_assets.stages import histories, packed_whereabouts, whereabouts
 
-    found = whereabouts.find_id(lake, identity)
+    found, packed = whereabouts.find_id(lake, identity), packed_whereabouts.packed_by(lake, "document", identity)
     for one in found:
         trace_shown.show_found(one)
     if found:
         trace_shown.show_history(lake, found[0].row)
+    trace_shown.show_packed(lake, packed)
+    if found:
         return
     dropped = histories.why_dropped(lake, identity)
-    if dropped is None:
-        raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.root}")
-    trace_shown.show_dropped(dropped)
+    if dropped is None and not packed:
+        raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.url}")
+    if dropped is not None:
+        trace_shown.show_dropped(dropped)
 
 
 def trace_documents(lake: "LakeFolder", kind: "Kind", value: str) -> None:
     """From an address, a domain or a digest to all rows of its documents, and to what became of the others."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import histories, whereabouts
+    from lc_assets.stages import histories, packed_whereabouts, whereabouts
 
-    rows = whereabouts.rows_by(lake, kind, value)
+    rows, packed = whereabouts.rows_by(lake, kind, value), packed_whereabouts.packed_by(lake, kind, value)
     filtered = {line["id"] for line in histories.documents_by(lake, kind, value)}
-    if not rows and not filtered:
+    if not rows and not filtered and not packed:
         raise NotPublished(f"{value}: no document that passed the filter is of this {kind}; for one that did not, give its --id")
     trace_shown.show_rows(lake, rows)
+    trace_shown.show_packed(lake, packed)
     trace_shown.show_others(lake, sorted(filtered - {row.id for _, row in rows}))

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
 from lc_assets.formats.redpajama.listings import documents_path
-from lc_assets.stages import histories, whereabouts
+from lc_assets.stages import histories, packed_whereabouts, whereabouts
+from lc_assets.stages.packed_tracing import Stretch
+from lc_assets.vocabulary import parse_document_id
 
 if TYPE_CHECKING:
     from lc_assets.stages.tracing import Piece, Row, Sample
@@ -40,6 +42,77 @@ def show_column(row: "Row", column: int) -> None:
     say(f"column {column:,} is token {token:,} of the document: ({column:,} - {row.shift:,}) mod {row.row_tokens:,}{behind}")
 
 
+def show_token(lake: "LakeFolder", row: "Row | Stretch", column: int) -> None:
+    """Print whose token stands in a column of a row, of a grid or of packed rows, and what is known of its document."""
+    if isinstance(row, Stretch):
+        show_token_of_stretch(lake, row, column)
+        return
+    show_row(row)
+    show_column(row, column)
+    show_history(lake, row)
+
+
+def show_token_of_stretch(lake: "LakeFolder", stretch: Stretch, column: int) -> None:
+    """Print whose token stands in a column of a packed row, and which pages its document is made of."""
+    token = stretch.token_at(column)
+    show_stretch(stretch)
+    ended = ": end of text" if token == stretch.n_tokens else ""
+    say(f"column {column:,} is token {token:,} of the document{ended}: {stretch.document_start:,} + {column:,} - {stretch.row_start:,}")
+    show_pages(lake, stretch)
+
+
+def show_stretch(stretch: Stretch) -> None:
+    """Print a stretch of a packed row and where its document stands upstream."""
+    shard, line = parse_document_id(stretch.id)
+    facts(
+        [
+            ("document", stretch.id),
+            ("url", stretch.url),
+            ("upstream", f"{documents_path(shard)}, line {line:,} (from 0)"),
+            ("digest", stretch.digest),
+            ("tokens", f"{_range(stretch)} of {stretch.n_tokens:,}"),
+            (
+                "columns",
+                f"{stretch.row_start:,} to {stretch.row_stop:,} of {stretch.split} row {stretch.row:,} of packed/{stretch.snapshot}",
+            ),
+            ("version", stretch.packed),
+        ]
+    )
+
+
+def show_stretches(found: "list[Stretch]") -> None:
+    """Print what stands in a packed row."""
+    lines = [(f"{one.row_start:,}:{one.row_stop:,}", _range(one) if one.id else "padding", one.id, one.url) for one in found]
+    table(("columns", "tokens of the document", "document", "url"), lines)
+
+
+def show_pages(lake: "LakeFolder", stretch: Stretch) -> None:
+    """Print the pages that one of LongPack's documents is made of."""
+    pages = packed_whereabouts.pages_within(lake, stretch)
+    if pages:
+        say(f"a document of LongPack's, of {len(pages):,} pages:")
+        lines = [(page.role, f"{page.start:,}:{page.stop:,}", page.id, page.url) for page in pages[:MOST_ROWS]]
+        table(("page", "characters", "document", "url"), lines)
+
+
+def show_packed(lake: "LakeFolder", found: "list[tuple[Published, Stretch]]") -> None:
+    """Print where documents stand in packed rows: one by one when they are few, else the first, and how many there are."""
+    mixes = whereabouts.mixes_of(lake) if found else {}
+    for packed, stretch in found[:MOST_ROWS]:
+        heading(f"{stretch.split} row {stretch.row:,} of packed/{stretch.snapshot}")
+        show_stretch(stretch)
+        show_pages(lake, stretch)
+        for mix, samples in packed_whereabouts.samples_of_stretch(lake, mixes, packed, stretch).items():
+            facts([(f"mixes/{mix}", _samples(samples))])
+    if len(found) > MOST_ROWS:
+        documents = {stretch.id for _, stretch in found}
+        heading(f"{len(found):,} stretches of packed rows in all, of {len(documents):,} documents; above stand the first {MOST_ROWS}")
+
+
+def _range(stretch: Stretch) -> str:
+    return f"{stretch.document_start:,} to {stretch.document_start + stretch.row_stop - stretch.row_start:,}"
+
+
 def show_history(lake: "LakeFolder", row: "Row") -> None:
     """Print what a row's document was judged by, and who went in its stead."""
     values = histories.values_judged(lake, row)
@@ -62,7 +135,7 @@ def show_sample(sample: "Sample") -> None:
 
 
 def _ranges(piece: "Piece") -> str:
-    return ", then ".join(f"{start:,}:{stop:,}" for start, stop in piece.row.tokens_in(piece.start, piece.stop))
+    return ", then ".join(f"{start:,}:{stop:,}" for start, stop in piece.row.tokens_in(piece.start, piece.stop)) or "padding"
 
 
 def show_found(found: whereabouts.Found) -> None:

@@ -13,7 +13,7 @@ MOST_COMPLAINTS = 50
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows.")],
+    path: Annotated[str, typer.Argument(metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows.")],
     tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="The tokenizer whose ids these should be.")] = None,
     vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Every id is smaller, when no tokenizer is named.")] = None,
     append_eod: Annotated[bool, typer.Option("--append-eod", help="Every document must end with the tokenizer's end of text.")] = False,
@@ -31,7 +31,8 @@ def verify(
     from lc_assets.stages.megatron_merging import prefix_of
     from lc_assets.stages.megatron_verifying import Expected, verify_data_set
 
-    if not is_megatron(path) and not bin_path(prefix_of(path)).is_file():
+    prefix = prefix_of(_on_this_machine(path))
+    if not is_megatron(prefix) and not bin_path(prefix).is_file():
         from lc_assets.cli.show import show
 
         show(path, verify=True)
@@ -40,7 +41,7 @@ def verify(
     eod = vocabulary.eot if vocabulary else None
     if append_eod and eod is None:
         raise BadInput("--append-eod needs a --tokenizer that has an end of text")
-    found = verify_data_set(prefix_of(path), Expected(n_ids=vocabulary.n_ids if vocabulary else vocab_size, eod=eod, appended=append_eod))
+    found = verify_data_set(prefix, Expected(n_ids=vocabulary.n_ids if vocabulary else vocab_size, eod=eod, appended=append_eod))
     facts(found.facts)
     for warning in found.warnings:
         complain(f"warning: {warning}")
@@ -48,3 +49,12 @@ def verify(
         complain(sentence)
     say(f"damaged: {len(found.damage):,} complaints" if found.damage else "whole")
     raise typer.Exit(DAMAGED if found.damage else 0)
+
+
+def _on_this_machine(where: str) -> Path:
+    """The path itself; of what lies within a version in a bucket, that of its copy."""
+    from lc_assets.cli.in_lake import copy_of
+    from lc_assets.storage.located import is_in_bucket, located
+
+    found = located(where) if is_in_bucket(where) else None
+    return copy_of(found, verify=True) if found is not None and found.within else Path(where)

@@ -40,9 +40,9 @@ def withdraw(
     Example: lc withdraw lake --url https://example.org/page --reason "asked for" --list withdrawn.csv
     """
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.bucket_lake import open_lake
 
-    folder, settings = LakeFolder(lake), read_recipe(recipe, withdrawn=withdrawn)
+    folder, settings = open_lake(lake), read_recipe(recipe, withdrawn=withdrawn)
     given = {"document": document, "url": url, "domain": domain, "digest": digest}
     named = {kind: value for kind, value in given.items() if value is not None}
     if report:

@@ -176,6 +176,11 @@ class FlatReader:
         self.chunk_shape = document.chunks
         self.codec = document.compressor
 
+    @property
+    def where(self) -> str:
+        """Where the array lies: its folder's path, or a URL."""
+        return self._files.where("").rstrip("/")
+
     def read_chunk(self, row: int, column: int) -> TokenArray:
         """Read one chunk; chunks at the edges are cut off there.
 

@@ -146,6 +146,11 @@ class GridReader:
         self._shards = ShardReader(self._files, self.shards, self.layout.shape, self.vocab_size)
 
     @property
+    def where(self) -> str:
+        """Where the array lies: its folder's path, or a URL."""
+        return self._files.where("").rstrip("/")
+
+    @property
     def n_rows(self) -> int:
         """Rows of the array."""
         return self.layout.n_rows

@@ -82,10 +82,20 @@ class PackedSpans:
             NotPublished: when a file is missing: the rows there are not packed ones.
             CorruptFile: when the files are not of this format, do not fit each other, or name tokens that a row does not have.
         """
-        found = cls(*(_mapped(path, dtype) for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)))
+        found = cls.map(folder, split)
         if complaint := found.complaint(row_tokens):
             raise CorruptFile(f"{span_files(folder, split)[0]}: {complaint}: make the rows again")
         return found
+
+    @classmethod
+    def map(cls, folder: Path, split: str) -> Self:
+        """The same without passing over them: for whoever asks for a few rows.
+
+        Raises:
+            NotPublished: when a file is missing.
+            CorruptFile: when the files are not of this format.
+        """
+        return cls(*(_mapped(path, dtype) for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)))
 
     @property
     def lengths(self) -> NDArray[np.int64]:

@@ -60,6 +60,11 @@ class ChunkReader(Rows, Protocol):
     metadata: bytes
 
     @property
+    def where(self) -> str:
+        """Where the array lies: a path, or a URL."""
+        ...
+
+    @property
     def dtype(self) -> np.dtype[Any]:
         """Of the ids."""
         ...
@@ -99,6 +104,16 @@ class ZarrRows:
     def path(self) -> Path:
         """The array's folder."""
         return self._reader.path
+
+    @property
+    def where(self) -> str:
+        """Where it lies: its folder's path, or a URL."""
+        return self._reader.where
+
+    @property
+    def tokenizer(self) -> str:
+        """Name of what the ids belong to; empty where the array does not say it."""
+        return self._reader.tokenizer if isinstance(self._reader, GridReader) else ""
 
     @property
     def n_rows(self) -> int:

@@ -23,7 +23,7 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.mix_plans import PLAIN, PlannedMix, params_of, part_and_snapshot, plan_mix, reads, settings_of, source_name
-from lc_assets.stages.recipe import Recipe, plain
+from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
 from lc_assets.storage.lake import Published, decode_json, encode_json
 from lc_assets.tally import Tally
 
@@ -75,12 +75,16 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
-        BadInput: when the recipe has no such mix, it names rows that are not there, or asks for an absurd size.
+        BadInput: when the recipe has no such mix, it names rows that are not there, or such as its samples would cut, or asks for
+            an absurd size.
     """
     megatron = workshop.recipe.megatron
 
     def fill(draft: Draft) -> Tally:
         published = {source_name(*name.split("/")): source for name, source in draft.inputs.items()}
+        for source in draft.inputs.values():
+            if not source.name.startswith(f"{PLAIN}/"):
+                require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
         available = {name: _samples_of(source, megatron.sequence_length) for name, source in published.items()}
         plan = plan_mix(workshop.recipe, mix, available)
         for name, array in zip(("dataset_index", "dataset_sample_index"), plan.drawn, strict=True):

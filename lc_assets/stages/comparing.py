@@ -8,7 +8,6 @@ Row numbers are not compared: they count what stands before, and change with eve
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,7 +21,8 @@ from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.releasing import described, pinned_now
 from lc_assets.stages.serving import GRIDS_OF
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import RECEIPT, LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.located import Located, located
 from lc_assets.storage.releases import Release, read_release, release_names
 
 NOW = "now"
@@ -105,23 +105,22 @@ def data_set(lake: LakeFolder, words: str) -> DataSet:
         NotPublished: when there is none; says what there is.
         CorruptFile: when it cannot be read.
     """
-    path = Path(words)
-    if (path / RECEIPT).is_file():
-        return _of_version(path)
+    named = located(words)
+    if named is not None and named.version:
+        return _of_version(words, named)
     if words == NOW:
         return DataSet(words, lake, described(lake, pinned_now(lake, strict=False)))
     if words not in release_names(lake):
         there = ", ".join([NOW, *release_names(lake)])
-        raise NotPublished(f"{words}: neither a release of {lake.root} nor the folder of a version; of releases there are {there}")
+        raise NotPublished(f"{words}: neither a release of {lake.url} nor the folder of a version; of releases there are {there}")
     return DataSet(words, lake, read_release(lake, words))
 
 
-def _of_version(folder: Path) -> DataSet:
-    published = Published.at(folder)
-    lake = LakeFolder(folder.absolute().parents[2])
+def _of_version(words: str, named: Located) -> DataSet:
+    published, lake = named.published, named.lake
     stage = published.receipt.fingerprint.stage
     grids = list(GRIDS_OF[stage](lake, published)) if stage in GRIDS_OF else []
-    return DataSet(str(folder), lake, described(lake, {of.name: of for of in (*grids, published)}))
+    return DataSet(words, lake, described(lake, {of.name: of for of in (*grids, published)}))
 
 
 def compare(before: DataSet, after: DataSet) -> Difference:

@@ -63,8 +63,9 @@ class Held:
 def versions_with(lake: LakeFolder, ids: Collection[str]) -> Iterator[Held]:
     """Every finished version on the disk that holds any of some documents, in the chain's order."""
     asked = _Asked(lake, frozenset(ids))
+    keys = keys_by_stage(lake)
     for stage in HOLDERS:
-        for key in _keys(lake, stage):
+        for key in keys.get(stage, []):
             current = _current_version(lake, stage, key)
             for published in lake.place(stage, key).versions():
                 n_documents = asked.count(published)
@@ -72,9 +73,13 @@ def versions_with(lake: LakeFolder, ids: Collection[str]) -> Iterator[Held]:
                     yield Held(published, n_documents, published.version == current)
 
 
-def _keys(lake: LakeFolder, stage: str) -> list[str]:
-    """Keys of all partitions that have versions, also of those that have no published one."""
-    return sorted({*lake.keys(stage), *(path.name for path in (lake.root / stage).glob("*") if path.is_dir())})
+def keys_by_stage(lake: LakeFolder) -> dict[str, list[str]]:
+    """Keys of all partitions by their stage, sorted, also of those that have no published version."""
+    found: dict[str, list[str]] = {}
+    for place in lake.partitions():
+        stage, key = place.name.split("/")
+        found.setdefault(stage, []).append(key)
+    return found
 
 
 def _current_version(lake: LakeFolder, stage: str, key: str) -> str:

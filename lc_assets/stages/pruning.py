@@ -9,26 +9,24 @@ be made again first. One that a release pins is removed only when that release i
 why, is noted beside the release for ever, and who opens it is told.
 """
 
-import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-import filelock
-
-from lc_assets.errors import BadInput, Busy, LcError
-from lc_assets.publishing import disk_said_plainly
+from lc_assets.errors import LcError
 from lc_assets.stages.building import BUSY_SECONDS
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.holding import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.releasing import grids_of_order
 from lc_assets.stages.serving import behind, sources_of
 from lc_assets.stages.tracing import grid_behind, order_behind
-from lc_assets.storage.lake import RECEIPT, LakeFolder, Place, Published
-from lc_assets.storage.releases import FOLDER, Gone, gone_of, publish_gone, read_release, release_names
+from lc_assets.storage.lake import Kept, LakeFolder, Place, Published
+from lc_assets.storage.releases import Gone, gone_of, publish_gone, read_release, release_names
 
 REJECTED: Final = "rejected-"
+HOLDS: Final = "holds withdrawn documents"
+UNFINISHED: Final = "never finished; may hold withdrawn documents"
+"""Why folders go: the second are of builds that were killed, or whose audit failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,16 +34,21 @@ class Doomed:
     """A folder that is to be removed.
 
     Attributes:
-        name: stage, partition and folder.
-        folder: where it lies.
+        place: the partition it lies in.
+        folder: its name there.
         n_bytes: its size.
         why: in words.
     """
 
-    name: str
-    folder: Path
+    place: Place
+    folder: str
     n_bytes: int
     why: str
+
+    @property
+    def name(self) -> str:
+        """Stage, partition and folder."""
+        return f"{self.place.name}/{self.folder}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,18 +67,16 @@ class Pruning:
 
 
 def plan_pruning(lake: LakeFolder, *, keep: int = 0) -> Pruning:
-    """Find the versions that nobody needs; of each partition the newest ``keep`` of them stay.
-
-    Raises:
-        BadInput: when the lake lies in a bucket.
-    """
-    _require_folder(lake)
+    """Find the versions that nobody needs; of each partition the newest ``keep`` of them stay."""
     needed = needed_versions(lake)
     doomed = []
-    for place in _places(lake):
-        versions = sorted(_not_needed(place, needed), key=lambda version: (version.home / RECEIPT).stat().st_mtime_ns)
-        doomed += [_doomed(version.home, "nobody needs it") for version in versions[: max(len(versions) - keep, 0)]]
-        doomed += [_doomed(folder, "its audit failed") for folder in sorted(place.folder.glob(f"{REJECTED}*"))]
+    for place in lake.partitions():
+        there = place.folders()
+        written = {name: kept.finished for name, kept in there.items() if kept.finished is not None}
+        idle = (name for name in written if f"{place.name}/{name}" not in needed and place.finished(name) is not None)
+        versions = sorted(idle, key=lambda name: written[name])
+        doomed += [_doomed(place, name, there, "nobody needs it") for name in versions[: max(len(versions) - keep, 0)]]
+        doomed += [_doomed(place, name, there, "its audit failed") for name in there if name.startswith(REJECTED)]
     return Pruning(doomed=tuple(_downstream_first(doomed)))
 
 
@@ -88,10 +89,8 @@ def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[st
         give_up: releases whose versions may go, too.
 
     Raises:
-        BadInput: when the lake lies in a bucket.
         NotPublished: when there is no release of a name in ``give_up``.
     """
-    _require_folder(lake)
     pinned = pinned_versions(lake)
     given_up = {name: set(_pinned_by(lake, name)) for name in give_up}
     doomed, kept, lost = [], [], dict[str, list[str]]()
@@ -102,18 +101,15 @@ def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[st
         elif others:
             kept.append((held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}"))
         else:
-            doomed.append(_doomed(held.published.home, "holds withdrawn documents"))
+            place = lake.place(*held.published.name.split("/"))
+            doomed.append(Doomed(place=place, folder=held.published.version, n_bytes=held.published.receipt.n_bytes, why=HOLDS))
             for name, versions in given_up.items():
                 lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
-    for place in _places(lake) if ids else ():
-        doomed += [_doomed(folder, "never finished; may hold withdrawn documents") for folder in _unfinished(place)]
+    for place in lake.partitions() if ids else ():
+        there = place.folders()
+        doomed += [_doomed(place, name, there, UNFINISHED) for name, kept in there.items() if kept.finished is None]
     broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
     return Pruning(doomed=tuple(_downstream_first(doomed)), kept=tuple(kept), broken=broken)
-
-
-def _unfinished(place: Place) -> list[Path]:
-    """Folders of builds that were killed, or whose audit failed."""
-    return sorted(path for path in place.folder.glob("[!.]*") if path.is_dir() and not (path / RECEIPT).is_file())
 
 
 def _why_it_stays(held: Held) -> str:
@@ -132,23 +128,13 @@ def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
     for name, versions in pruning.broken:
         publish_gone(lake, name, Gone(versions=list(versions), reason=reason or "it held withdrawn documents"))
     for doomed in pruning.doomed:
-        _remove(doomed.folder)
+        doomed.place.remove(doomed.folder, patience=BUSY_SECONDS)
     return sum(doomed.n_bytes for doomed in pruning.doomed)
-
-
-def _remove(folder: Path) -> None:
-    with disk_said_plainly(folder):
-        try:
-            with filelock.FileLock(folder.parent / ".lock", timeout=BUSY_SECONDS):
-                (folder / RECEIPT).unlink(missing_ok=True)
-                shutil.rmtree(folder)
-        except filelock.Timeout as error:
-            raise Busy(f"a run is building {folder.parent.parent.name}/{folder.parent.name}; wait for it and run this again") from error
 
 
 def needed_versions(lake: LakeFolder) -> set[str]:
     """Names of the versions that are needed: stage, partition and version."""
-    current = [published for place in _places(lake) if (published := _current(place)) is not None]
+    current = [published for place in lake.partitions() if (published := _current(place)) is not None]
     line = [*current, *(input_ for published in current for input_ in _made_of(lake, published))]
     for name in pinned_versions(lake):
         stage, key, version = name.split("/")
@@ -205,10 +191,6 @@ def _read_through(lake: LakeFolder, published: Published) -> list[Published]:
     return []
 
 
-def _not_needed(place: Place, needed: Collection[str]) -> Iterator[Published]:
-    yield from (version for version in place.versions() if f"{place.name}/{version.version}" not in needed)
-
-
 def _current(place: Place) -> Published | None:
     try:
         return place.current()
@@ -216,22 +198,10 @@ def _current(place: Place) -> Published | None:
         return None
 
 
-def _places(lake: LakeFolder) -> Iterator[Place]:
-    """Every partition of the lake, whichever stage it is of."""
-    folders = sorted(path for path in lake.root.glob("*/*") if path.is_dir() and path.parent.name != FOLDER)
-    yield from (lake.place(path.parent.name, path.name) for path in folders)
-
-
-def _doomed(folder: Path, why: str) -> Doomed:
-    n_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-    return Doomed(name="/".join(folder.parts[-3:]), folder=folder, n_bytes=n_bytes, why=why)
+def _doomed(place: Place, name: str, there: Mapping[str, Kept], why: str) -> Doomed:
+    return Doomed(place=place, folder=name, n_bytes=there[name].n_bytes, why=why)
 
 
 def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
     places = {step.name: place for place, step in enumerate(CHAIN)}
     return sorted(doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name))
-
-
-def _require_folder(lake: LakeFolder) -> None:
-    if lake.url != str(lake.root):
-        raise BadInput(f"{lake.url}: versions in a bucket are removed by the bucket's own tools; this one works on a folder")

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +26,10 @@ from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.row_settings import FlatteningSettings, GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
 from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Settings, WithdrawalSettings
 from lc_assets.vocabulary import parse_snapshot
+
+PACKED: Final = "packed"
+WHOLE_ROWS: Final = "rows"
+"""What packed rows are called in a mix, and what their Megatron files must hold there."""
 
 
 class Recipe(Settings, frozen=True, kw_only=True):
@@ -67,8 +71,23 @@ class Recipe(Settings, frozen=True, kw_only=True):
                 f"tokenizing.first_tokens ({kept:,}) is below what gridding may take of a document: "
                 f"{self.gridding.rows_per_document:,} rows of {self.gridding.row_tokens:,} tokens"
             )
-        for name in self.mixes:
+        for name, mix in self.mixes.items():
             _require_name(name)
+            if PACKED in mix.kinds:
+                require_whole_rows(name, self.packing.megatron)
+
+
+def require_whole_rows(mix: str, megatron: str) -> None:
+    """Refuse a mix over packed rows whose documents of Megatron's are spans: its samples would cut across rows.
+
+    Raises:
+        BadInput: when ``megatron``, as `PackingSettings` has it, is not ``rows``.
+    """
+    if megatron != WHOLE_ROWS:
+        raise BadInput(
+            f"the mix {mix!r} takes packed rows, whose Megatron files hold {megatron}: its samples would join and cut these anew; "
+            'set packing.megatron = "rows" and make the rows again'
+        )
 
 
 def _require_name(mix: str) -> None:

@@ -17,7 +17,7 @@ from lc_assets.stages.holding import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.pruning import pinned_versions
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawing import LISTED, NEAR_DUPLICATE, SAME_DIGEST
-from lc_assets.storage.lake import RECEIPT, LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder, Published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def report(lake: LakeFolder, lines: Sequence[Mapping[str, Any]]) -> WithdrawalRe
     """Report of the withdrawn documents, as `tables.WITHDRAWN` has them."""
     ids = [line["id"] for line in lines]
     held = list(versions_with(lake, ids)) if ids else []
-    rows, served = _rows(held, ids)
+    rows, served = _rows(lake, held, ids)
     found: dict[tuple[str, str], Counter[str]] = {}
     for line in lines:
         n_rows, n_tokens = rows.get(line["id"], (0, 0))
@@ -70,17 +70,22 @@ def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
     return HeldLine(name=held.name, n_documents=held.n_documents, n_bytes=held.published.receipt.n_bytes, state=state)
 
 
-def _rows(held: Sequence[Held], ids: Sequence[str]) -> tuple[dict[str, tuple[int, int]], set[str]]:
+def _rows(lake: LakeFolder, held: Sequence[Held], ids: Sequence[str]) -> tuple[dict[str, tuple[int, int]], set[str]]:
     """Rows and tokens of each document by the newest grid that has it; and the documents that published grids have."""
     grids = [one for one in held if one.published.receipt.fingerprint.stage == "grid"]
     rows: dict[str, tuple[int, int]] = {}
     served: set[str] = set()
-    for one in sorted(grids, key=lambda one: (one.published.home / RECEIPT).stat().st_mtime_ns):
+    for one in sorted(grids, key=lambda one: _finished(lake, one.published)):
         counts = _counted(one.published, ids)
         row_tokens = int(one.published.receipt.fingerprint.params["row_tokens"])
         rows |= {name: (n_rows, n_rows * row_tokens) for name, n_rows in counts.items()}
         served |= counts.keys() if one.is_current else set()
     return rows, served
+
+
+def _finished(lake: LakeFolder, grid: Published) -> float:
+    kept = lake.place("grid", grid.receipt.fingerprint.key).folders().get(grid.version)
+    return (kept.finished if kept else None) or 0.0
 
 
 def _counted(grid: Published, ids: Sequence[str]) -> Counter[str]:

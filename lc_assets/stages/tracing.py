@@ -8,7 +8,7 @@ A row holds one stretch of ``row_tokens`` tokens of its document, mostly the fir
 ``c`` holds token ``(c - shift) mod row_tokens`` of the stretch.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder, require_split
-from lc_assets.stages.blending import read_mix
+from lc_assets.stages.blending import MIX_FILE, read_mix
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.lineage import row_index
-from lc_assets.storage.lake import GLOBAL, RECEIPT, LakeFolder, Published
+from lc_assets.stages.packed_tracing import Stretch, length_of_document, stretches_of_document
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.located import located
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 
@@ -95,9 +97,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Columns ``start`` to ``stop`` of a row: what one sample takes of it."""
+    """Columns ``start`` to ``stop`` of a row: what one sample takes of it; of a packed row those of one stretch of it."""
 
-    row: Row
+    row: Row | Stretch
     start: int
     stop: int
 
@@ -109,7 +111,7 @@ class Sample:
     Attributes:
         mix: the mix's name.
         sample: its number in the mix.
-        snapshot: the source it comes from.
+        snapshot: the source it comes from; packed rows are called ``packed/`` and their snapshot.
         source_sample: its number in that source's GPT index.
         pieces: what it is made of, in order; the last token of all is a target only.
     """
@@ -178,19 +180,22 @@ def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
     return _row_in_order(lake, lake.place("longcrawl").require(), split, position)
 
 
-def row_of_array(array: Path, position: int) -> Row | None:
-    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy; None for an array of another origin.
+def row_of_array(array: str, position: int) -> Row | None:
+    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy, by the array's path or URL.
+
+    None for an array of another origin.
 
     Raises:
         NotPublished: when what the array was made from is gone from its lake.
         BadInput: when there is no such row.
     """
-    if array.stem not in SPLITS or not (array.parent / RECEIPT).is_file():
+    folder, _, name = array.rpartition("/")
+    split, found = name.removesuffix(".zarr"), located(folder)
+    if split not in SPLITS or found is None or not found.version:
         return None
-    published, lake = Published.at(array.parent), LakeFolder(array.parents[3])
-    if published.receipt.fingerprint.stage == "grid":
-        return find_row(lake, published, array.stem, position)
-    return _row_in_order(lake, order_behind(lake, published), array.stem, position)
+    if found.stage == "grid":
+        return find_row(found.lake, found.published, split, position)
+    return _row_in_order(found.lake, order_behind(found.lake, found.published), split, position)
 
 
 def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
@@ -212,35 +217,41 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
         BadInput: when there is no such sample.
     """
     published = lake.place("mixes", mix).require()
-    described = read_mix(published.folder)
+    described = read_mix(published.only(MIX_FILE))
     if not 0 <= sample < described.n_samples:
         raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
-    source = described.sources[int(read_npy(published.folder / "dataset_index.npy")[sample])]
-    number = int(read_npy(published.folder / "dataset_sample_index.npy")[sample])
-    if source.name != source.snapshot:
-        raise BadInput(
-            f"sample {sample:,} of {published.name} is sample {number:,} of {source.name}: packed rows hold spans of many documents; "
-            f"their spans lie beside {source.prefix}"
-        )
-    grid = grid_behind(lake, lake.version_of(source.prefix))
-    pieces = tuple(
-        Piece(row=find_row(lake, grid, "train", row), start=start, stop=stop)
-        for row, start, stop in _spans(published.folder / source.snapshot, number, _row_tokens(grid))
-    )
-    return Sample(mix=mix, sample=sample, snapshot=source.snapshot, source_sample=number, pieces=pieces)
+    arrays = published.only("dataset_*.npy")
+    source = described.sources[int(read_npy(arrays / "dataset_index.npy")[sample])]
+    number = int(read_npy(arrays / "dataset_sample_index.npy")[sample])
+    cut_from = lake.version_of(source.prefix)
+    cuts = spans_of_sample(published.only(f"{source.name}_*.npy") / source.name, number)
+    pieces = _of_packed(cut_from, cuts) if source.name != source.snapshot else _of_grid(lake, grid_behind(lake, cut_from), cuts)
+    return Sample(mix=mix, sample=sample, snapshot=source.name, source_sample=number, pieces=tuple(pieces))
 
 
-def _spans(prefix: Path, number: int, row_tokens: int) -> list[tuple[int, int, int]]:
-    """Document, first and last column of each piece of one sample, its extra target token included."""
+Cut = tuple[int, int, int | None]
+"""A document of Megatron's, the first column that a sample takes of it, and the column behind the last: None where that is its end."""
+
+
+def _of_grid(lake: LakeFolder, grid: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
+    for row, start, stop in cuts:
+        yield Piece(row=find_row(lake, grid, "train", row), start=start, stop=_row_tokens(grid) if stop is None else stop)
+
+
+def _of_packed(packed: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
+    for document, start, stop in cuts:
+        end = length_of_document(packed, document) if stop is None else stop
+        found = stretches_of_document(packed, document, start, end)
+        yield from (Piece(row=stretch, start=first, stop=last) for stretch, first, last in found)
+
+
+def spans_of_sample(prefix: Path, number: int) -> list[Cut]:
+    """What one sample of a GPT index takes of which documents, its extra target token included."""
     index = read_gpt_index(prefix)
     built = int(index.shuffle_index[number])
     (first, offset), (last, end) = index.sample_index[built].tolist(), index.sample_index[built + 1].tolist()
-    spans = []
-    for place in range(first, last + 1):
-        start = offset if place == first else 0
-        stop = end + 1 if place == last else row_tokens
-        spans.append((int(index.document_index[place]), start, stop))
-    return spans
+    places = range(first, last + 1)
+    return [(int(index.document_index[place]), offset if place == first else 0, end + 1 if place == last else None) for place in places]
 
 
 def grid_behind(lake: LakeFolder, megatron: Published) -> Published:

@@ -27,11 +27,23 @@ PART_BYTES: Final = 32 << 20
 """A larger file goes up in parts of this size, each sent again by itself when it fails; a multiple of 256 KiB, as the service wants."""
 
 
+REMOVED_AT_ONCE: Final = 100
+"""Objects that one request removes, as many as the service takes."""
+
+
 class Held(NamedTuple):
     """An object's content and which state of it that is."""
 
     content: bytes
     generation: int
+
+
+class Listed(NamedTuple):
+    """What a listing says of an object: its size, its CRC32C as `crc32c` gives it, and when it was written, in seconds since 1970."""
+
+    n_bytes: int
+    crc32c: str
+    written: float
 
 
 @dataclass(frozen=True)
@@ -98,11 +110,29 @@ class Bucket:
             found = self._bucket.list_blobs(match_glob=f"{prefix}{pattern}", fields="items(name),nextPageToken")
             return sorted(blob.name.removeprefix(prefix) for blob in found)
 
-    def checksums(self, place: str) -> dict[str, str]:
-        """CRC32C of every object below ``place``, as `crc32c` gives it, by relative path. One request per thousand."""
+    def folders(self, place: str) -> list[str]:
+        """Names of the folders right below ``place``, which is "" or ends with a slash, sorted. One request per thousand."""
         with self._said_plainly(place):
-            found = self._bucket.list_blobs(prefix=self._name(place), fields="items(name,crc32c),nextPageToken")
-            return {blob.name.removeprefix(self._name(place)): blob.crc32c for blob in found}
+            found = self._bucket.list_blobs(prefix=self._name(place), delimiter="/", fields="prefixes,nextPageToken")
+            list(found)  # the prefixes are known when the pages are
+            return sorted(name.removeprefix(self._name(place)).strip("/") for name in found.prefixes)
+
+    def listed(self, place: str) -> dict[str, Listed]:
+        """Every object below ``place``, which ends with a slash, by relative path. One request per thousand."""
+        with self._said_plainly(place):
+            found = self._bucket.list_blobs(prefix=self._name(place), fields="items(name,size,crc32c,updated),nextPageToken")
+            return {
+                blob.name.removeprefix(self._name(place)): Listed(int(blob.size), blob.crc32c, blob.updated.timestamp()) for blob in found
+            }
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove objects, some of which may be gone already. One request per hundred."""
+        from google.api_core.exceptions import NotFound  # noqa: PLC0415 - as below
+
+        for start in range(0, len(paths), REMOVED_AT_ONCE):
+            with self._said_plainly(paths[start]), contextlib.suppress(NotFound), self._bucket.client.batch():
+                for path in paths[start : start + REMOVED_AT_ONCE]:
+                    self._blob(path).delete()
 
     def upload(self, folder: Path, paths: Sequence[str], place: str) -> None:
         """Copy files below ``folder`` to objects below ``place``, several at once; large ones in parts, each checked on the way."""

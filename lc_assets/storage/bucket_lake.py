@@ -17,7 +17,8 @@ one request per file and 5 more. docs/google-cloud.md has the counts of a whole 
 import contextlib
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,12 +28,13 @@ import msgspec
 
 from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.bucket import SCHEME, Bucket, crc32c
+from lc_assets.storage.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.storage.lake import (
     CURRENT,
     GLOBAL,
     RECEIPT,
     Current,
+    Kept,
     LakeFolder,
     Place,
     Published,
@@ -41,8 +43,11 @@ from lc_assets.storage.lake import (
     version_named,
     written_over,
 )
+from lc_assets.storage.shelf import BYTES_VARIABLE, Lease, Shelf, bound_said
 
 CACHE_VARIABLE: Final = "LC_CACHE"
+ON_ITS_WAY_SECONDS: Final = 86_400.0
+"""Files without a receipt that are no older may be of a version that is going up now."""
 
 
 def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client: Any = None) -> LakeFolder:
@@ -50,32 +55,61 @@ def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client:
 
     Args:
         root: a folder, or ``gs://bucket/folder``.
-        environment: where ``LC_CACHE`` may name the folder of this machine's copies.
+        environment: where ``LC_CACHE`` may name the folder of this machine's copies, and ``LC_CACHE_BYTES`` bound them.
         client: of the bucket; none makes one from the environment.
     """
     if not root.startswith(SCHEME):
         return LakeFolder(Path(root))
     cache = Path(environment.get(CACHE_VARIABLE) or Path.home() / ".cache" / "lc_assets")
-    return BucketLake(cache / root.removeprefix(SCHEME).strip("/"), Bucket(root, client))
+    shelf = Shelf(cache, bound_said(environment.get(BYTES_VARIABLE, "")))
+    return BucketLake(cache / root.removeprefix(SCHEME).strip("/"), Bucket(root, client), shelf)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Copies:
-    """The files of one version: kept in a bucket at ``place``, copied when they are asked for."""
+    """The files of one version: kept in a bucket at ``place``, copied when they are asked for.
+
+    What is copied is in use, and stays, as long as this lives: so whoever holds a `Published` holds its files.
+    """
 
     bucket: Bucket
     place: str
+    shelf: Shelf
+    lease: Lease | None = None
 
     def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See `Keeper.bring`; what is copied is held against the receipt's digests."""
+        """See `Keeper.bring`; what is copied is held against the receipt's digests, and room is made for it."""
         wanted = [fact for fact in receipt.files if any(fnmatchcase(fact.path, pattern) for pattern in patterns)]
+        lease = self._leased(home)
         missing = [fact for fact in wanted if not (home / fact.path).is_file()]
         if missing:
+            self.shelf.make_room(sum(fact.n_bytes for fact in missing))
             self.bucket.download(self.place, home, missing)
+            lease.holds(_bytes_here(home, receipt))
+
+    def has_gone_up(self, home: Path, receipt: Receipt) -> None:
+        """Say that files which were made here are copies now."""
+        self._leased(home).holds(_bytes_here(home, receipt))
+        self.shelf.make_room(0)
+
+    def _leased(self, home: Path) -> Lease:
+        if self.lease is None:
+            self.lease = self.shelf.lease(home)
+        else:
+            self.lease.used()
+        return self.lease
+
+    def where(self, home: Path) -> str:  # noqa: ARG002 - copies there are of no interest
+        """See `Keeper.where`."""
+        return self.bucket.where(self.place)
+
+    def sizes(self, home: Path) -> dict[str, int]:  # noqa: ARG002 - what is copied there is only a part
+        """See `Keeper.sizes`; by one listing."""
+        return {path: found.n_bytes for path, found in self.bucket.listed(f"{self.place}/").items()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """See `Keeper.damage`: the service's own checksums, by one listing, against those of the copies, which are read again."""
-        kept = self.bucket.checksums(f"{self.place}/")
+        kept = self.bucket.listed(f"{self.place}/")
         lost = [f"{fact.path}: missing in the bucket" for fact in receipt.files if fact.path not in kept]
         if lost:
             return lost
@@ -86,7 +120,7 @@ class Copies:
         return [
             f"{fact.path}: the bucket holds other bytes than its copy"
             for fact in receipt.files
-            if kept[fact.path] != crc32c(home / fact.path)
+            if kept[fact.path].crc32c != crc32c(home / fact.path)
         ]
 
 
@@ -95,6 +129,7 @@ class BucketLake(LakeFolder):
     """A lake in a bucket; ``root`` is the folder of this machine's copies."""
 
     bucket: Bucket
+    shelf: Shelf
 
     @property
     def url(self) -> str:
@@ -103,11 +138,16 @@ class BucketLake(LakeFolder):
 
     def place(self, stage: str, key: str = GLOBAL) -> "BucketPlace":
         """Where the versions of ``stage/key`` live."""
-        return BucketPlace(self.root / stage / key, self.bucket)
+        return BucketPlace(self.root / stage / key, self.bucket, self.shelf)
 
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted; by one listing."""
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{stage}/*/{CURRENT}"))
+
+    def partitions(self) -> Iterator[Place]:
+        """See `LakeFolder.partitions`; by one listing, and one for each stage."""
+        for stage in self.bucket.folders(""):
+            yield from (self.place(stage, key) for key in self.bucket.folders(f"{stage}/"))
 
     def note(self, path: str) -> bytes | None:
         """See `LakeFolder.note`."""
@@ -132,6 +172,7 @@ class BucketPlace(Place):
     """Where the versions of one partition live in a bucket; ``folder`` is where they are built and copied to."""
 
     bucket: Bucket
+    shelf: Shelf
 
     def current(self) -> Published | None:
         """See `Place.current`."""
@@ -158,23 +199,52 @@ class BucketPlace(Place):
 
     def at(self, version: str) -> Published:
         """See `Place.at`; the receipt is fetched the first time."""
-        home = self.folder / version
-        if not (home / RECEIPT).is_file():
-            held = self.bucket.read(f"{self.name}/{version}/{RECEIPT}")
-            if held is None:
-                raise NotPublished(f"{self.bucket.where(f'{self.name}/{version}')}: no {RECEIPT}, so this is not a finished version")
-            publish_bytes(home / RECEIPT, held.content)
-        return Published(home, Published.at(home).receipt, Copies(self.bucket, f"{self.name}/{version}"))
+        home, copies = self.folder / version, Copies(self.bucket, f"{self.name}/{version}", self.shelf)
+        try:
+            return Published(home, Published.at(home).receipt, copies)
+        except NotPublished:
+            held = self.bucket.read(f"{copies.place}/{RECEIPT}")
+        if held is None:
+            raise NotPublished(f"{self.bucket.where(copies.place)}: no {RECEIPT}, so this is not a finished version")
+        publish_bytes(home / RECEIPT, held.content)
+        return Published(home, _decoded(held.content, Receipt, self.bucket.where(copies.place)), copies)
 
     def finished(self, version: str) -> Published | None:
         """See `Place.finished`; one that is finished on this machine only still has to go up, which `point_at` sees to."""
         with contextlib.suppress(NotPublished, CorruptFile):
-            return self.at(version)
+            found = self.at(version)
+            if _is_whole_here(found) or self.bucket.generation(f"{self.name}/{version}/{RECEIPT}"):
+                return found
+            self._forget(found)  # some of a version that is gone from the bucket
         return None
 
     def version_names(self) -> list[str]:
         """See `Place.version_names`; by one listing."""
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"))
+
+    def folders(self) -> dict[str, Kept]:
+        """See `Place.folders`: those of the bucket, by one listing, and what lies on this machine only.
+
+        What has no receipt and was written to in the last day may be on its way up, and is left out.
+        """
+        found: dict[str, dict[str, Listed]] = {}
+        for path, listed in self.bucket.listed(f"{self.name}/").items():
+            name, _, file = path.partition("/")
+            if file:
+                found.setdefault(name, {})[file] = listed
+        kept = {name: _kept(files) for name, files in found.items() if RECEIPT in files or _is_old(files)}
+        # not "|": of a copy, the bucket says more than this machine does
+        here = {name: Kept(copy.n_bytes, None) for name, copy in Place.folders(self).items() if name not in found}
+        return dict(sorted({**kept, **here}.items()))
+
+    def remove(self, name: str, *, patience: float) -> None:
+        """See `Place.remove`; its copy on this machine goes first, since it could be published anew."""
+        self._require_unpublished(name)
+        if (self.folder / name).is_dir():
+            Place.remove(self, name, patience=patience)
+        paths = [f"{self.name}/{name}/{path}" for path in self.bucket.listed(f"{self.name}/{name}/")]
+        self.bucket.remove([path for path in paths if path.endswith(f"/{name}/{RECEIPT}")])
+        self.bucket.remove(paths)
 
     def state(self) -> int:
         """Generation of the pointer; 0 when there is none."""
@@ -195,11 +265,29 @@ class BucketPlace(Place):
             held = self.bucket.read(f"{self.name}/{CURRENT}")
             if held is None or held.content != pointer:
                 raise
+        Copies(self.bucket, place, self.shelf).has_gone_up(published.home, published.receipt)
 
     @staticmethod
     def _forget(published: Published) -> None:
         """Remove a copy that is of other bytes than those published, such as of a version that was made again."""
         shutil.rmtree(published.home, ignore_errors=True)
+
+
+def _bytes_here(home: Path, receipt: Receipt) -> int:
+    return sum(fact.n_bytes for fact in receipt.files if (home / fact.path).is_file())
+
+
+def _is_whole_here(published: Published) -> bool:
+    return all((published.home / fact.path).is_file() for fact in published.receipt.files)
+
+
+def _kept(files: Mapping[str, Listed]) -> Kept:
+    receipt = files.get(RECEIPT)
+    return Kept(sum(listed.n_bytes for listed in files.values()), None if receipt is None else receipt.written)
+
+
+def _is_old(files: Mapping[str, Listed]) -> bool:
+    return max(listed.written for listed in files.values()) < time.time() - ON_ITS_WAY_SECONDS
 
 
 def _decoded(content: bytes, kind: type[Any], where: str) -> Any:

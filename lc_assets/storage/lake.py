@@ -18,15 +18,16 @@ that gives the same bytes makes nothing downstream stale.
 
 import contextlib
 import functools
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import filelock
 import msgspec
 
-from lc_assets.errors import BadInput, CorruptFile, LcError, NotPublished
+from lc_assets.errors import BadInput, Busy, CorruptFile, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, publish_bytes
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
 from lc_assets.tally import Tally
@@ -119,6 +120,14 @@ class Keeper(Protocol):
         """See to it that those files lie in ``home`` whose paths match one of the patterns."""
         ...
 
+    def where(self, home: Path) -> str:
+        """Where that is, for people."""
+        ...
+
+    def sizes(self, home: Path) -> dict[str, int]:
+        """Size of every file that is kept, by its path."""
+        ...
+
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
         """How what is kept differs from the receipt, one sentence each, as far as copies in ``home`` cannot show."""
         ...
@@ -130,6 +139,14 @@ class _Folder:
 
     def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """Nothing is to be done."""
+
+    def where(self, home: Path) -> str:
+        """The folder."""
+        return str(home)
+
+    def sizes(self, home: Path) -> dict[str, int]:
+        """Size of every file there."""
+        return {path.relative_to(home).as_posix(): path.stat().st_size for path in home.rglob("*") if path.is_file()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - there is nothing beside the folder
         """There is nothing else to look at."""
@@ -161,6 +178,11 @@ class Published:
         return self.home
 
     @property
+    def where(self) -> str:
+        """Where it lies, for people: its folder's path, or a bucket's URL."""
+        return self.keeper.where(self.home)
+
+    @property
     def version(self) -> str:
         """Name of the version."""
         return self.home.name
@@ -187,17 +209,23 @@ class Published:
         _require_finished(path)
         return cls(folder, decode_json(path, Receipt))
 
+    def differences(self) -> list[str]:
+        """Say, one sentence each, by which names and sizes its files differ from the receipt; reads none of them."""
+        promised = {fact.path: fact.n_bytes for fact in self.receipt.files}
+        found = {path: n_bytes for path, n_bytes in self.keeper.sizes(self.home).items() if path.split("/")[0] not in NOT_COUNTED}
+        both = sorted(promised.keys() & found.keys())
+        wrong = [f"{path}: {found[path]:,} bytes, receipt says {promised[path]:,}" for path in both if promised[path] != found[path]]
+        return [*_missing_and_foreign(promised, found), *wrong]
+
     def damage(self) -> list[str]:
         """Re-read every file and say, one sentence each, how it differs from the receipt, and the receipt from itself; empty when whole."""
         if lost := self.keeper.damage(self.home, self.receipt):
             return self._contradictions() + lost
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
-        missing = [f"{path}: missing" for path in sorted(promised.keys() - found.keys())]
-        extra = [f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys())]
         both = sorted(promised.keys() & found.keys())
         wrong = [f"{path}: {_difference(promised[path], found[path])}" for path in both if promised[path] != found[path]]
-        return self._contradictions() + missing + extra + wrong
+        return [*self._contradictions(), *_missing_and_foreign(promised, found), *wrong]
 
     def _contradictions(self) -> list[str]:
         """What the receipt says of itself and cannot be: its digest is that of its files, its fingerprint names its folder."""
@@ -206,6 +234,13 @@ class Published:
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
         return [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
+
+
+class Kept(NamedTuple):
+    """A folder of a place: a version, or what a build left: its size, and when its receipt was written, None without one."""
+
+    n_bytes: int
+    finished: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +332,36 @@ class Place:
         """Names of the finished versions, sorted."""
         return sorted(path.parent.name for path in self.folder.glob(f"*/{RECEIPT}"))
 
+    def folders(self) -> dict[str, Kept]:
+        """Every folder that lies here by its name, sorted: finished versions, and what builds left."""
+        folders = sorted(path for path in self.folder.glob("[!.]*") if path.is_dir())
+        return {path.name: Kept(sum(_Folder().sizes(path).values()), _written(path / RECEIPT)) for path in folders}
+
+    def remove(self, name: str, *, patience: float) -> None:
+        """Remove a folder, which stops being a version before its files go.
+
+        Args:
+            name: of the folder.
+            patience: seconds to wait for a build of this partition.
+
+        Raises:
+            Busy: when it is published, or a run is building this partition.
+            NotWritable: when it cannot be removed.
+        """
+        with disk_said_plainly(self.folder):
+            try:
+                with filelock.FileLock(self.folder / ".lock", timeout=patience):
+                    self._require_unpublished(name)
+                    (self.folder / name / RECEIPT).unlink(missing_ok=True)
+                    shutil.rmtree(self.folder / name)
+            except filelock.Timeout as error:
+                raise Busy(f"a run is building {self.name}; wait for it and run this again") from error
+
+    def _require_unpublished(self, name: str) -> None:
+        said = self.pointer()
+        if said is not None and said.version == name:
+            raise Busy(f"{self.name}/{name} has been published meanwhile; run this again")
+
     def state(self) -> int:
         """What stands here now, to be handed to `point_at`; in a folder the lock of a build says enough."""
         return 0
@@ -348,6 +413,11 @@ class LakeFolder:
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted."""
         return sorted(path.parent.name for path in (self.root / stage).glob(f"*/{CURRENT}"))
+
+    def partitions(self) -> Iterator[Place]:
+        """Every partition in which something lies, published or not, whichever stage it is of."""
+        folders = sorted(path for path in self.root.glob("[!.]*/[!.]*") if path.is_dir())
+        yield from (self.place(path.parent.name, path.name) for path in folders)
 
     def note(self, path: str) -> bytes | None:
         """A small file of the lake's own, such as a release; None when there is none."""
@@ -457,6 +527,15 @@ def version_named(name: str, path: Path | str) -> str:
     if not name.isalnum():
         raise BadInput(f"{path}: {name!r} is not a version's name")
     return name
+
+
+def _written(path: Path) -> float | None:
+    return path.stat().st_mtime if path.is_file() else None
+
+
+def _missing_and_foreign(promised: Mapping[str, Any], found: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"{path}: missing" for path in sorted(promised.keys() - found.keys()))
+    yield from (f"{path}: not in the receipt" for path in sorted(found.keys() - promised.keys()))
 
 
 def _difference(promised: FileFact, found: FileFact) -> str:

@@ -8,7 +8,7 @@ the pinned versions are the published ones.
 Here: the file, and reading by it. Not here: what belongs into a release (`lc_assets.stages.releasing`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ import msgspec
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, Current, LakeFolder, Place, Published, encode_json, version_named
+from lc_assets.storage.lake import GLOBAL, Current, Kept, LakeFolder, Place, Published, encode_json, version_named
 from lc_assets.vocabulary import parse_snapshot
 
 FOLDER: Final = "releases"
@@ -107,8 +107,8 @@ def read_release(lake: LakeFolder, name: str) -> Release:
     """
     content = lake.note(note_of(name))
     if content is None:
-        raise NotPublished(f"no release {name!r} in {lake.root}: there are {', '.join(release_names(lake)) or 'none'}")
-    return decode_release(content, where=f"{lake.root}/{note_of(name)}")
+        raise NotPublished(f"no release {name!r} in {lake.url}: there are {', '.join(release_names(lake)) or 'none'}")
+    return decode_release(content, where=f"{lake.url}/{note_of(name)}")
 
 
 def decode_release(content: bytes, *, where: str) -> Release:
@@ -139,7 +139,7 @@ def gone_of(lake: LakeFolder, name: str) -> list[Gone]:
     try:
         return [msgspec.json.decode(content, type=Gone) for content in notes.values() if content is not None]
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{lake.root}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}") from error
+        raise CorruptFile(f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,11 @@ class PinnedLake(LakeFolder):
         release = read_release(lake, name)
         return cls(lake.root, lake, release.pins, f"release {name}", gone_of(lake, name))
 
+    @property
+    def url(self) -> str:
+        """Where the lake lies."""
+        return self.lake.url
+
     def place(self, stage: str, key: str = GLOBAL) -> Place:
         """Where the versions of ``stage/key`` live; what is published there is what is pinned."""
         place = self.lake.place(stage, key)
@@ -183,9 +188,17 @@ class PinnedLake(LakeFolder):
     def _is_pinned(self, stage: str) -> bool:
         return any(name.startswith(f"{stage}/") for name in self.pins)
 
+    def partitions(self) -> Iterator[Place]:
+        """See `LakeFolder.partitions`."""
+        return self.lake.partitions()
+
     def note(self, path: str) -> bytes | None:
         """See `LakeFolder.note`."""
         return self.lake.note(path)
+
+    def notes(self, folder: str) -> list[str]:
+        """See `LakeFolder.notes`."""
+        return self.lake.notes(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +249,10 @@ class PinnedPlace(Place):
     def version_names(self) -> list[str]:
         """See `Place.version_names`."""
         return self.place.version_names()
+
+    def folders(self) -> dict[str, Kept]:
+        """See `Place.folders`."""
+        return self.place.folders()
 
 
 def note_of(name: str, beside: str = "") -> str:

@@ -7,13 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.stages import histories, tracing, whereabouts
+from lc_assets.stages import histories, packed_tracing, packed_whereabouts, tracing, whereabouts
 from lc_assets.stages.tables import DROPPED, write_table
 from lc_assets.text.addresses import host_of
 from lc_assets_tests.benchmarks.timing import cpu_seconds, say
-from lc_assets_tests.benchmarks.traced_lake import MIX, publish, traced_lake
+from lc_assets_tests.benchmarks.traced_lake import MIX, publish, traced_lake, write_packed
 
 N_DROPPED = 30_000
+PIECES = 4
 FULL_SNAPSHOTS, FULL_ROWS = 84, 79_300
 """6.66 million rows, LongCrawl64's, over RedPajama-V2's snapshots."""
 
@@ -101,7 +102,25 @@ def test_positions_and_samples_are_found_without_a_pass(made, row):
     assert tracing.row_of_order(made.lake, "train", position) == row
 
 
+def test_packed_rows_are_traced_both_ways(made, row):
+    """A column of a packed row to its document, and a document to its stretches, among as many rows of four pieces; against a loop."""
+    packed = write_packed(made.lake, made.snapshots[0], made.n_rows, PIECES)
+    path, number = packed.home / "spans.parquet", made.n_rows * 2 // 3
+    down, stretch = cpu_seconds(lambda _: packed_tracing.stretches_of_row(packed, "train", number)[PIECES - 1])
+    loop, line = cpu_seconds(
+        lambda _: next(line for line in pq.read_table(path).to_pylist() if (line["row"], line["piece"]) == (number, PIECES - 1)), rounds=1
+    )
+    assert (line["id"], line["row_start"]) == (stretch.id, stretch.row_start)
+    up, (found,) = cpu_seconds(lambda _: packed_whereabouts.stretches_of(packed, [stretch.id]))
+    assert found == stretch
+    assert packed_whereabouts.packed_by(made.lake, "document", stretch.id) == [(packed, stretch)]
+    say(f"packed row → stretches, {made.n_rows * PIECES:,} stretches", 1, "look-ups", down, loop=loop)
+    say(f"id → stretches of packed rows, {made.n_rows * PIECES:,} stretches", 1, "look-ups", up, loop=loop)
+    assert max(down, up) < loop
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(1000)
 def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
     """6.66 million rows of 84 snapshots, 53 million samples; every file opened anew for each look-up, but in the page cache."""
     lake = traced_lake(tmp_path, n_snapshots=FULL_SNAPSHOTS, n_rows=FULL_ROWS).lake
@@ -118,6 +137,12 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
         "domain → rows": (lambda n: whereabouts.rows_by(lake, "domain", host_of(rows[n].url)), 60),
         "row → values judged": (lambda n: histories.values_judged(lake, rows[n]), 20),
         "row → who went in its stead": (lambda n: histories.went_instead(lake, rows[n].id), 60),
+    }
+    packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)
+    stretches = packed_tracing.stretches(packed, "train", [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)])
+    asked |= {
+        "packed row, column → document": (lambda n: packed_tracing.stretches_of_row(packed, "train", stretches[n].row), 60),
+        "id → packed rows": (lambda n: packed_whereabouts.packed_by(lake, "document", stretches[n].id), 200),
     }
     print(f"\n{n_rows:,} train rows, {n_samples:,} samples")
     for what, (ask, most) in asked.items():

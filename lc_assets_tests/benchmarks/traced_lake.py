@@ -10,12 +10,15 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lc_assets.formats.gpt_index import write_gpt_index
 from lc_assets.formats.npy import write_npy
 from lc_assets.formats.order import OrderSource, write_order, write_sources
+from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.mixing.blending import blend_all
 from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.publishing import publish as publish_file
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages import near_pairs
 from lc_assets.stages.blending import MIX_FILE, Mix, MixSource
@@ -23,10 +26,12 @@ from lc_assets.stages.gridding import ROWS_FILE, count_of
 from lc_assets.stages.keying import write_keys
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.lineage import write_index
+from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
+from lc_assets.stages.packing_writing import MOST_PIECES
 from lc_assets.stages.removals import REMOVALS, TABLE
 from lc_assets.stages.row_plans import plan_rows
 from lc_assets.stages.row_settings import GriddingSettings
-from lc_assets.stages.tables import KEYED, TOKENIZED, read_table, write_table
+from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
 from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, encode_json, receipt_of, write_receipt
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
@@ -194,3 +199,32 @@ def write_mix(lake: LakeFolder, grids: list[Published]) -> None:
         publish_bytes(home / MIX_FILE, encode_json(Mix(sequence_length=SAMPLE_TOKENS, seed=1234, sources=sources)))
 
     publish(lake, "mixes", MIX, write)
+
+
+def write_packed(lake: LakeFolder, snapshot: str, n_rows: int, pieces: int) -> Published:
+    """Packed rows of one snapshot's documents, so many pieces a row, each of a document of its own: spans and no token."""
+    n_spans, tokens = n_rows * pieces, ROW_TOKENS // pieces
+    numbers = np.arange(n_spans)
+    begins = numbers % pieces * tokens
+
+    def write(home: Path) -> None:
+        documents = documents_table(snapshot, n_spans)
+        columns = {
+            "split": pa.repeat("train", n_spans),
+            "row": numbers // pieces,
+            "piece": numbers % pieces,
+            "document_start": np.zeros(n_spans, np.int64),
+            "document_stop": np.full(n_spans, tokens),
+            "row_start": begins,
+            "row_stop": begins + tokens,
+            **{name: documents[name] for name in ("id", "url", "digest", "document", "n_tokens", "token_shard")},
+        }
+        home.mkdir(parents=True, exist_ok=True)
+        table = pa.table({name: columns[name] for name in PACKED_SPANS.names}, schema=PACKED_SPANS)
+        with publish_file(home / SPANS_FILE) as draft:
+            pq.write_table(table, draft, compression=COMPRESSION, row_group_size=MOST_PIECES)
+        PackedSpans.of(numbers // pieces, begins + tokens, numbers, n_rows=n_rows).write(home, "train")
+        none = np.empty(0, np.int64)
+        PackedSpans.of(none, none, none, n_rows=0).write(home, "heldout")
+
+    return publish(lake, "packed", snapshot, write, params={"row_tokens": ROW_TOKENS, "megatron": "rows"})

@@ -14,18 +14,21 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.stages.blending import MIX_FILE, STAGE, blend_mix, read_mix, table_of
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.mix_plans import params_of, plan_mix
+from lc_assets.stages.packed import pack_snapshot
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.row_settings import MixSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.stages.tracing import sample_of_mix
 from lc_assets.stages.whereabouts import find_id
 
 AVAILABLE = {"a": 900, "b": 100, "packed/a": 400, "packed/b": 1600}
 
 
+WHOLE = '[packing]\nmegatron = "rows"\n'
+
+
 def planned(content, available=AVAILABLE, mix="m"):
-    return plan_mix(parse_recipe(content, where="here"), mix, available)
+    return plan_mix(parse_recipe(WHOLE + content, where="here"), mix, available)
 
 
 def test_parts_get_their_shares_and_weights_hold_within_each():
@@ -56,7 +59,7 @@ def test_a_mix_without_parts_does_not_see_packed_rows():
     alone = {name: n for name, n in AVAILABLE.items() if "/" not in name}
     assert [array.tolist() for array in planned(content).drawn] == [array.tolist() for array in planned(content, alone).drawn]
     assert "parts" not in params_of(parse_recipe(content, where="here"), "m")
-    recipe = parse_recipe(f"{content}\n[mixes.long]\nparts = {{packed = 1}}", where="here")
+    recipe = parse_recipe(f"{WHOLE}{content}\n[mixes.long]\nparts = {{packed = 1}}", where="here")
     assert not STAGE.is_fed_by(recipe, "m", "packed", "a")
     assert STAGE.is_fed_by(recipe, "long", "packed", "a")
     assert not STAGE.is_fed_by(recipe, "long", "megatron", "a")
@@ -82,7 +85,7 @@ def test_a_run_can_turn_to_packed_rows_half_way():
     assert new.used == (30, 30 + 70, 70)
     for before, now in zip(old.drawn, new.drawn, strict=True):
         np.testing.assert_array_equal(now[:60], before[:60])
-    recipe = parse_recipe(CONTINUED, where="here")
+    recipe = parse_recipe(WHOLE + CONTINUED, where="here")
     assert STAGE.is_fed_by(recipe, "m", "megatron", "a")
     assert not STAGE.is_fed_by(recipe, "m", "packed", "c")
 
@@ -109,8 +112,12 @@ def mixed(tiny, folder, mixes):
     """A copy of the lake with another recipe's mixes."""
     root = folder / "lake"
     shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
-    recipe = msgspec.structs.replace(tiny.workshop.recipe, mixes=mixes)
-    return dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
+    packing = msgspec.structs.replace(tiny.workshop.recipe.packing, megatron="rows")
+    recipe = msgspec.structs.replace(tiny.workshop.recipe, mixes=mixes, packing=packing)
+    workshop = dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
+    for snapshot in workshop.lake.keys("packed"):
+        pack_snapshot(workshop, snapshot)
+    return workshop
 
 
 def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
@@ -143,9 +150,19 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
         assert again.reused
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
-    number = int(np.flatnonzero(np.asarray(read_npy(folder / "dataset_index.npy")) == len(mix.sources) - 1)[0])
-    with pytest.raises(BadInput, match=f"of {packed[-1].name}: packed rows hold spans of many documents"):
-        sample_of_mix(workshop.lake, "long", number)
+
+
+def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
+    """By its recipe, and by the rows that are published: those of an older recipe are of spans."""
+    with pytest.raises(BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"):
+        parse_recipe("[mixes.m]\nparts = {packed = 1}", where="here")
+    workshop = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)})
+    older = dataclasses.replace(workshop, recipe=msgspec.structs.replace(standing_lake.workshop.recipe, mixes={}))
+    for snapshot in workshop.lake.keys("packed"):
+        pack_snapshot(older, snapshot)
+    with pytest.raises(BadInput, match='set packing.megatron = "rows" and make the rows again'):
+        blend_mix(workshop, "long")
+    assert "long" not in workshop.lake.keys("mixes")
 
 
 def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):

@@ -69,17 +69,17 @@ def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
     flat = lake.place("flat").require().folder
     for split in SPLITS:
         for position in range(open_rows(lake.root, split).n_rows):
-            assert tracing.row_of_array(flat / f"{split}.zarr", position) == tracing.row_of_order(lake, split, position)
+            assert tracing.row_of_array(str(flat / f"{split}.zarr"), position) == tracing.row_of_order(lake, split, position)
 
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
     grid = lake.place("grid", "2023-14").require()
-    assert tracing.row_of_array(grid.folder / "heldout.zarr", 2) == tracing.row_of_grid(grid, "heldout", 2)
+    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(grid, "heldout", 2)
 
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
     array = shutil.copytree(lake.place("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr")
-    assert tracing.row_of_array(array, 0) is None
+    assert tracing.row_of_array(str(array), 0) is None
 
 
 @pytest.mark.parametrize("shift", range(8))

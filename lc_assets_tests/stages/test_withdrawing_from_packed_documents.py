@@ -11,6 +11,7 @@ from lc_assets.stages import longpack
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.holding import versions_with
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.packed_whereabouts import packed_by, pages_within
 from lc_assets.stages.pruning import carry_out, plan_purge
 from lc_assets.stages.row_settings import MixSettings
 from lc_assets.stages.serving import ROSTERS_OF, nothing_withdrawn_is_served
@@ -21,7 +22,7 @@ from lc_assets_tests.link_builders import OLD, publish_links
 
 CHAIN = ("withdrawn", "withdrawals", "removals", "link_claims", "longpack", "packing_tokens", "packed")
 LONGPACK = LongPackSettings(wanted=True, max_tokens=600, depth=2, hub_share=1.0)
-PACKING = PackingSettings(wanted=True, documents="both", row_tokens=300, heldout_fraction=0.2, min_tokens=10)
+PACKING = PackingSettings(megatron="rows", wanted=True, documents="both", row_tokens=300, heldout_fraction=0.2, min_tokens=10)
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,22 @@ def packed_ids(workshop):
 
 def served(workshop, stage, key=OLD):
     return nothing_withdrawn_is_served(workshop.lake, workshop.recipe, workshop.lake.place(stage, key).require())
+
+
+def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
+    """By its id and by its address; each row's document tells its pages in their order."""
+    workshop, _ = made
+    lines = spans_of(workshop)
+    children = [line for line in lines if line["role"] == "child" and line["id"] in packed_ids(workshop)]
+    assert children
+    for child in children[:5]:
+        for kind, value in (("document", child["child_id"]), ("url", child["url"])):
+            found = packed_by(workshop.lake, kind, value)
+            assert child["id"] in {stretch.id for _, stretch in found}
+            for _, stretch in found:
+                told = [(page.id, page.start, page.stop) for page in pages_within(workshop.lake, stretch)]
+                wanted = [line for line in lines if line["id"] == stretch.id and stretch.token_shard.startswith("longpack-")]
+                assert told == [(line["child_id"], line["start"], line["stop"]) for line in wanted]
 
 
 def test_whoever_is_in_a_packed_document_is_on_its_roster(made):

@@ -1,0 +1,183 @@
+"""Every command that takes a lake says of one in a bucket what it says of one in a folder, and fetches only what it needs."""
+
+import re
+
+import pytest
+
+from lc_assets.stages import tracing
+from lc_assets.storage.bucket import Bucket
+from lc_assets.storage.bucket_lake import open_lake
+from lc_assets_tests.bucket_server import bucket_server
+from lc_assets_tests.builders import SNAPSHOTS, recipe_file
+
+pytest.importorskip("gcsfs")
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+URL = "gs://crawl/lake"
+SNAPSHOT = SNAPSHOTS[0]
+ROW = 3
+
+
+@pytest.fixture(scope="module")
+def server():
+    with pytest.MonkeyPatch.context() as patched, bucket_server(patched) as running:
+        yield running
+
+
+def go_up(lake, url):
+    """Copy a lake in a folder into a bucket, file by file."""
+    paths = [path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file() and path.name != ".lock"]
+    names = sorted(path for path in paths if "/" in path)
+    for folder in {path.rpartition("/")[0] for path in names}:
+        inside = [path.rpartition("/")[2] for path in names if path.rpartition("/")[0] == folder]
+        Bucket(url).upload(lake.root / folder, inside, folder)
+
+
+@pytest.fixture(scope="module")
+def in_bucket(server, standing_lake):
+    """The standing lake, copied into a bucket; read only."""
+    go_up(standing_lake.workshop.lake, URL)
+    return standing_lake
+
+
+@pytest.fixture
+def copies(tmp_path, monkeypatch):
+    """This machine's copies; at first there are none."""
+    monkeypatch.setenv("LC_CACHE", str(tmp_path / "copies"))
+    return tmp_path / "copies"
+
+
+def fetched(copies):
+    return {path.name for path in copies.rglob("*") if path.is_file() and path.name != "receipt.json" and ".uses" not in path.parts}
+
+
+def version(tiny, stage, key="all"):
+    return f"{stage}/{key}/{tiny.workshop.lake.place(stage, key).require().version}"
+
+
+SHOWN = ["", "grid", f"grid/{SNAPSHOT}", "mixes/one-sided"]
+ASKED = {
+    "row": lambda row: ("--row", ROW, "--column", 5),
+    "row of a grid": lambda row: ("--row", ROW, "--snapshot", SNAPSHOT),
+    "sample": lambda row: ("--mix", "one-sided", "--sample", 7, "--position", 24),
+    "id": lambda row: ("--id", row.id),
+    "url": lambda row: ("--url", row.url),
+    "domain": lambda row: ("--domain", "example.org"),
+    "digest": lambda row: ("--digest", row.digest),
+}
+
+
+def of_folder(said, tiny, copies):
+    """What was said, without where the lake and its copies lie, and without the widths of columns, which depend on that."""
+    text = said.out.replace(f"{copies}/crawl/lake", "LAKE").replace(URL, "LAKE").replace(str(tiny.root), "LAKE")
+    return " ".join(re.sub(r"[─━┄╌═]+", "", text).split())
+
+
+@pytest.mark.parametrize("verify", [False, True])
+@pytest.mark.parametrize("part", SHOWN)
+def test_show_says_the_same(lc, in_bucket, copies, part, verify):
+    options = ["--verify"] if verify else []
+    ours, theirs = lc("show", f"{URL}/{part}".rstrip("/"), *options), lc("show", in_bucket.root / part, *options)
+    assert (ours.code, ours.err) == (0, "")
+    assert of_folder(ours, in_bucket, copies) == of_folder(theirs, in_bucket, copies)
+    assert bool(fetched(copies)) == verify
+
+
+@pytest.mark.parametrize(
+    ("stage", "key", "file", "alone"),
+    [
+        ("raw", SNAPSHOT, "manifest.parquet", {"manifest.parquet"}),
+        ("grid", SNAPSHOT, "train.zarr", {"zarr.json"}),
+        ("flat", "all", "heldout.zarr", {".zarray", ".zattrs"}),
+        ("tokens", SNAPSHOT, "0000-en_head", {"0000-en_head.bin", "0000-en_head.idx"}),
+        ("longcrawl", "all", "train_source.npy", {"train_source.npy"}),
+    ],
+)
+def test_what_lies_within_a_version_is_shown_by_its_own_files(lc, in_bucket, copies, stage, key, file, alone):
+    path = f"{version(in_bucket, stage, key)}/{file}"
+    ours, theirs = lc("show", f"{URL}/{path}"), lc("show", in_bucket.root / path)
+    assert (ours.code, ours.err) == (0, "")
+    assert fetched(copies) <= alone
+    whole, also = lc("verify", f"{URL}/{path}"), lc("verify", in_bucket.root / path)
+    assert (whole.code, whole.err) == (also.code, also.err) == (0, "")
+    assert of_folder(whole, in_bucket, copies).split()[1:] == of_folder(also, in_bucket, copies).split()[1:]
+    assert "shape" not in theirs.out or theirs.out.split("shape")[1].split("\n")[0] in ours.out
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_trace_says_the_same(lc, in_bucket, copies, asked):
+    row = tracing.row_of_order(in_bucket.workshop.lake, "train", ROW)
+    words = ASKED[asked](row)
+    ours, theirs = lc("trace", URL, *words), lc("trace", in_bucket.root, *words)
+    assert (ours.code, ours.err) == (0, "")
+    assert of_folder(ours, in_bucket, copies) == of_folder(theirs, in_bucket, copies)
+    assert not [name for name in fetched(copies) if name.endswith((".bin", ".documents.parquet"))]
+
+
+def test_a_batch_is_the_same_and_needs_no_rows_on_this_machine(lc, in_bucket, copies):
+    for options in (["--step", 2, "--rows", 3, "--context", 16], ["--split", "heldout", "--rows", 1]):
+        ours, theirs = lc("batch", URL, *options), lc("batch", in_bucket.root, *options)
+        assert (ours.code, ours.err) == (0, "")
+        assert ours.out == theirs.out
+    flat = version(in_bucket, "flat")
+    assert lc("batch", f"{URL}/{flat}").out == lc("batch", in_bucket.root / flat).out
+    assert not (copies / "crawl/lake/grid" / SNAPSHOT / "train.zarr").exists()
+
+
+def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
+    row = tracing.row_of_order(in_bucket.workshop.lake, "train", ROW)
+    recipe = recipe_file(tmp_path / "recipe.toml", in_bucket.workshop.recipe)
+    upstream = in_bucket.workshop.upstream.root
+    grid = version(in_bucket, "grid", SNAPSHOT)
+    for before, after in (
+        (["explain", URL, row.id, "--upstream", upstream], ["explain", in_bucket.root, row.id, "--upstream", upstream]),
+        (["plan", "--lake", URL, "--recipe", recipe, "--all"], ["plan", "--lake", in_bucket.root, "--recipe", recipe, "--all"]),
+        (["diff", f"{URL}/{grid}", "now", "--lake", URL], ["diff", in_bucket.root / grid, "now", "--lake", in_bucket.root]),
+    ):
+        ours, theirs = lc(*before), lc(*after)
+        assert (ours.code, ours.err) == (theirs.code, theirs.err) == (0, "")
+        assert of_folder(ours, in_bucket, copies) == of_folder(theirs, in_bucket, copies)
+
+
+def test_what_is_not_there_is_said(lc, in_bucket, copies):
+    for words in (("show", f"{URL}/nowhere"), ("show", "gs://crawl/other"), ("verify", f"{URL}/nowhere"), ("trace", URL, "--id", "x/1")):
+        said = lc(*words)
+        assert said.code == 2, said
+        assert said.err
+
+
+def test_a_document_is_withdrawn_and_purged_in_a_bucket(lc, server, lake_with_copies, copies, tmp_path):
+    """Released, withdrawn, rebuilt, given up, purged: nothing in the bucket, nor of its copies, holds it; all else is whole."""
+    from lc_assets.storage.releases import release_names
+    from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of
+
+    url, one = "gs://crawl/other", lake_with_copies.copy(tmp_path / "one")
+    go_up(one.lake, url)
+    recipe = recipe_file(tmp_path / "recipe.toml", one.workshop.recipe)
+    built = ("--upstream", one.workshop.upstream.root, "--recipe", recipe)
+    assert lc("release", url, "v1").code == 0
+    assert release_names(open_lake(url)) == ["v1"]
+    assert lc("release", url, "v1", "--verify").code == 0
+    assert lc("trace", url, "--row", 0, "--release", "v1").code == 0
+    name = id_of(OLD, ALONE_OLD)
+    said = lc("withdraw", url, "--id", name, "--reason", "asked for", "--list", one.list_file, "--recipe", recipe)
+    assert said.code == 0
+    assert f"grid/{OLD}" in said.out
+    assert lc("rebuild", "--lake", url, *built).code == 0
+    assert f"grid/{OLD}/" in lc("withdraw", url, "--report", "--recipe", recipe).out
+    assert "0 rows came, 1 went" in lc("diff", "v1", "now", "--lake", url).out
+    assert lc("prune", url, "--purge").code == 3
+    before = server.names()
+    assert lc("prune", url, "--purge", "--give-up", "v1", "--dry-run").code == 0
+    assert server.names() == before
+    grids = {name.split("/")[3] for name in before if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3}
+    said = lc("prune", url, "--purge", "--give-up", "v1")
+    assert said.code == 0
+    standing = open_lake(url).place("grid", OLD).require()
+    left = {name.split("/")[3] for name in server.names() if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3}
+    assert (len(grids), left) == (2, {standing.version})
+    assert {path.name for path in standing.home.parent.iterdir() if not path.name.startswith(".")} == left
+    assert lc("prune", url).code == 0
+    assert "0 folders" in lc("prune", url).out
+    assert lc("plan", "--lake", url, "--recipe", recipe).code == 0
+    assert lc("show", url, "--verify").code == 0
