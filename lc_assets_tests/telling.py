@@ -55,4 +55,5 @@ def assert_columns_told(told: dict[str, dg.AssetMaterialization], *, judged: set
             assert column in found, (asset, column)
             for origin in origins:
                 upstream = origin.asset_key.to_user_string()
+                assert f"{upstream}.{origin.column_name}" in found[column]
                 assert upstream not in columns or origin.column_name in columns[upstream], (asset, column, origin)

@@ -66,7 +66,7 @@ def report(
         metadata |= {"audit": dg.MetadataValue.md(audited(built.findings))}
         metadata |= {name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()}
     if columns is not None:
-        metadata["dagster/column_schema"] = table_schema(columns)
+        metadata["dagster/column_schema"] = table_schema(columns, origins or {})
     if origins is not None:
         metadata["dagster/column_lineage"] = lineage(origins)
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
@@ -122,10 +122,15 @@ def _made_of(receipt: Receipt) -> str:
     return f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version {made.code_version}, from {inputs or 'nothing'}."
 
 
-def table_schema(columns: pa.Schema) -> dg.TableSchema:
-    """Columns for the UI's table view."""
+def table_schema(columns: pa.Schema, origins: Origins) -> dg.TableSchema:
+    """Columns for the UI's table view: what each holds and where it comes from, for the open-source UI does not draw their lineage."""
+
+    def described(name: str) -> str:
+        sources = ", ".join(f"{asset}.{column}" for asset, column in origins.get(name, ()))
+        return f"{meaning(name)} ← {sources}" if sources else meaning(name)
+
     return dg.TableSchema(
-        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=meaning(field.name)) for field in columns]
+        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=described(field.name)) for field in columns]
     )
 
 
