@@ -13,6 +13,9 @@ LOG_EVERY_SECONDS = 5.0
 """A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few seconds is free."""
 
 
+NO_RATE_YET = ", ? tasks/s"
+
+
 class Watch(Protocol):
     """Hands items through and shows how far they are."""
 
@@ -33,7 +36,10 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
 
 
 def in_log(say: Callable[[str], object]) -> Watch:
-    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 shards/s]``."""
+    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 shards/s]``.
+
+    Nothing is said of no work, nor before any is done.
+    """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         lines = _Lines(say)
@@ -51,6 +57,6 @@ class _Lines(io.StringIO):
 
     def write(self, text: str) -> int:
         line = text.strip()
-        if line:
+        if line and NO_RATE_YET not in line:
             self._say(line)
         return len(text)
