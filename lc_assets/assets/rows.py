@@ -40,7 +40,7 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
     partitions_def=SNAPSHOTS, group_name="tokens", kinds={"zarr", "numpy"}, code_version=gridding.STAGE.code_version, deps=[token_documents]
 )
 def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as Zarr; each row's document in a table."""
+    """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as Zarr; their documents in a table."""
     with workshop.open(context.log) as opened:
         built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
         return report(
