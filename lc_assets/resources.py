@@ -78,12 +78,13 @@ class WorkshopResource(dg.ConfigurableResource):
     def open(self, log: logging.Logger) -> Iterator[Workshop]:
         """Open the workshop for one asset; a deliberate error fails the step with its sentence, or asks for another attempt."""
         where = shard_log()
+        before = _size_of(where)
         try:
             with fates_into(where):
                 yield self.workshop(log)
         except LcError as error:
             _tell_dagster(error)
-        if where is not None and where.is_file():
+        if _size_of(where) > before:
             log.info(f"what became of each shard: {where}")
 
     def workshop(self, log: logging.Logger) -> Workshop:
@@ -114,6 +115,10 @@ def shard_log() -> Path | None:
     """Where the fates of a run's shards are noted; nowhere outside a run."""
     context = _context()
     return Path(context.instance.storage_directory()) / context.run_id / SHARD_LOG if context is not None else None
+
+
+def _size_of(path: Path | None) -> int:
+    return path.stat().st_size if path is not None and path.is_file() else 0
 
 
 def _tell_dagster(error: LcError) -> None:

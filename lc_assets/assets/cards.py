@@ -2,6 +2,7 @@
 
 import dagster as dg
 
+from lc_assets.assets import plots
 from lc_assets.assets.reporting import report
 from lc_assets.assets.rows import longcrawl
 from lc_assets.assets.training import blended_mix
@@ -22,4 +23,6 @@ def data_set_card(context: dg.AssetExecutionContext, workshop: WorkshopResource)
         built = card.write_card(opened)
         page = built.published.folder / card.PAGE
         text = (built.published.folder / card.README).read_text("utf-8").split("\n---\n", 1)[1]
-        return report(built, card=dg.MetadataValue.md(text), page=dg.MetadataValue.path(page.absolute()))
+        for name in card.PLOTS:
+            text = text.replace(f"({name})", f"({plots.inline((built.published.folder / name).read_bytes())})")
+        return report(built, counted="rows", card=dg.MetadataValue.md(text), page=dg.MetadataValue.path(page.absolute()))

@@ -60,8 +60,43 @@ ROWS: Origins = carried((*WHO, "n_tokens", "document"), "token_documents") | {
     "shift": [("token_documents", "id")],
 }
 
-
 RECORDS: Origins = carried(("split", "row", "id", "url", "digest", "cc_segment", "stretch", "shift", "n_tokens"), "token_grid")
+
+HTML_INDEX: Origins = carried(("id", "url"), "filtered_documents") | {"page_key": [("filtered_documents", "url")]}
+
+PAGE_LINKS: Origins = carried(("id", "page_key"), "html_index") | {
+    name: [("html_index", "filename")] for name in ("target_key", "target_url", "keys", "n_links", "nofollow", "navigation", "generic")
+}
+
+LINK_CLAIMS: Origins = carried(("keys", "target_url"), "page_links") | {
+    "root_id": [("page_links", "id")],
+    "parent_id": [("page_links", "id")],
+    "child_id": [("page_links", "target_key")],
+    "cluster": [("filtered_documents", "raw_content")],
+    "n_tokens": [("filtered_documents", "raw_content")],
+    "root_tokens": [("filtered_documents", "raw_content")],
+}
+
+LONGPACK: Origins = carried((*WHO, "date_download", "title"), "filtered_documents") | {
+    "raw_content": [("filtered_documents", "raw_content"), ("link_claims", "root_id"), ("link_claims", "child_id"), ("link_claims", "keys")]
+}
+
+_EITHER = ("filtered_documents", "longpack_documents")
+
+PACKING_TOKENS: Origins = {name: [(asset, name) for asset in _EITHER] for name in WHO} | {
+    name: [(asset, "raw_content") for asset in _EITHER] for name in ("n_tokens", "n_chars", "n_bytes")
+}
+
+PACKED: Origins = carried(("id", "url", "digest", "n_tokens", "document"), "packing_tokens")
+
+LENGTHS: Origins = {
+    name: [("filtered_documents", "raw_content"), ("longpack_documents", "raw_content"), ("packed_rows", "row_stop")]
+    for name in ("documents", "tokens", "document_share", "token_share")
+}
+
+DENSITIES: Origins = carried(("document_set", "length_group"), "length_report") | {
+    "figure": [(asset, "raw_content") for asset in _EITHER] + [("packed_rows", "row_stop")]
+}
 
 
 def lineage(origins: Origins) -> dg.TableColumnLineage:

@@ -8,7 +8,7 @@ import dagster as dg
 import numpy as np
 
 from lc_assets.assets import columns, plots
-from lc_assets.assets.reporting import report, table
+from lc_assets.assets.reporting import passages, report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import UPSTREAM, WORKERS
 from lc_assets.resources import WorkshopResource
@@ -23,6 +23,7 @@ SHOWN_MULTIPLES = (0.5, 0.8, 0.9, 1, 1.1, 1.25, 2)
 """Of the threshold in force; the plot has more."""
 
 SHOWN_DOCUMENTS = 8
+SHOWN_DOMAINS = 12
 HEAD, TAIL = 180, 120
 """Characters of a document that are shown."""
 
@@ -37,7 +38,9 @@ def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) 
         )  # before the look: what changes meanwhile is looked at again
         built = raw.take_stock(opened, snapshot)
         sizes = raw.bytes_by_part(built.published)
-        return report(built, columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"), upstream_state=state)
+        return report(
+            built, counted="shards", columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"), upstream_state=state
+        )
 
 
 @dg.asset(
@@ -70,8 +73,13 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             lengths=plots.histogram(
                 "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
             ),
+            sizes=plots.bars(
+                "Size of what was kept",
+                {"lines of JSON": built.tally.also["bytes of JSON"], "stored": built.published.receipt.n_bytes},
+                unit="bytes",
+            ),
             median_words=float(np.median(words)) if len(words) else 0.0,
-            sample_documents=table(heads_and_tails(built.published)),
+            sample_documents=passages(heads_and_tails(built.published)),
             dropped_tables=len(dropped_files(built.published.folder)),
         )
 
@@ -110,7 +118,12 @@ def document_keys(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     with workshop.open(context.log) as opened:
         built = keying.key_snapshot(opened, parse_snapshot(context.partition_key))
         schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
-        return report(built, columns=schema, origins=columns.KEYED)
+        return report(
+            built,
+            columns=schema,
+            origins=columns.KEYED,
+            domains=plots.bars("Hosts with most documents", keying.most_common_domains(built.published, SHOWN_DOMAINS), unit="documents"),
+        )
 
 
 def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:

@@ -4,10 +4,10 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.documents import HEAD, TAIL, filtered_documents
 from lc_assets.assets.removing import removed_documents
-from lc_assets.assets.reporting import report, table
+from lc_assets.assets.reporting import passages, report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
@@ -43,6 +43,7 @@ def html_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
             built,
             columns=HTML_INDEX,
             upstream_state=state,
+            origins=columns.HTML_INDEX,
             records=plots.bars("Records of the crawl that were read", indexing.records_by_kind(built.tally), unit="records"),
             pages=table(indexing.first_lines(built.published.folder, SHOWN)),
         )
@@ -62,7 +63,9 @@ def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
         built = linking.find_page_links(opened, parse_snapshot(context.partition_key))
         return report(
             built,
+            counted="pages",
             columns=PAGE_LINKS,
+            origins=columns.PAGE_LINKS,
             fates=plots.bars("Where links lead", linking.links_by_fate(built.tally), unit="links"),
             most_pointed_at=table(linking.most_pointed_at(built.published, SHOWN)),
         )
@@ -82,8 +85,9 @@ def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
         built = claiming.claim_snapshot(opened, parse_snapshot(context.partition_key))
         return report(
             built,
+            counted="links",
             columns=LINK_CLAIMS,
-            reasons=plots.bars("Why links hold nothing", dict(built.tally.dropped), unit="links"),
+            origins=columns.LINK_CLAIMS,
             first_claims=table(claiming.first_lines(built.published.folder, SHOWN)),
         )
 
@@ -107,12 +111,13 @@ def longpack_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
         return report(
             built,
             columns=FILTERED,
+            origins=columns.LONGPACK,
             growth=table(_growth(lengths)),
             tokens_by_length=_shares(lengths),
             packed_lengths=plots.histogram(
                 "Length of packed documents", lengths.packed, unit="tokens", mark=opened.recipe.longpack.max_tokens, mark_name="the limit"
             ),
-            examples=table([_shown(document, spans) for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)]),
+            examples=passages([_shown(document, spans) for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)]),
         )
 
 

@@ -3,7 +3,7 @@
 import dagster as dg
 import numpy as np
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.documents import filtered_documents
 from lc_assets.assets.linking import link_claims, longpack_documents
 from lc_assets.assets.removing import removed_documents
@@ -38,6 +38,7 @@ def packing_token_documents(context: dg.AssetExecutionContext, workshop: Worksho
         return report(
             built,
             columns=TOKENIZED,
+            origins=columns.PACKING_TOKENS,
             lengths=plots.histogram("Length of documents to be packed", lengths, unit="tokens", mark=row, mark_name=f"a row, {row:,}"),
         )
 
@@ -61,6 +62,7 @@ def packed_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
             built,
             rows=found.rows,
             columns=PACKED_SPANS,
+            origins=columns.PACKED,
             padding_share=dg.MetadataValue.float(found.padding_share),
             cut_share=dg.MetadataValue.float(found.cut_share),
             attention_share=dg.MetadataValue.float(found.attention_share),
@@ -68,7 +70,7 @@ def packed_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
                 f"Tokens of {found.rows:,} rows, {settings.method}", {"in rows": found.in_rows, "padding": found.padding}, unit="tokens"
             ),
             rows_by_split=plots.bars("Rows", {split: built.tally.also[f"{split} rows"] for split in SPLITS}, unit="rows"),
-            pieces=plots.histogram(
+            piece_lengths=plots.histogram(
                 "Length of pieces",
                 lengths,
                 unit="tokens",

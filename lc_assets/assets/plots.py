@@ -12,11 +12,15 @@ from lc_assets.stages import drawing
 Numbers = ParamSpec("Numbers")
 
 
+def inline(png: bytes) -> str:
+    """A picture as an address that holds it."""
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
 def _shown(draw: Callable[Concatenate[str, Numbers], bytes]) -> Callable[Concatenate[str, Numbers], dg.MetadataValue]:
     @functools.wraps(draw)
     def show(title: str, /, *args: Numbers.args, **kwargs: Numbers.kwargs) -> dg.MetadataValue:
-        png = base64.b64encode(draw(title, *args, **kwargs)).decode()
-        return dg.MetadataValue.md(f"![{title}](data:image/png;base64,{png})")
+        return dg.MetadataValue.md(f"![{title}]({inline(draw(title, *args, **kwargs))})")
 
     return show
 
@@ -26,3 +30,4 @@ histogram = _shown(drawing.histogram)
 timeline = _shown(drawing.timeline)
 curves = _shown(drawing.curves)
 columns = _shown(drawing.columns)
+shares = _shown(drawing.shares)

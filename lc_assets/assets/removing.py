@@ -1,5 +1,7 @@
 """Assets of what does not go on although it is worth keeping: near duplicates, evaluation items, the withdrawn."""
 
+from collections import Counter
+
 import dagster as dg
 import pyarrow.compute as pc
 
@@ -30,7 +32,10 @@ def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopRes
     """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it published them, computed else."""
     with workshop.open(context.log) as opened:
         built = signing.sign_snapshot(opened, parse_snapshot(context.partition_key))
-        return report(built, columns=SCHEMA, origins=columns.SIGNATURES)
+        counts = {name: built.tally.also.get(name, 0) for name in (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT)}
+        return report(
+            built, columns=SCHEMA, origins=columns.SIGNATURES, origin=plots.bars("Where signatures are from", counts, unit="documents")
+        )
 
 
 @dg.asset(
@@ -49,8 +54,10 @@ def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopRe
         alike = found.take(pc.sort_indices(found["similarity"]))
         return report(
             built,
+            counted="pairs",
             columns=near_pairs.NEAR_PAIRS,
             origins=columns.NEAR_PAIRS,
+            similarities=plots.shares("How alike the pairs are", found["similarity"], along="Jaccard index", unit="pairs"),
             least_alike=table(alike.slice(0, SHOWN).to_pylist()),
             most_alike=table(alike.slice(max(alike.num_rows - SHOWN, 0)).to_pylist()),
         )
@@ -69,7 +76,13 @@ def contaminated_documents(context: dg.AssetExecutionContext, workshop: Workshop
     with workshop.open(context.log) as opened:
         built = contamination.find_contamination(opened, parse_snapshot(context.partition_key))
         worst = sorted(contamination.evidence_lines(built.published.folder), key=lambda line: -line["coverage"])
-        return report(built, columns=EVIDENCE, origins=columns.CONTAMINATED, worst=table(worst[:SHOWN]))
+        return report(
+            built,
+            columns=EVIDENCE,
+            origins=columns.CONTAMINATED,
+            coverage=plots.shares("How much of an item stands in a document", [line["coverage"] for line in worst], unit="finds"),
+            worst=table(worst[:SHOWN]),
+        )
 
 
 @dg.asset(
@@ -88,6 +101,7 @@ def withdrawn_documents(context: dg.AssetExecutionContext, workshop: WorkshopRes
             built,
             columns=WITHDRAWN,
             origins=columns.WITHDRAWN,
+            how=plots.bars("Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"),
             taken_out=table(touching.by_reason(touched)),
             stands_until_rebuilt=table([{"partition": name} for name in touching.partitions(opened.lake, touched)]),
             documents=table(lines[:SHOWN]),
@@ -105,7 +119,14 @@ def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopRe
     """One snapshot's withdrawn documents; where a changed list finds none of its documents, nothing behind this is stale."""
     with workshop.open(context.log) as opened:
         built = withdrawals.cut_out(opened, parse_snapshot(context.partition_key))
-        return report(built, columns=withdrawals.WITHDRAWALS, origins=columns.WITHDRAWALS)
+        lines = withdrawals.withdrawals_in(built.published.folder)
+        return report(
+            built,
+            columns=withdrawals.WITHDRAWALS,
+            origins=columns.WITHDRAWALS,
+            how=plots.bars("Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"),
+            documents=table(lines[:SHOWN]),
+        )
 
 
 @dg.asset(
@@ -129,6 +150,5 @@ def removed_documents(context: dg.AssetExecutionContext, workshop: WorkshopResou
             built,
             columns=removals.REMOVALS,
             origins=columns.REMOVED,
-            reasons=plots.bars("Why documents do not go on", dict(built.tally.dropped), unit="documents"),
             examples=table(lines),
         )

@@ -1,67 +1,102 @@
 """What an asset tells the Dagster UI about what it built: counts, place, summary, columns, a plot."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 
+from lc_assets.assets import plots
 from lc_assets.assets.columns import Origins, lineage
+from lc_assets.stages import markdown
 from lc_assets.stages.building import Built, Finding
-from lc_assets.stages.tables import meaning
+from lc_assets.stages.meanings import meaning
 from lc_assets.storage.lake import Receipt
 from lc_assets.tally import Tally
 
 MOST_REASONS = 8
-BAR = 16
+BAR = 10
 """Length of the longest bar of the summary, in characters."""
-
 
 SHOWN_INPUTS = 4
 """Of up to 252; the receipt has all."""
 
+AT_ONCE = 1_000
+"""Dagster's UI shows Markdown of fewer characters at once, and the rest behind a click, in a window of its own."""
+
+NARROW = 44
+"""Characters of a line that fits beside the names of the metadata; a wider one would push the summary out of the page."""
+
 
 def report(
-    built: Built, *, rows: int | None = None, columns: pa.Schema | None = None, origins: Origins | None = None, **more: Any
+    built: Built,
+    *,
+    counted: str = "documents",
+    rows: int | None = None,
+    columns: pa.Schema | None = None,
+    origins: Origins | None = None,
+    **more: Any,
 ) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
+    The UI keeps the order: what is read first comes first, numbers that plot over time after it, what it took last.
+
     Args:
         built: what stands published.
+        counted: what its tally counts.
         rows: the number to plot over time; by default what was kept.
         columns: of the published table, when it is one.
         origins: where these come from.
-        more: further metadata, such as plots.
+        more: plots, tables and further numbers.
     """
     receipt = built.published.receipt
     metadata: dict[str, Any] = {
-        "summary": dg.MetadataValue.md(summary(built)),
-        "dagster/row_count": receipt.tally.kept if rows is None else rows,
-        "dagster/uri": built.published.home.absolute().as_uri(),
-        "place": dg.MetadataValue.path(built.published.home.absolute()),
-        "bytes": receipt.n_bytes,
-        "built": "found finished, nothing was computed" if built.reused else "computed",
-        **{name.replace(" ", "_"): count for name, count in receipt.tally.also.items()},
+        "summary": dg.MetadataValue.md(summary(built, counted)),
+        **_fates(receipt.tally, counted),
         **more,
+        "place": dg.MetadataValue.path(built.published.home.absolute()),
+        "dagster/uri": built.published.home.absolute().as_uri(),
+        "dagster/row_count": receipt.tally.kept if rows is None else rows,
+        "bytes": receipt.n_bytes,
+        **{named(name): count for name, count in receipt.tally.also.items()},
+        "built": "found finished, nothing was computed" if built.reused else "computed",
     }
     if not built.reused:
         metadata |= {"audit": dg.MetadataValue.md(audited(built.findings))}
         metadata |= {name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()}
     if columns is not None:
-        metadata["dagster/column_schema"] = table_schema(columns)
+        metadata["dagster/column_schema"] = table_schema(columns, origins or {})
     if origins is not None:
         metadata["dagster/column_lineage"] = lineage(origins)
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(receipt.digest))
 
 
-def summary(built: Built) -> str:
+def named(count: str) -> str:
+    """A count's name as metadata are named.
+
+    >>> named("personal data replaced: email")
+    'personal_data_replaced_email'
+    """
+    return re.sub(r"\W+", "_", count)
+
+
+def summary(built: Built, counted: str) -> str:
     """A sentence and a table that balance: seen, kept, dropped by reason, with a bar for the eye.
 
-    Dagster's UI shows Markdown of less than 1,000 characters at once and the rest behind a click, so it is kept short.
+    Kept below `AT_ONCE` characters.
     """
     tally = built.tally
-    lines = [f"**{tally.seen:,} in, {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.**", ""]
+    lines = [f"**{tally.seen:,} {counted} in: {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.**", ""]
     return "\n".join([*lines, *_reasons(tally), "", _made_of(built.published.receipt)])
+
+
+def _fates(tally: Tally, counted: str) -> dict[str, dg.MetadataValue]:
+    """A bar for what was kept and one per reason, where anything was dropped."""
+    if not tally.dropped:
+        return {}
+    reasons = dict(sorted(tally.dropped.items(), key=lambda item: -item[1]))
+    return {"kept_and_dropped": plots.bars("Kept, and dropped by the first reason", {"kept": tally.kept} | reasons, unit=counted)}
 
 
 def audited(findings: Sequence[Finding]) -> str:
@@ -87,18 +122,31 @@ def _made_of(receipt: Receipt) -> str:
     return f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version {made.code_version}, from {inputs or 'nothing'}."
 
 
-def table_schema(columns: pa.Schema) -> dg.TableSchema:
-    """Columns for the UI's table view."""
+def table_schema(columns: pa.Schema, origins: Origins) -> dg.TableSchema:
+    """Columns for the UI's table view: what each holds and where it comes from, for the open-source UI does not draw their lineage."""
+
+    def described(name: str) -> str:
+        sources = ", ".join(f"{asset}.{column}" for asset, column in origins.get(name, ()))
+        return f"{meaning(name)} ← {sources}" if sources else meaning(name)
+
     return dg.TableSchema(
-        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=meaning(field.name)) for field in columns]
+        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=described(field.name)) for field in columns]
     )
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
-    """A small table of plain values; long text is cut."""
-    records = [dg.TableRecord({name: _short(value) for name, value in line.items()}) for line in lines]
-    return dg.MetadataValue.table(records, schema=None if records else dg.TableSchema(columns=[]))
+    """A small table of plain values: beside the names where it is narrow, otherwise behind a click, as Markdown; long text is cut."""
+    columns = {name: [name, *(markdown.shown(line.get(name)) for line in lines)] for line in lines[:1] for name in line}
+    wide = sum(3 + max(map(len, cells)) for cells in columns.values())
+    if lines and wide <= NARROW and len(lines) <= MOST_REASONS:
+        return dg.MetadataValue.table([dg.TableRecord({name: _plain(value) for name, value in line.items()}) for line in lines])
+    return dg.MetadataValue.md(markdown.table(lines).ljust(AT_ONCE if lines else 0))
 
 
-def _short(value: Any) -> Any:
-    return f"{value[:200]}…" if isinstance(value, str) and len(value) > 200 else value
+def passages(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
+    """How texts begin and end, behind a click."""
+    return dg.MetadataValue.md(markdown.passages(lines).ljust(AT_ONCE if lines else 0))
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int) else markdown.shown(value)

@@ -5,7 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from lc_assets.assets import plots
+from lc_assets.assets import columns, plots
 from lc_assets.assets.documents import filtered_documents
 from lc_assets.assets.linking import link_claims, longpack_documents
 from lc_assets.assets.packing import packed_rows
@@ -39,6 +39,7 @@ def length_report(context: dg.AssetExecutionContext, workshop: WorkshopResource)
         return report(
             built,
             columns=LENGTH_SHARES,
+            origins=columns.LENGTHS,
             shares=table(lines),
             growth=table(grown),
             where_tokens_are=_by_set("Where the tokens are, by length of documents", lines, "token_share", "share of the set's tokens"),
@@ -67,6 +68,7 @@ def referral_report(context: dg.AssetExecutionContext, workshop: WorkshopResourc
         return report(
             built,
             columns=DENSITIES,
+            origins=columns.DENSITIES,
             densities=table([line for line in lines if line["counted"] == "pairs"]),
             farthest=_beside_the_paper(
                 f"Pairs of mentions, {farthest} sentences apart", [line for line in lines if line["distance"] == farthest]

@@ -34,7 +34,7 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
             built,
             columns=TOKENIZED,
             origins=columns.TOKENS,
-            lengths=plots.histogram("Length of token documents", lengths, unit="tokens", mark=least, mark_name=f"{least:,}"),
+            lengths=plots.histogram("Length of token documents", lengths, unit="tokens", mark=least, mark_name=f"fewest, {least:,}"),
         )
 
 
@@ -47,7 +47,7 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
     deps=[token_documents],
 )
 def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Rows of exactly 65,536 tokens of one snapshot, shuffled, rolled and split, as Zarr; each row's document in a table."""
+    """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as Zarr; their documents in a table."""
     with workshop.open(context.log) as opened:
         built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
         return report(
@@ -57,7 +57,7 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
             origins=columns.ROWS,
             sizes=plots.bars("Size of the rows", gridding.sizes_of(built.published), unit="bytes"),
             first_rows=table(gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)),
-            documents_cut=plots.histogram(
+            document_lengths=plots.histogram(
                 "Length of the documents behind the rows",
                 gridding.rows_table(built.published)["n_tokens"],
                 unit="tokens",
@@ -78,7 +78,14 @@ def row_lineage(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
     """An index of one snapshot's rows: each row's document, and every document's rows, in milliseconds."""
     with workshop.open(context.log) as opened:
         built = lineage.index_rows(opened, parse_snapshot(context.partition_key))
-        return report(built, columns=lineage.SCHEMA, origins=columns.RECORDS)
+        counts = {name: built.tally.also[name] for name in (*(f"{split} rows" for split in SPLITS), "removals")}
+        return report(
+            built,
+            counted="rows",
+            columns=lineage.SCHEMA,
+            origins=columns.RECORDS,
+            indexed=plots.bars("What can be found", counts, unit="rows, and removed documents"),
+        )
 
 
 @dg.asset(
@@ -92,7 +99,9 @@ def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> 
     with workshop.open(context.log) as opened:
         built = ordering.order_snapshots(opened)
         return report(
-            built, tokens_by_snapshot=plots.timeline("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens")
+            built,
+            counted="rows",
+            tokens_by_snapshot=plots.timeline("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens"),
         )
 
 
@@ -102,4 +111,4 @@ def longcrawl_flat(context: dg.AssetExecutionContext, workshop: WorkshopResource
     with workshop.open(context.log) as opened:
         built = flattening.flatten(opened)
         sizes = {"ids as they are": flattening.raw_bytes(built.published), "stored": built.published.receipt.n_bytes}
-        return report(built, sizes=plots.bars("Size of the flat arrays", sizes, unit="bytes"))
+        return report(built, counted="rows", sizes=plots.bars("Size of the flat arrays", sizes, unit="bytes"))

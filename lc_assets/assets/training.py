@@ -26,7 +26,7 @@ def megatron_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource)
     with workshop.open(context.log) as opened:
         built = megatron.write_snapshot(opened, parse_snapshot(context.partition_key))
         sizes = {fact.path: float(fact.n_bytes) for fact in built.published.receipt.files}
-        return report(built, samples=megatron.samples_of(built.published), sizes=plots.bars("Files", sizes, unit="bytes"))
+        return report(built, counted="rows", samples=megatron.samples_of(built.published), sizes=plots.bars("Files", sizes, unit="bytes"))
 
 
 @dg.asset(
@@ -45,11 +45,12 @@ def blended_mix(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
         got = {source.name: float(source.used) for source in mix.sources}
         return report(
             built,
+            counted="samples",
             composition=plots.bars("Samples by source", asked, unit="samples", beside=got, names=("asked", "got")),
             repetition=plots.bars(
                 "Repetition by source",
                 {source.name: 100 * source.used / source.available for source in mix.sources},
                 unit="% of one epoch",
             ),
-            sources=table(blending.table_of(mix)),
+            by_source=table(blending.table_of(mix)),
         )

@@ -25,8 +25,8 @@ STAGES_OF = {
 }
 """Job → the stages it builds, one partition of each."""
 
-BEGIN_AND_END = (" 0%|", " 100%|")
-"""Progress lines that say nothing beside the line of the finished asset."""
+END = " 100%|"
+"""In a progress line that says nothing beside the line of the finished asset."""
 
 
 def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_behind: Callable[[], Sequence[Plan]]) -> None:
@@ -100,7 +100,7 @@ class Lines:
     def _progress(self, words: str) -> None:
         if self._console.is_terminal:
             self._status.update(words)
-        elif not any(mark in words for mark in BEGIN_AND_END):
+        elif END not in words:
             self._say(f"        {words}")
 
     def _materialized(self, event: dg.DagsterEvent) -> None:

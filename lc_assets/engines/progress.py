@@ -13,6 +13,9 @@ LOG_EVERY_SECONDS = 5.0
 """A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few seconds is free."""
 
 
+NO_RATE_YET = ", ? tasks/s"
+
+
 class Watch(Protocol):
     """Hands items through and shows how far they are."""
 

@@ -26,6 +26,7 @@ from lc_assets.stages import drawing
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.card_settings import CardSettings
 from lc_assets.stages.data_sheet import LENGTH_BINS, Sheet, sheet_of
+from lc_assets.stages.markdown import cell
 from lc_assets.stages.recipe import plain
 from lc_assets.storage.lake import GLOBAL, decode_json, encode_json
 from lc_assets.tally import Tally
@@ -100,9 +101,9 @@ def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] =
     """The card as Markdown with front matter."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a card needs it
 
-    # Not HTML: cells are escaped by `_cell`, and the page is made by a Markdown reader that lets no HTML through.
+    # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no HTML through.
     environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)  # noqa: S701
-    environment.filters |= {"n": _number, "cell": _cell, "yaml": _yaml, "size": _size, "bound": _bound, "size_category": _size_category}
+    environment.filters |= {"n": _number, "cell": cell, "yaml": _yaml, "size": _size, "bound": _bound, "size_category": _size_category}
     environment.filters["code"] = _code
     rows = sheet.train_rows + sheet.heldout_rows
     said = f"Replaced before tokenizing: {', '.join(replaced)}." if replaced else "Personal data were not looked for."
@@ -140,16 +141,6 @@ def _number(value: float | None) -> str:
 
 def _bound(value: float | None) -> str:
     return "" if value is None else f"{value:,.6g}"
-
-
-def _cell(value: object) -> str:
-    r"""Text from anywhere as one cell of a table: no line ends, nothing that Markdown or HTML would take for its own.
-
-    >>> _cell("a|b\n<img src=x> [c](d) `e`")
-    'a\\|b \\<img src=x\\> \\[c\\](d) \\`e\\`'
-    """
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in str(value)).split())
-    return re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
 
 
 def _code(value: object) -> str:
@@ -233,7 +224,7 @@ def _params(recipe: Any, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="card",
-    code_version="1",
+    code_version="2",
     upstream=("longcrawl", "mixes"),
     params=_params,
     claims=(the_card_says_what_stands, the_card_is_complete),

@@ -202,10 +202,14 @@ def _mix(mix: Published) -> MixSheet:
 
 
 def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
+    """By stage and first reason, each document once: `tokens` counts those again that `removals` took out before it."""
     found: dict[str, Counter[str]] = {}
     for chain in chains:
-        for stage, version in chain.items():
-            found.setdefault(stage, Counter()).update(version.receipt.tally.dropped)
+        dropped = {stage: Counter(version.receipt.tally.dropped) for stage, version in chain.items()}
+        if "tokens" in dropped:
+            dropped["tokens"] -= dropped.get("removals", Counter())
+        for stage, counted in dropped.items():
+            found.setdefault(stage, Counter()).update(counted)
     return {stage: dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))) for stage, counted in found.items() if counted}
 
 

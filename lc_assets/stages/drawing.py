@@ -14,7 +14,14 @@ INCHES = (6.4, 2.6)
 DOTS_PER_INCH = 90
 INK = "#1f3a5f"
 ACCENT = "#c0572b"
-SHADES = (INK, ACCENT, "#5b8c5a", "#8c6bb1", "#b8a13a", "#7f7f7f", "#4a9ab5")
+SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
+"""Each at least three times as light or dark as `PAPER`, as WCAG 2.2 asks of what carries meaning in a picture."""
+
+PAPER = "#ffffff"
+"""Behind every plot, in a dark theme too."""
+
+MOST_CHARS = 40
+"""Of a label; a longer one is cut."""
 
 
 def bars(
@@ -29,17 +36,22 @@ def bars(
         beside: a second value by name.
         names: legend of the two kinds of bars.
     """
-    figure, axes = _figure(title, INCHES[0], max(1.6, 0.8 + 0.24 * len(heights)), left=0.03 + 0.0105 * max(map(len, heights), default=0))
-    labels = list(heights)[::-1]
-    at = np.arange(len(labels))
+    labels = [_label(name) for name in heights]
+    figure, axes = _figure(title, INCHES[0], max(1.6, 0.8 + 0.24 * len(heights)), left=0.03 + 0.0105 * max(map(len, labels), default=0))
+    at = np.arange(len(labels))[::-1]
     thick = 0.8 if beside is None else 0.4
-    axes.barh(
-        at + (0 if beside is None else 0.2), [heights[label] for label in labels], thick, color=INK, label=names[0] if names else None
-    )
+    own = axes.barh(at + (0 if beside is None else 0.2), list(heights.values()), thick, color=INK, label=names[0] if names else None)
+    axes.bar_label(own, fmt=_counted, fontsize=6, padding=2)
     if beside is not None:
-        axes.barh(at - 0.2, [beside.get(label, 0) for label in labels], thick, color=ACCENT, label=names[1])
+        other = axes.barh(at - 0.2, [beside.get(name, 0) for name in heights], thick, color=ACCENT, label=names[1])
+        axes.bar_label(other, fmt=_counted, fontsize=6, padding=2)
         axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
-    axes.set_yticks(at, labels, fontsize=7)
+    axes.set_yticks(at, labels, fontsize=7, parse_math=False)
+    axes.margins(x=0.12)  # room for the numbers
+    axes.set_xlim(0, None if any(heights.values()) or any((beside or {}).values()) else 1)
+    axes.set_ylim(min(len(labels) - 3, 0) - 0.6, len(labels) - 0.4)  # few bars are no thicker
+    if not labels:
+        axes.annotate("none", (0.02, 0.5), xycoords="axes fraction", fontsize=7)
     _numbered(axes.xaxis, unit)
     return _png(figure)
 
@@ -55,7 +67,7 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
         mark_name: what the line means.
         counted: what there is one number of.
     """
-    figure, axes = _figure(title, *INCHES, left=0.09)
+    figure, axes = _figure(title, *INCHES, left=0.09, right=0.95)
     positive = np.asarray(values, dtype=np.float64)
     positive = positive[positive >= 1]
     top = max(positive.max(initial=10.0), mark or 0) * 1.2
@@ -65,6 +77,24 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
         axes.axvline(mark, color=ACCENT, linewidth=1.5)
     _numbered(axes.xaxis, f"{unit}; the line: {mark_name}" if mark_name else unit, logarithmic=True)
     _numbered(axes.yaxis, counted)
+    return _png(figure)
+
+
+def shares(title: str, values: Any, *, unit: str, along: str = "share") -> bytes:
+    """A histogram of shares, in twentieths.
+
+    Args:
+        title: of the plot.
+        values: from 0 to 1.
+        unit: what there is one share of.
+        along: what they are shares of.
+    """
+    figure, axes = _figure(title, *INCHES, left=0.09, right=0.95)
+    axes.hist(np.asarray(values, dtype=np.float64), bins=np.linspace(0, 1, 21), color=INK)
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(along, fontsize=7)
+    axes.set_ylim(bottom=0)
+    _numbered(axes.yaxis, unit)
     return _png(figure)
 
 
@@ -97,9 +127,10 @@ def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, al
         unit: what the heights count.
     """
     moving = {name: points for name, points in lines.items() if len({height for _, height in points}) > 1}
-    figure, axes = _figure(title, INCHES[0], 3.2, left=0.09, right=0.6)
+    figure, axes = _figure(title, INCHES[0], max(2.6, 1.1 + 0.125 * len(moving)), left=0.09, right=0.62)
     for number, (name, points) in enumerate(moving.items()):
-        axes.plot(*zip(*points, strict=True), linewidth=1, linestyle=("-", "--", ":")[number // 10 % 3], label=name)
+        style = ("-", "--", ":")[number // len(SHADES) % 3]
+        axes.plot(*zip(*points, strict=True), linewidth=1, color=SHADES[number % len(SHADES)], linestyle=style, label=name)
     axes.axvline(1, color=ACCENT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel(along, fontsize=7)
@@ -108,7 +139,7 @@ def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, al
     if moving:
         axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     if len(lines) > len(moving):
-        axes.annotate(f"{len(lines) - len(moving)} others change nothing", (1.02, 0), xycoords="axes fraction", fontsize=6)
+        axes.annotate(f"and {len(lines) - len(moving)} that change nothing", (1.02, -0.02), xycoords="axes fraction", fontsize=6, va="top")
     return _png(figure)
 
 
@@ -128,6 +159,8 @@ def columns(
     thick = 0.8 / max(len(heights), 1)
     for number, (name, values) in enumerate(heights.items()):
         shown = [(place, value) for place, value in enumerate(values) if value is not None and (value > 0 or not logarithmic)]
+        if not shown:
+            continue  # else the legend would name what is not there
         at = [place + (number - (len(heights) - 1) / 2) * thick for place, _ in shown]
         axes.bar(at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name)
     axes.set_xticks(range(len(groups)), groups, fontsize=7)
@@ -135,7 +168,7 @@ def columns(
     axes.set_ylabel(unit, fontsize=7)
     if logarithmic and any(value for values in heights.values() for value in values):
         axes.set_yscale("log")
-    if heights:
+    if axes.patches:
         axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
     return _png(figure)
 
@@ -144,12 +177,31 @@ def _figure(title: str, width: float, height: float, left: float, right: float =
     from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that loading the definitions need not pay
 
     # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
-    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH)
+    figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor=PAPER)
     axes = figure.add_axes((left, 0.45 / height, right - left, 1 - 0.75 / height))
     axes.set_title(title, fontsize=9, loc="left")
     axes.tick_params(labelsize=7)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def _label(name: str) -> str:
+    r"""A name from anywhere as a label: hosts of web pages come here, and the font has no letters of most scripts.
+
+    >>> _label("no such page"), _label("例え.jp\n"), len(_label("a" * 300))
+    ('no such page', '??.jp?', 40)
+    """
+    words = "".join(letter if letter.isprintable() and (letter < "\u0250" or "\u2010" <= letter < "\u2300") else "?" for letter in name)
+    return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - 1]}…"
+
+
+def _counted(value: float) -> str:
+    """A number at the end of a bar.
+
+    >>> _counted(12345.0), _counted(0.125), _counted(0)
+    ('12,345', '0.125', '0')
+    """
+    return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.3g}"
 
 
 def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:

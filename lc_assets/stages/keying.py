@@ -165,6 +165,13 @@ def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedDocuments | None:
     return None if published is None else KeyedDocuments(published)
 
 
+def most_common_domains(keys: Published, n: int) -> dict[str, int]:
+    """The hosts with most documents, and how many these are; of equal ones the first by name."""
+    found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])["source_domain"]
+    counted = {line["values"]: line["counts"] for line in found.value_counts().to_pylist()}
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:n])
+
+
 def the_documents_are_those_filtered(evidence: Evidence) -> Finding:
     """The index lists every filtered document once and as it stands filtered; some texts are read again for their digests."""
     filtered = evidence.only_input("filtered").folder

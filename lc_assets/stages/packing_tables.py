@@ -1,4 +1,4 @@
-"""The table of packed rows: its columns. What they hold is said with all others' (`lc_assets.stages.tables.MEANINGS`)."""
+"""The table of packed rows: its columns. What they hold is said with all others' (`lc_assets.stages.meanings.MEANINGS`)."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The tables of reports on document sets: their columns. What they hold is said with all others' (`lc_assets.stages.tables.MEANINGS`)."""
+"""The tables of reports on document sets: their columns. What they hold is said with all others' (`lc_assets.stages.meanings.MEANINGS`)."""
 
 from typing import Final
 

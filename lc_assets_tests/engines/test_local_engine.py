@@ -110,6 +110,9 @@ def test_progress_says_what_how_far_and_how_fast():
     assert "halve 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]
+    assert not [line for line in said if "0/5" in line], "a line before any work says nothing"
+    list(engine.run(abs, [], what="nothing"))
+    assert "nothing" not in said[-1]
 
 
 def test_progress_is_no_line_per_task(monkeypatch):

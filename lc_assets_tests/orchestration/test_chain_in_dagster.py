@@ -10,13 +10,15 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
+from lc_assets.stages.card import PLOTS
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.telling import assert_columns_told, assert_told
 
 PER_SNAPSHOT = ("raw_snapshot", "filtered_documents", "token_documents", "token_grid", "megatron_rows")
 OLD, NEW = SNAPSHOTS
@@ -149,12 +151,30 @@ def test_a_materialization_tells_its_story(finished):
     """A summary that balances, a plot, the place on disk, the receipt's digest as data version."""
     (newest, *_) = materializations(finished, "filtered_documents")
     published = finished.lake.place("filtered", newest.partition).require()
-    assert "36 in, 27 kept, 9 dropped" in newest.metadata["summary"].value
+    assert "**36 documents in: 27 kept, 9 dropped.**" in newest.metadata["summary"].value
     assert newest.metadata["why_dropped"].value.startswith("![Why documents were dropped](data:image/png;base64,")
     assert len(newest.metadata["why_dropped"].value) < 100_000
     assert newest.metadata["dagster/uri"].value == published.folder.as_uri()
     assert newest.metadata["dagster/row_count"].value == 27
     assert newest.tags["dagster/data_version"] == published.digest
+
+
+def test_every_materialization_tells_what_a_person_wants_to_know(finished):
+    told = {name: materializations(finished, name)[0] for name, (_, stage) in STAGE_OF.items() if stage.wanted(finished.recipe)}
+    for name, found in told.items():
+        assert_told(found, finished.lake.place(STAGE_OF[name][1].name, found.partition or GLOBAL).require())
+    assert_columns_told(told, judged={"filtered_documents", "document_keys"})
+
+
+def test_the_card_in_the_ui_shows_its_plots(finished):
+    (told, *_) = materializations(finished, "data_set_card")
+    assert told.metadata["card"].value.count("](data:image/png;base64,") == len(PLOTS)
+
+
+def test_whatever_runs_by_itself_says_what_it_does():
+    defs = build_defs()
+    for made in (*defs.sensors, *defs.schedules, *defs.jobs):
+        assert made.description.endswith("."), made.name
 
 
 def test_every_claim_is_a_check_that_passed(finished):

@@ -8,6 +8,7 @@ from lc_assets.stages.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.telling import assert_columns_told, assert_told
 
 SNAPSHOT = "2023-06"
 
@@ -42,19 +43,20 @@ def test_packed_rows_tell_their_story(finished):
     n_tokens = 256 * told.metadata["dagster/row_count"].value
     assert told.metadata["padding_share"].value == pytest.approx(also["padding"] / n_tokens)
     assert told.metadata["cut_share"].value == 0
-    for plot in ("where_tokens_are", "rows_by_split", "pieces", "pieces_per_row"):
+    for plot in ("where_tokens_are", "rows_by_split", "piece_lengths", "pieces_per_row"):
         assert "data:image/png;base64," in told.metadata[plot].value
-    first = told.metadata["first_rows"].value.records[0].data
-    assert (first["row"], first["piece"]) == (0, 0)
-    assert first["begins"]
-    columns = {column.name: column.description for column in told.metadata["dagster/column_schema"].value.columns}
-    assert list(columns) == PACKED_SPANS.names
-    assert "as judged by a rule" not in columns.values()
+    heads, _, first, *_ = told.metadata["first_rows"].value.splitlines()
+    assert heads.startswith("| row | piece | begins |")
+    assert first.startswith("| 0 | 0 | ")
+    assert [column.name for column in told.metadata["dagster/column_schema"].value.columns] == PACKED_SPANS.names
+    assert_told(told, published)
 
 
 def test_their_tokens_are_of_documents_of_any_length(finished):
-    told = metadata_of(finished, "packing_tokens")
-    assert "data:image/png;base64," in told.metadata["lengths"].value
+    told = {name: metadata_of(finished, name) for name in ("packing_tokens", "packed_rows", "filtered_documents")}
+    assert "data:image/png;base64," in told["packing_tokens"].metadata["lengths"].value
+    assert_told(told["packing_tokens"], finished[0].place("packing_tokens", SNAPSHOT).require())
+    assert_columns_told(told, judged={"filtered_documents"})
 
 
 def test_every_claim_about_them_is_a_check_that_passed(finished):

@@ -6,6 +6,7 @@ import pytest
 from lc_assets.definitions import STAGE_OF, build_defs
 from lc_assets.stages.longpack_settings import PackingSettings, ReportSettings
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
+from lc_assets_tests.telling import assert_columns_told
 
 OLD = "2023-06"
 
@@ -31,8 +32,12 @@ def instance(tmp_path_factory):
 
 
 def metadata_of(instance, asset):
+    return told_of(instance, asset).metadata
+
+
+def told_of(instance, asset):
     (newest, *_) = instance.fetch_materializations(dg.AssetKey(asset), limit=1).records
-    return newest.asset_materialization.metadata
+    return newest.asset_materialization
 
 
 def test_lengths_are_plotted_and_listed(instance):
@@ -40,16 +45,25 @@ def test_lengths_are_plotted_and_listed(instance):
     for plot in ("where_tokens_are", "at_least_as_long"):
         assert found[plot].value.startswith("![")
         assert len(found[plot].value) < 100_000
-    assert [line.data["length_group"] for line in found["shares"].records][:2] == ["0-4K", "4K-8K"]
-    assert found["growth"].records == []
+    _, _, *lines = found["shares"].value.splitlines()
+    assert [line.split(" | ")[1] for line in lines[:2]] == ["0-4K", "4K-8K"]
+    assert found["growth"].value == "nothing"
 
 
 def test_densities_are_plotted_beside_the_papers(instance):
     found = metadata_of(instance, "referral_report")
     assert found["farthest"].value.startswith("![Pairs of mentions, 512- sentences apart]")
     assert found["pairs_natural"].value.startswith("![Pairs of mentions, natural]")
-    papers = {line.data["distance"]: line.data["paper"] for line in found["densities"].records}
-    assert papers == {"same sentence": None, "1-32": 0.57, "32-128": 0.41, "128-512": 0.02, "512-": 0.0}
+    _, _, *lines = found["densities"].value.splitlines()
+    papers = {cells[5]: cells[7].strip(" |") for cells in (line.split(" | ") for line in lines)}
+    assert papers == {"same sentence": "", "1-32": "0.57", "32-128": "0.41", "128-512": "0.02", "512-": "0"}
+
+
+def test_the_reports_tell_what_a_person_wants_to_know(instance):
+    told = {name: told_of(instance, name) for name in ("length_report", "referral_report", "filtered_documents")}
+    assert_columns_told(told, judged={"filtered_documents"})
+    for name in ("length_report", "referral_report"):
+        assert told[name].metadata["summary"].value.startswith("**")
 
 
 def test_every_claim_is_a_check_that_passed(instance):

@@ -50,6 +50,9 @@ def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
         key.removeprefix("mixes/"): built.tally.kept for key, built in lake.built.items() if key.startswith("mixes/")
     }
     assert sum(sheet.reasons["filtered"].values()) == sum(sum(lake.built[f"filtered/{key}"].tally.dropped.values()) for key in SNAPSHOTS)
+    n_dropped = sum(count for reasons in sheet.reasons.values() for count in reasons.values())
+    n_rows = sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
+    assert sum(line.documents for line in sheet.snapshots) == n_dropped + n_rows, "each document goes once, or is a row"
 
 
 def test_hugging_face_can_read_the_front_matter(published, sheet):
