@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from lc_assets.formats.flat import create_flat, plan_flat_bands, write_flat_band
 from lc_assets.formats.grid import GridLayout, create_grid, plan_bands, write_band
 from lc_assets.formats.order import OrderSource, write_order, write_sources
-from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, receipt_of, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, receipt_of
+from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 

@@ -10,7 +10,9 @@ from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import PAGE_LINKS
 from lc_assets.stages.page_linking import LINKS_SUFFIX
 from lc_assets.stages.tables import FILTERED, read_all
-from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, receipt_of
+from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 

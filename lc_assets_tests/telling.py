@@ -6,7 +6,7 @@ import dagster as dg
 
 from lc_assets.assets.reporting import AT_ONCE, NARROW, named
 from lc_assets.stages.meanings import JUDGED
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 
 MOST_BYTES = 80_000
 """Of a plot as the event log keeps it: there is one per materialization and plot, for ever."""

@@ -15,7 +15,8 @@ from lc_assets.stages.document_settings import DeduplicationSettings
 from lc_assets.stages.gridding import rows_table
 from lc_assets.stages.keying import keyed_documents
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, TAGS, build_all, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
 from lc_assets_tests.faults import digests

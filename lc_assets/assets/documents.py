@@ -15,7 +15,7 @@ from lc_assets.resources import WorkshopResource
 from lc_assets.stages import filtering, keying, raw, sweeping, watching
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
 

@@ -12,7 +12,7 @@ from lc_assets.assets.columns import Origins, lineage
 from lc_assets.stages import markdown
 from lc_assets.stages.building import Built, Finding
 from lc_assets.stages.meanings import meaning
-from lc_assets.storage.lake import Receipt
+from lc_assets.storage.receipts import Receipt
 from lc_assets.tally import Tally
 
 MOST_REASONS = 8

@@ -17,7 +17,8 @@ from lc_assets.stages.building import Claim, Finding, Stage, evidence_of, put_to
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.serving import CLAIM as WITHDRAWN
 from lc_assets.stages.serving import ROSTERS_OF, nothing_withdrawn_is_served
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
 
 WHOLE = "every_file_is_as_published"
 

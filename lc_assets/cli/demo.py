@@ -52,7 +52,7 @@ def write_or_find_sample(place: Workplace, source: Path | None, workers: int | N
     """Write the sample, or find that a finished one stands."""
     from lc_assets.cli.sample import engine_of, show_sample, texts_of
     from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
-    from lc_assets.storage.lake import decode_json
+    from lc_assets.storage.receipts import decode_json
 
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:

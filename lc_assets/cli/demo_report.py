@@ -17,7 +17,8 @@ from lc_assets.stages.sample.writing import SampleReport
 from lc_assets.stages.tracing import row_of_order
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.digests import short
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 
 OF_DOCUMENTS = ("filtered", "removals", "tokens", "grid")

@@ -25,7 +25,7 @@ def diff(
     """
     from lc_assets.stages import comparing
     from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.lake import encode_json
+    from lc_assets.storage.receipts import encode_json
 
     folder = open_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))

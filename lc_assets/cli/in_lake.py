@@ -15,8 +15,9 @@ from lc_assets.cli.printing import lasted, shown, sized
 from lc_assets.errors import LcError
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.storage.digests import short
-from lc_assets.storage.lake import LakeFolder, Place, Published
+from lc_assets.storage.lake import LakeFolder, Place
 from lc_assets.storage.located import Located
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 
 RULES = "rules"

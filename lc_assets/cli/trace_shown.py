@@ -11,7 +11,8 @@ from lc_assets.vocabulary import parse_document_id
 
 if TYPE_CHECKING:
     from lc_assets.stages.tracing import Piece, Row, Sample
-    from lc_assets.storage.lake import LakeFolder, Published
+    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.versions import Published
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10

@@ -12,7 +12,8 @@ from lc_assets.errors import BadInput
 if TYPE_CHECKING:
     from lc_assets.formats.withdrawal_lists import Withdrawal
     from lc_assets.stages.recipe import Recipe
-    from lc_assets.storage.lake import LakeFolder, Published
+    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.storage.versions import Published
 
 MOST_DOCUMENTS = 10
 

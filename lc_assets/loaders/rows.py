@@ -20,8 +20,10 @@ from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.remote import RemoteFiles, fetch
-from lc_assets.storage.lake import CURRENT, GLOBAL, RECEIPT, Current, LakeFolder, Place, Published, decode_json
+from lc_assets.storage.lake import CURRENT, GLOBAL, Current, LakeFolder, Place
+from lc_assets.storage.receipts import RECEIPT, decode_json
 from lc_assets.storage.releases import PinnedLake, decode_release, note_of
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import parse_snapshot
 
 ORDER_STAGE: Final = "longcrawl"

@@ -24,7 +24,8 @@ from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Wo
 from lc_assets.stages.megatron import samples_of
 from lc_assets.stages.mix_plans import PLAIN, PlannedMix, params_of, part_and_snapshot, plan_mix, reads, settings_of, source_name
 from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
-from lc_assets.storage.lake import Published, decode_json, encode_json
+from lc_assets.storage.receipts import decode_json, encode_json
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 
 MIX_FILE = "mix.json"

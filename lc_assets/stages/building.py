@@ -24,19 +24,10 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
 from lc_assets.stages.sharding import Sharding, Shards, shards_of
 from lc_assets.storage.digests import FileFact
-from lc_assets.storage.lake import (
-    GLOBAL,
-    WORKINGS,
-    Fingerprint,
-    LakeFolder,
-    Place,
-    Published,
-    Receipt,
-    receipt_of,
-    version_files,
-    write_receipt,
-)
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Place
+from lc_assets.storage.receipts import WORKINGS, Fingerprint, Receipt, receipt_of, version_files
 from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 
 LIBRARIES = ("duckdb", "gigatoken", "isal", "msgspec", "numcodecs", "numpy", "pyarrow", "tiktoken", "zarr")

@@ -28,7 +28,8 @@ from lc_assets.stages.card_settings import CardSettings
 from lc_assets.stages.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.stages.markdown import cell
 from lc_assets.stages.recipe import plain
-from lc_assets.storage.lake import GLOBAL, decode_json, encode_json
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import memory_dtype
 

@@ -21,9 +21,10 @@ from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.releasing import described, pinned_now
 from lc_assets.stages.serving import GRIDS_OF
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.located import Located, located
 from lc_assets.storage.releases import Release, read_release, release_names
+from lc_assets.storage.versions import Published
 
 NOW = "now"
 """Names what stands published, where a release could be named."""

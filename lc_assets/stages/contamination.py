@@ -23,7 +23,7 @@ from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
 from lc_assets.stages.tables import TableWriter, read_lines, read_table
 from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.contamination import ContaminationRule, Weigher, in_many_items

@@ -19,8 +19,10 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import Plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sharding import Shards, shards_of
-from lc_assets.storage.lake import Fingerprint, LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint
 from lc_assets.storage.standing import StandingLake
+from lc_assets.storage.versions import Published
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.gridding import ROWS_FILE, decoded_rows
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 
 LENGTH_BINS = tuple(2**k for k in range(10, 25))
 """Lower ends of the bins of documents' lengths, in tokens."""

@@ -26,7 +26,7 @@ from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.text.concepts import Part
 
 NATURAL: Final = "natural"

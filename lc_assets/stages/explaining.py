@@ -32,8 +32,9 @@ from lc_assets.stages.judges import Judge, in_order_of_cost
 from lc_assets.stages.stored_values import MAX_LINE_BYTES, StoredValues, is_stored, read_values, require_stored, stored_columns
 from lc_assets.stages.tables import FILTERED
 from lc_assets.stages.tracing import lines_where
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.versions import Published
 from lc_assets.text.columns import computable, require_computable, values_of
 from lc_assets.text.editing import edited
 from lc_assets.text.models import NO_MODELS, Models

@@ -49,8 +49,8 @@ from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.sweeping import SWEEP_SUFFIX, sweep_of_shard, the_sweeps_meet_the_counts
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all, write_table
 from lc_assets.stages.verdicts import NO_SIGNALS, OTHER_URL, TOO_LONG, UNREADABLE, Verdicts
-from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import patiently
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable

@@ -19,7 +19,8 @@ from lc_assets.formats.riffled import RiffledReader
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import by_chunk, evenly_spaced
 from lc_assets.stages.recipe import plain
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS

@@ -26,7 +26,7 @@ from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
 from lc_assets.stages.uniformity import FALSE_ALARM, uniform_on_a_line
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.rolling import unroll_rows

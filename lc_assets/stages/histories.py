@@ -17,7 +17,8 @@ from lc_assets.stages.lineage import RowIndex
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tables import KEYED
 from lc_assets.stages.tracing import Row, lines_where
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 

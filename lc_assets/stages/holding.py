@@ -25,7 +25,8 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.serving import GRIDS_OF, ROSTERS_OF, behind
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 

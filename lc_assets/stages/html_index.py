@@ -36,7 +36,7 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import count_lines, read_lines, read_table, write_table
 from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.upstream import Upstream, patiently
 from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key

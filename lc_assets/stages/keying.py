@@ -28,7 +28,9 @@ from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Wo
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
 from lc_assets.stages.line_reading import read_some, write_in_groups
 from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, damage_said_plainly, read_all, read_schema, read_table
-from lc_assets.storage.lake import WORKINGS, LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import Kind, keys_of_documents, sought, values_of

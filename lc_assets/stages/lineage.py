@@ -31,7 +31,8 @@ from lc_assets.stages.line_reading import read_some, write_in_groups
 from lc_assets.stages.removals import REMOVALS
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tables import ROWS, read_table
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, sought, values_of
 from lc_assets.vocabulary import SPLITS, SnapshotId

@@ -30,7 +30,7 @@ from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.page_linking import LEFT_OUT, LINKS, TARGETS
 from lc_assets.stages.tables import TableWriter
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets.text.links import Extractor, page_links
 from lc_assets.text.page_keys import key_host, page_key

@@ -16,7 +16,7 @@ from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.row_settings import MegatronSettings
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS, SnapshotId

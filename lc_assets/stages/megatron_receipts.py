@@ -12,7 +12,7 @@ import msgspec
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.lake import decode_json, encode_json
+from lc_assets.storage.receipts import decode_json, encode_json
 
 SUFFIX: Final = ".receipt"
 

@@ -38,7 +38,7 @@ from lc_assets.stages.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron_merging import join
 from lc_assets.stages.megatron_receipts import DataSetReceipt, read_receipt, write_receipt
 from lc_assets.stages.megatron_settings import Settled, part_name
-from lc_assets.storage.lake import decode_json, encode_json
+from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import Tokenizer
 

@@ -31,7 +31,8 @@ from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.signing import MINHASH_SUFFIX
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.lake import WORKINGS, Published
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import band_keys
 from lc_assets.text.shingles import jaccard, shingle_hashes

@@ -16,7 +16,8 @@ from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.gridding import ROWS_FILE, on_both_sides, rows_of
-from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
 from lc_assets.vocabulary import SPLITS

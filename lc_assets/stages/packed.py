@@ -37,7 +37,7 @@ from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import damage_said_plainly
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS, SnapshotId
 

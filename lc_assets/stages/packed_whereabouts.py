@@ -28,7 +28,8 @@ from lc_assets.stages.serving import behind
 from lc_assets.stages.tables import damage_said_plainly, read_table
 from lc_assets.stages.tracing import spans_of_sample
 from lc_assets.stages.whereabouts import samples_with
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind, normal, values_of
 from lc_assets.tokens.interleaved import places_of
 from lc_assets.vocabulary import SPLITS, parse_document_id

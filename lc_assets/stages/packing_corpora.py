@@ -39,7 +39,7 @@ from lc_assets.stages.packing_plans import UPSAMPLE, ended_lengths, held_out, pl
 from lc_assets.stages.packing_texts import write_texts
 from lc_assets.stages.packing_writing import Vocabulary, run_tasks, write_plan
 from lc_assets.stages.tables import TableWriter
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer

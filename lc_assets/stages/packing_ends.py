@@ -14,7 +14,7 @@ from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.token_flags import TokenFlags
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.ends import ends_in, ends_of_all, spacing
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 

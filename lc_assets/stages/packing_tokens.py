@@ -37,7 +37,7 @@ from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import TOKENIZED, read_lines
 from lc_assets.stages.tokenizing import params_of, tasks_of, the_fast_tokenizer_agreed, the_ids_are_where_the_table_says, tokenize_shard
 from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 

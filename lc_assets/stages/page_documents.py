@@ -23,7 +23,7 @@ from lc_assets.publishing import publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key

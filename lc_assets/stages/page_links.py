@@ -19,7 +19,8 @@ from lc_assets.stages.html_index import INDEX_SUFFIX, index_files
 from lc_assets.stages.page_linking import LEFT_OUT, LINKS, LINKS_SUFFIX, TARGETS, LinksTask, find_links
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
-from lc_assets.storage.lake import WORKINGS, Published
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import REASONS

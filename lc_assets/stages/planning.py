@@ -18,8 +18,10 @@ from lc_assets.stages.building import Stage, rejected_folder
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, Fingerprint, LakeFolder, Published, Receipt
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.receipts import Fingerprint, Receipt
 from lc_assets.storage.standing import StandingLake
+from lc_assets.storage.versions import Published
 
 UPSTREAM = "upstream"
 """What `raw` calls its input, which lies in no lake."""

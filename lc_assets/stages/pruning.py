@@ -20,8 +20,9 @@ from lc_assets.stages.holding import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.releasing import grids_of_order
 from lc_assets.stages.serving import behind, sources_of
 from lc_assets.stages.tracing import grid_behind, order_behind
-from lc_assets.storage.lake import Kept, LakeFolder, Place, Published
+from lc_assets.storage.lake import Kept, LakeFolder, Place
 from lc_assets.storage.releases import Gone, gone_of, publish_gone, read_release, release_names
+from lc_assets.storage.versions import Published
 
 REJECTED: Final = "rejected-"
 HOLDS: Final = "holds withdrawn documents"

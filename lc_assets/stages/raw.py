@@ -20,8 +20,8 @@ from lc_assets.stages.document_settings import RawSettings
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
 from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
 

@@ -35,7 +35,7 @@ from lc_assets.stages.referral_claims import (
 from lc_assets.stages.referring import Measuring, finder_of, line_of
 from lc_assets.stages.report_tables import COMMON_WORDS, DENSITIES, REFERRALS
 from lc_assets.stages.tables import TableWriter, read_lines, read_table, write_table
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.background import Background

@@ -14,8 +14,9 @@ from lc_assets.stages.lineage import row_index
 from lc_assets.stages.serving import sources_of
 from lc_assets.stages.tracing import grid_behind, order_behind
 from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.releases import Made, Pin, PinnedLake, Release, publish_release, read_release
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 
 OF_OTHERS: Final = ("packed",)

@@ -43,7 +43,8 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.stages.withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawals import withdrawals_in
-from lc_assets.storage.lake import WORKINGS, Published
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId, parse_document_id

@@ -17,7 +17,8 @@ from lc_assets.stages.holding import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.pruning import pinned_versions
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawing import LISTED, NEAR_DUPLICATE, SAME_DIGEST
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,8 @@ from lc_assets.stages.tables import read_table
 from lc_assets.stages.tracing import grid_behind, order_behind
 from lc_assets.stages.withdrawing import STAGE as WITHDRAWN_STAGE
 from lc_assets.stages.withdrawing import entries_of, withdrawn_lines
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind, keys_of, values_of
 
 CLAIM: Final = "nothing_withdrawn_is_served"

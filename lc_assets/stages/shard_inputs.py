@@ -25,8 +25,8 @@ from lc_assets.stages.measuring import lists_of, models_of, record_offers
 from lc_assets.stages.raw import ShardFiles, read_manifest
 from lc_assets.stages.sharding import Read, Reads
 from lc_assets.stages.verdicts import Verdicts
-from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
+from lc_assets.storage.versions import Published
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import RuleSet
 from lc_assets.text.signal_names import SCALARS

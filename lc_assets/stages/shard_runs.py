@@ -22,7 +22,7 @@ from lc_assets.stages.fates import Became, Fate
 from lc_assets.stages.metering import Meter, Spent, metered
 from lc_assets.stages.sharding import Older, ShardRecord, Shards, write_records
 from lc_assets.storage.digests import FileFact, fact_of
-from lc_assets.storage.lake import Fingerprint
+from lc_assets.storage.receipts import Fingerprint
 from lc_assets.storage.workings import is_remembered
 from lc_assets.tally import Tally
 

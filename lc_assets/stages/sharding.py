@@ -20,7 +20,9 @@ import msgspec
 from lc_assets.errors import CorruptFile, LcError
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, digest_of, fact_of
-from lc_assets.storage.lake import Fingerprint, Place, Published
+from lc_assets.storage.lake import Place
+from lc_assets.storage.receipts import Fingerprint
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 
 SHARDS_FILE: Final = "shards.jsonl"

@@ -30,8 +30,8 @@ from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.lake import Published
 from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.minhash import FAST, RPV2, MinHashScheme, Signature, scheme_named, signature

@@ -39,7 +39,7 @@ from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
 from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.privacy import replace_personal

@@ -15,7 +15,8 @@ from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.removals import removed_ids
 from lc_assets.stages.tracing import Row, row_from
 from lc_assets.stages.whereabouts import lines_of_table, mixes_of, samples_of_rows
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import parse_document_id
 
 OF_A_SNAPSHOT = (

@@ -24,8 +24,9 @@ from lc_assets.stages.blending import MIX_FILE, read_mix
 from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.lineage import row_index
 from lc_assets.stages.packed_tracing import Stretch, length_of_document, stretches_of_document
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.located import located
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 

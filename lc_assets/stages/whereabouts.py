@@ -25,7 +25,8 @@ from lc_assets.stages.gridding import ROWS_FILE
 from lc_assets.stages.lineage import current_index
 from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.stages.tracing import Row, grid_behind, row_from
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind, normal, values_of
 from lc_assets.tokens.interleaved import place_of, places_of
 from lc_assets.vocabulary import parse_document_id

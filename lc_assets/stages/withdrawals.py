@@ -14,7 +14,8 @@ from lc_assets.errors import NotPublished
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.tables import WITHDRAWN, read_table, write_table
 from lc_assets.stages.withdrawing import TABLE as ALL_TABLE
-from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId
 

@@ -31,7 +31,8 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.tables import WITHDRAWN, damage_said_plainly, read_table, write_table
 from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import GLOBAL, Published
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import Kind, keys_of, values_of
 

@@ -29,21 +29,10 @@ import msgspec
 from lc_assets.errors import Busy, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.bucket import SCHEME, Bucket, Listed, crc32c
-from lc_assets.storage.lake import (
-    CURRENT,
-    GLOBAL,
-    RECEIPT,
-    Current,
-    Kept,
-    LakeFolder,
-    Place,
-    Published,
-    Receipt,
-    encode_json,
-    version_named,
-    written_over,
-)
+from lc_assets.storage.lake import CURRENT, GLOBAL, Current, Kept, LakeFolder, Place, written_over
+from lc_assets.storage.receipts import RECEIPT, Receipt, encode_json
 from lc_assets.storage.shelf import BYTES_VARIABLE, Lease, Shelf, bound_said
+from lc_assets.storage.versions import Published, version_named
 
 CACHE_VARIABLE: Final = "LC_CACHE"
 ON_ITS_WAY_SECONDS: Final = 86_400.0

@@ -16,7 +16,9 @@ from pathlib import Path
 
 from lc_assets.storage.bucket import SCHEME, Bucket
 from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.lake import CURRENT, RECEIPT, LakeFolder, Place, Published
+from lc_assets.storage.lake import CURRENT, LakeFolder, Place
+from lc_assets.storage.receipts import RECEIPT
+from lc_assets.storage.versions import Published
 
 DEEPEST = 6
 """Folders below a version's that are looked through for it: an array's shards lie three deep."""

@@ -16,7 +16,9 @@ import msgspec
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, Current, Kept, LakeFolder, Place, Published, encode_json, version_named
+from lc_assets.storage.lake import GLOBAL, Current, Kept, LakeFolder, Place
+from lc_assets.storage.receipts import encode_json
+from lc_assets.storage.versions import Published, version_named
 from lc_assets.vocabulary import parse_snapshot
 
 FOLDER: Final = "releases"

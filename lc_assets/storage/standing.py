@@ -7,7 +7,8 @@ so from one moment. Receipts come without their files and counts (`lc_assets.sto
 from dataclasses import dataclass, field
 
 from lc_assets.errors import LcError
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Place, Published
+from lc_assets.storage.lake import GLOBAL, LakeFolder, Place
+from lc_assets.storage.versions import Published
 
 Answer = Published | LcError | None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.lake import WORKINGS, decode_json, encode_json
+from lc_assets.storage.receipts import WORKINGS, decode_json, encode_json
 from lc_assets.tally import Tally
 
 

@@ -9,7 +9,8 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder, Receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Receipt
 from lc_assets.storage.upstream import Upstream
 
 

@@ -4,7 +4,9 @@ import numpy as np
 
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.stages.tables import IDENTITY, TOKENIZED, TableWriter
-from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, receipt_of
+from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.grid_builders import zipf_ids

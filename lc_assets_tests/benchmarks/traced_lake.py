@@ -32,7 +32,9 @@ from lc_assets.stages.removals import REMOVALS, TABLE
 from lc_assets.stages.row_plans import plan_rows
 from lc_assets.stages.row_settings import GriddingSettings
 from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
-from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, encode_json, receipt_of, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of
+from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
 from lc_assets.vocabulary import ROW_TOKENS, SPLITS

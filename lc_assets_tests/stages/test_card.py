@@ -13,7 +13,7 @@ from lc_assets.stages.building import audit, evidence_of
 from lc_assets.stages.card_settings import CardSettings, SourceTerms
 from lc_assets.stages.data_sheet import Sheet, sheet_of
 from lc_assets.stages.recipe import parse_recipe
-from lc_assets.storage.lake import decode_json
+from lc_assets.storage.receipts import decode_json
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
 
 HOSTILE = "a|b\n\n# head <script>alert(1)</script> ![x](http://evil.invalid/x.png) `c` [l](javascript:x) ](("

@@ -16,7 +16,7 @@ from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.stages.building import Evidence, evidence_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.sharding import SHARDS_FILE
-from lc_assets.storage.lake import encode_json
+from lc_assets.storage.receipts import encode_json
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
 NEW = "2023-14"

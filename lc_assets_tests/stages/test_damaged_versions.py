@@ -18,7 +18,9 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import audit, evidence_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
-from lc_assets.storage.lake import CURRENT, RECEIPT, LakeFolder, Published
+from lc_assets.storage.lake import CURRENT, LakeFolder
+from lc_assets.storage.receipts import RECEIPT
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
 from lc_assets_tests.faults import cut_short, digests, emptied, flipped

@@ -21,7 +21,8 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
-from lc_assets.storage.lake import LakeFolder, Published
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake, wanted_steps
 from lc_assets_tests.faults import digests, with_policies
 

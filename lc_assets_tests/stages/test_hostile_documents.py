@@ -18,7 +18,7 @@ from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.document_settings import FilteringSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.tokens.tokenizers import without_surrogates
 from lc_assets.vocabulary import SPLITS, Shard

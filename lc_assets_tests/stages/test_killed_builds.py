@@ -28,8 +28,9 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import CURRENT, Place, Published
+from lc_assets.storage.lake import CURRENT, Place
 from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop, wanted_steps
 from lc_assets_tests.faults import build_snapshot, digests

@@ -27,7 +27,8 @@ from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.stages.packed_claims import every_token_is_packed_as_often_as_asked, spans_are_megatrons_documents, the_method_kept_its_word
 from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
-from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
+from lc_assets.storage.receipts import Fingerprint, receipt_of
+from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_upstream, tiny_workshop, tokenizer_json

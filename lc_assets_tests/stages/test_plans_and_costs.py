@@ -14,7 +14,8 @@ from lc_assets.stages.costing import costs_of, rate_of
 from lc_assets.stages.planning import Plan, plan, runs_of
 from lc_assets.stages.rebuilding import PartitionFailed, rebuild
 from lc_assets.stages.row_settings import MixSettings
-from lc_assets.storage.lake import Fingerprint, LakeFolder, Place
+from lc_assets.storage.lake import LakeFolder, Place
+from lc_assets.storage.receipts import Fingerprint
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, SNAPSHOTS, build_all, tiny_documents, tiny_workshop, write_shard
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot

@@ -24,7 +24,8 @@ from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
 from lc_assets.stages.planning import plan
 from lc_assets.stages.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import FILTERED, read_all, read_table
-from lc_assets.storage.lake import Fingerprint, receipt_of, write_receipt
+from lc_assets.storage.receipts import Fingerprint, receipt_of
+from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.text.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals import count_referrals

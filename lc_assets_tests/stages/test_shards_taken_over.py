@@ -19,7 +19,7 @@ from lc_assets.stages.building import Built, Workshop
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
-from lc_assets.storage.lake import Published
+from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import N_LONG, SNAPSHOTS, tiny_documents, tiny_upstream, tiny_workshop, write_shard
 from lc_assets_tests.faults import BEFORE_TOKENS, at_upstream, build_snapshot, copied, file_of, flipped, with_policies

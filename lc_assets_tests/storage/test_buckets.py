@@ -13,7 +13,8 @@ from lc_assets.storage import bucket as bucket_module
 from lc_assets.storage.bucket import Bucket
 from lc_assets.storage.bucket_lake import BucketLake, open_lake
 from lc_assets.storage.digests import file_facts
-from lc_assets.storage.lake import CURRENT, RECEIPT, LakeFolder
+from lc_assets.storage.lake import CURRENT, LakeFolder
+from lc_assets.storage.receipts import RECEIPT
 from lc_assets.storage.upstream import Upstream
 from lc_assets.tally import Tally
 from lc_assets_tests.bucket_server import bucket_server

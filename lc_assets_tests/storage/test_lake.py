@@ -4,7 +4,9 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.lake import CURRENT, RECEIPT, Fingerprint, LakeFolder, Published, receipt_of, write_receipt
+from lc_assets.storage.lake import CURRENT, LakeFolder
+from lc_assets.storage.receipts import RECEIPT, Fingerprint, receipt_of
+from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 
 FINGERPRINT = Fingerprint(

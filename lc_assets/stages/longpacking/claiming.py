@@ -23,7 +23,7 @@ from lc_assets.stages.longpacking.pages import UNTOKENIZABLE, Draws, FactsTask, 
 from lc_assets.stages.longpacking.resolving import number_pages, publish_needed, resolve
 from lc_assets.stages.longpacking.writing import publish_claims
 from lc_assets.stages.tables import write_table
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import TextEncoding
 

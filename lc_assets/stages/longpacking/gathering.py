@@ -31,7 +31,7 @@ from lc_assets.stages.longpacking.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpacking.pages import stem_of
 from lc_assets.stages.longpacking.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
 from lc_assets.stages.tables import FILTERED, TableWriter, read_lines, read_table
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 

@@ -22,7 +22,7 @@ from lc_assets.packing.roots import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import text_key

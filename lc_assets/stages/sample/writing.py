@@ -27,7 +27,7 @@ from lc_assets.stages.sample.page import Texts
 from lc_assets.stages.sample.plan import Document, Kind, newest_first, plan_sample
 from lc_assets.stages.sample.records import record_of
 from lc_assets.stages.sample.spool import SPOOL, ShardTask, Spooled, pages_of, write_spool
-from lc_assets.storage.lake import decode_json, encode_json
+from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 

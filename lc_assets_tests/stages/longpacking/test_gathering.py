@@ -15,7 +15,7 @@ from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents
 from lc_assets.stages.tables import FILTERED
-from lc_assets.storage.lake import WORKINGS
+from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
 

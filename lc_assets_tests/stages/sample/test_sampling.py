@@ -17,7 +17,7 @@ from lc_assets.stages.sample.folder_texts import texts_from_folder
 from lc_assets.stages.sample.records import PERPLEXITIES
 from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
 from lc_assets.storage.digests import file_facts
-from lc_assets.storage.lake import decode_json
+from lc_assets.storage.receipts import decode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
