@@ -231,7 +231,7 @@ PAGE = b"<html><nav><a href=/>Menu</a></nav><script>var x</script><main><p>Caf\x
         (b"Content-Type: text/html; charset=ISO-8859-1", PAGE),
         (b"content-type: TEXT/HTML; charset=nonsense", b"<meta charset=latin1>" + PAGE),
         (b"Content-Type: application/xhtml+xml; charset=utf-8", PAGE.decode("latin1").encode()),
-        (b"Content-Type: text/html; charset=latin1\r\nContent-Encoding: gzip", gzip.compress(PAGE)),
+        (b"Content-Type: text/html; charset=latin1\r\nContent-Encoding: gzip", gzip.compress(PAGE, mtime=0)),
         (b"Content-Type: text/html; charset=latin1\r\nTransfer-Encoding: chunked", b"%x\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE)),
     ],
 )
@@ -250,7 +250,7 @@ def test_pages_are_decoded_and_their_text_taken_out(tmp_path, headers, body):
         (response(b"<script>x</script>"), "empty"),
         (response(b"no gzip", b"Content-Type: text/html\r\nContent-Encoding: gzip"), "undecodable HTTP"),
         (response(b"zz\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"), "undecodable HTTP"),
-        (response(gzip.compress(bytes(50_000_000)), b"Content-Type: text/html\r\nContent-Encoding: gzip"), "record too long"),
+        (response(gzip.compress(bytes(50_000_000), mtime=0), b"Content-Type: text/html\r\nContent-Encoding: gzip"), "record too long"),
         (response(b"<div>" * 100_000 + b"x"), "nested too deeply"),
         (response(b"<div><!--</div>-->" * 20_000 + b"x"), "nested too deeply"),
         (response(b"x" * 2_000_000), "record too long"),

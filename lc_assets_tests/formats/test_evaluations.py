@@ -26,7 +26,7 @@ def lines(records):
     ("name", "content"),
     [
         ("e.jsonl", lines(RECORDS)),
-        ("e.jsonl.gz", gzip.compress(lines(RECORDS))),
+        ("e.jsonl.gz", gzip.compress(lines(RECORDS), mtime=0)),
         ("e.json", json.dumps(RECORDS, indent=1).encode()),
         ("e.jsonl", b"\n" + lines(RECORDS).replace(b"\n", b"\r\n\n")),
     ],
@@ -58,7 +58,7 @@ def test_parquet_and_plain_text(tmp_path):
         ("e.jsonl", b'{"text": ', "line 0"),
         ("e.json", b'[{"text": "ok"}, 3]', "e.json"),
         ("e.parquet", b"PAR1", "e.parquet"),
-        ("e.jsonl.gz", gzip.compress(lines(RECORDS))[:-9], "e.jsonl.gz"),
+        ("e.jsonl.gz", gzip.compress(lines(RECORDS), mtime=0)[:-9], "e.jsonl.gz"),
     ],
 )
 def test_what_is_not_sound_is_refused(tmp_path, name, content, words):
