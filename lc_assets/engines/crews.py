@@ -22,9 +22,10 @@ class Done(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A worker is gone, and what it worked on with it; ``why`` says what is known."""
+    """A worker is gone, and what it worked on with it; ``why`` says what is known, ``departed`` that its whole machine went away."""
 
     why: str
+    departed: bool = False
 
 
 class Crew(Protocol[Handle]):
@@ -49,11 +50,12 @@ def work_through(
     """Yield each task with its result as they are done.
 
     Raises:
-        WorkerDied: when one task cost ``terms.deaths`` workers.
+        WorkerDied: when one task cost ``terms.deaths`` workers, or ``terms.departures`` machines.
         Exception: what a task raised.
     """
     left = deque(range(len(tasks)))
     deaths: Counter[int] = Counter()
+    departures: Counter[int] = Counter()
     in_hand: dict[Handle, int] = {}
     while left or in_hand:
         while left and len(in_hand) < crew.places():
@@ -64,7 +66,9 @@ def work_through(
             if isinstance(outcome, Done):
                 yield tasks[number], outcome.result
                 continue
-            deaths[number] += 1
-            if deaths[number] >= terms.deaths:
-                raise WorkerDied(f"{tasks[number]} cost {deaths[number]} workers: the last {outcome.why}. What is done stays done")
+            costs, most = (departures, terms.departures) if outcome.departed else (deaths, terms.deaths)
+            costs[number] += 1
+            if costs[number] >= most:
+                what = "machines" if outcome.departed else "workers"
+                raise WorkerDied(f"{tasks[number]} cost {costs[number]} {what}: the last {outcome.why}. What is done stays done")
             left.appendleft(number)

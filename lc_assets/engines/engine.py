@@ -40,6 +40,7 @@ class Terms:
 
     Attributes:
         deaths: how many workers one task may cost before it is named and the run ends.
+        departures: as well, how many machines; they go away by themselves, where they are rented by the minute.
         tries: how often a task is begun that fails by a fault of a disk or a network that may pass (`attempts.may_pass`).
         pause: seconds before the second try; twice as long before each further one.
         seconds: how long a task may take before its worker is ended, which counts as a death; 0 is for ever. Where there is one
@@ -48,14 +49,15 @@ class Terms:
     """
 
     deaths: int = 2
+    departures: int = 10
     tries: int = 3
     pause: float = 1.0
     seconds: float = 0.0
     result_bytes: int = 64 * MEGABYTE
 
     def __post_init__(self) -> None:
-        if self.deaths < 1 or self.tries < 1 or self.seconds < 0 or self.pause < 0:
-            raise BadInput(f"deaths and tries must be at least 1, seconds and pause not below 0: {self}")
+        if min(self.deaths, self.departures, self.tries) < 1 or self.seconds < 0 or self.pause < 0:
+            raise BadInput(f"deaths, departures and tries must be at least 1, seconds and pause not below 0: {self}")
 
 
 TERMS: Final = Terms()

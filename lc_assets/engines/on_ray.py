@@ -74,6 +74,8 @@ class RayEngine:
             crew = _Workers(ray, ray.remote(**asked)(do_there), likeness, self.terms, self.processors, self.patience)
             try:
                 yield from work_through(crew, function, tasks, self.terms)
+            except ConnectionError as error:
+                raise Unreachable(f"the cluster at {self.address} went away while it worked: {error}; run this again") from error
             finally:
                 crew.dismiss()
 
@@ -165,10 +167,12 @@ class _Workers:
             return Done(self.ray.get(handle))
         except errors.OutOfMemoryError:
             return Lost("ran out of memory")
-        except (errors.WorkerCrashedError, errors.NodeDiedError, errors.ObjectLostError, errors.LocalRayletDiedError):
+        except (errors.NodeDiedError, errors.ObjectLostError):
+            return Lost("went away", departed=True)
+        except (errors.WorkerCrashedError, errors.LocalRayletDiedError):
             seconds = self.terms.seconds
             late = seconds and time.monotonic() - begun >= seconds
-            return Lost(f"was ended after {seconds:g} s, where it stood is in its log" if late else "was killed, or its machine went away")
+            return Lost(f"was ended after {seconds:g} s, where it stood is in its log" if late else "was killed")
         except errors.RayTaskError as error:
             if isinstance(error.cause, MemoryError):
                 return Lost("ran out of memory")

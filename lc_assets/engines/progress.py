@@ -9,11 +9,11 @@ from tqdm import tqdm
 
 Item = TypeVar("Item")
 
+NO_RATE_YET = ", ? tasks/s"
+"""Stands in a line for a rate that is not known: nothing is done, or there is nothing to do."""
+
 LOG_EVERY_SECONDS = 5.0
 """A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few seconds is free."""
-
-
-NO_RATE_YET = ", ? tasks/s"
 
 
 class Watch(Protocol):
@@ -38,7 +38,7 @@ def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Ite
 def in_log(say: Callable[[str], object]) -> Watch:
     """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 tasks/s]``.
 
-    Nothing is said before the first task is done, when no rate is known, and never more than a line in `LOG_EVERY_SECONDS`, but
+    Nothing is said of no work, nor before the first task is done, and never more than a line in `LOG_EVERY_SECONDS`, but
     for the last one, which has the time that all of it took.
     """
 
@@ -58,6 +58,6 @@ class _Lines(io.StringIO):
 
     def write(self, text: str) -> int:
         line = text.strip()
-        if line and "| 0/" not in line:
+        if line and NO_RATE_YET not in line:
             self._say(line)
         return len(text)

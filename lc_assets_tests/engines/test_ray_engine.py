@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from numpy.random import default_rng
 
 from lc_assets.engines.choosing import engine_at
 from lc_assets.engines.engine import Terms
@@ -27,7 +28,7 @@ from lc_assets_tests.engines.work import chores, do_chore
 from lc_assets_tests.faults import digests
 
 pytest.importorskip("ray")
-pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.network, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
 
 HERE = Path(__file__).parents[2]
 
@@ -91,13 +92,80 @@ class TestRayEngine(EngineContract):
         return lambda terms: RayEngine(address=cluster, terms=terms, folders=(tmp_path,), libraries=("numpy",))
 
 
-def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path):
-    """Every stage of the chain, its shards on two workers of the cluster."""
-    upstream = tiny_upstream(tmp_path / "upstream")
-    here = tiny_workshop(tmp_path / "here", upstream=upstream)
-    there = tiny_workshop(tmp_path / "there", upstream=upstream)
-    there = replace(there, engine=RayEngine(address=cluster, folders=(there.lake.root.resolve(),), sees=(upstream,)))
-    assert digests(build_all(there)) == digests(build_all(here))
+@pytest.fixture(scope="module")
+def upstream(tmp_path_factory):
+    return tiny_upstream(tmp_path_factory.mktemp("upstream"))
+
+
+@pytest.fixture(scope="module")
+def of_this_machine(tmp_path_factory, upstream):
+    """Digests of the whole chain by two processes of this machine, and the seconds that it took, begun warm."""
+    for name in ("warm", "here"):
+        here = tiny_workshop(tmp_path_factory.mktemp(name), upstream=upstream, workers=2)
+        begun = time.monotonic()
+        built = digests(build_all(here))
+    return built, time.monotonic() - begun
+
+
+def on_cluster(folder, upstream, address, *, deaths=2):
+    """A workshop whose shards are done on the cluster."""
+    there = tiny_workshop(folder, upstream=upstream)
+    engine = RayEngine(address=address, folders=(there.lake.root.resolve(),), sees=(upstream,), terms=Terms(deaths=deaths))
+    return replace(there, engine=engine)
+
+
+def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path, upstream, of_this_machine):
+    """Every stage of the chain, its shards on two workers of the cluster; prints what the cluster cost."""
+    wanted, here = of_this_machine
+    for name in ("warm", "there"):
+        begun = time.monotonic()
+        found = digests(build_all(on_cluster(tmp_path / name, upstream, cluster)))
+        there = time.monotonic() - begun
+    print(f"\n{len(found)} partitions: two processes here {here:.1f} s, two workers of the cluster {there:.1f} s")
+    assert found == wanted
+
+
+def test_workers_killed_while_the_chain_is_built_change_no_byte(cluster, tmp_path, upstream, of_this_machine):
+    """One of the cluster's workers, at random, every six seconds until the end; a new one takes some to start."""
+    workshop, done, killed, chance = on_cluster(tmp_path, upstream, cluster, deaths=50), threading.Event(), [], default_rng(64)
+
+    def kill() -> None:
+        while not done.wait(6.0):
+            if living := workers_of_the_cluster():
+                killed.append(int(chance.choice(living)))
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(killed[-1], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = digests(build_all(workshop))
+    finally:
+        done.set()
+        killer.join()
+    print(f"\n{len(killed)} workers killed while {len(found)} partitions were built")
+    assert found == of_this_machine[0]
+    assert killed
+
+
+def workers_of_the_cluster() -> list[int]:
+    """Processes of Ray that have or await a task, of the nodes that this module started."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if place.read_bytes().startswith(b"ray::") and os.getpid() in ancestors(int(place.parent.name)):
+                found.append(int(place.parent.name))
+    return sorted(found)
+
+
+def ancestors(process: int) -> list[int]:
+    """The process that started a process, and the one that started that, and so on."""
+    found = []
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        while process > 1:
+            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+            found.append(process)
+    return found
 
 
 def test_workers_killed_again_and_again_change_no_result(cluster, tmp_path):
