@@ -86,9 +86,10 @@ class Index:
         """Tables of facts, by number of file."""
         return [facts_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
 
-    def folder_of(self, number: int) -> Path:
-        """The index folder that a file belongs to."""
-        return next(folder for folder, manifest in self.parts if any(file.number == number for file in manifest.files))
+    @property
+    def folders(self) -> dict[int, Path]:
+        """The index folder that each file belongs to, by number."""
+        return {file.number: folder for folder, manifest in self.parts for file in manifest.files}
 
 
 def open_index(folder: Path) -> Index:
