@@ -86,9 +86,7 @@ def _verified(search: Search, index: Index, candidates: Sequence[MeetTask]) -> T
     compared = sorted({number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()})
     shingles, files = search.work / "shingles", index.files
     gathering = [
-        ShinglesTask(
-            file=files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field
-        )
+        ShinglesTask(file=files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field)
         for number in compared
     ]
     counted = Tally.total(tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates"))

@@ -31,14 +31,27 @@ MOST_BANDS = 64
 MANIFEST = "index.json"
 
 
-class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents."""
+class FilePart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several files that are indexed as one: where it lies, its size when it was read, its documents."""
+
+    path: str
+    n_bytes: int
+    n_documents: int
+
+
+class IndexedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents.
+
+    Many small files may be indexed as one, for a search opens every file of an index some forty times; their documents are
+    then counted through, and ``parts`` are these files, in their order.
+    """
 
     number: int
     path: str
     source: str
     n_bytes: int
     n_documents: int
+    parts: tuple[FilePart, ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
