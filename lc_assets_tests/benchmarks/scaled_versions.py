@@ -20,8 +20,10 @@ from lc_assets.stages.filtering import rules_of, schema_of
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import DROPPED, SWEEP
 from lc_assets.storage.digests import FileFact
-from lc_assets.storage.lake import Fingerprint, LakeFolder, Published, encode_json, receipt_of, version_files, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of, version_files
 from lc_assets.storage.standing import StandingLake
+from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 from lc_assets.text.minhash import RPV2
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of
