@@ -36,7 +36,7 @@ LISTING_BYTES = 64 << 20
 """RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
 
-class ShardFiles(msgspec.Struct, frozen=True):
+class ShardFiles(msgspec.Struct, frozen=True, gc=False):
     """The files of one shard, by part; a part that is missing upstream is None."""
 
     shard: Shard
