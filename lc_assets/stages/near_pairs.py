@@ -8,6 +8,7 @@ these, and are compared by their texts; pairs that are alike to the floor are pu
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +25,13 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_sp
 from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.evidence import publish_evidence
-from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile, Manifest, facts_path, publish_bands
+from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, Index, IndexedFile, Manifest, facts_path, publish_bands
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import FACTS, NEAR, Decision, Means, Scheme
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.signing import MINHASH_SUFFIX
-from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
@@ -47,17 +48,31 @@ COMPARED_AGAIN: Final = 20
 """Pairs whose similarity the audit computes anew from the texts."""
 
 
+INDEXED_TOGETHER: Final = 1 << 16
+"""Documents from which on no further shard of a snapshot goes into the same file of the index.
+
+RedPajama-V2's shards keep some 40 documents each, and a file of the index is opened some forty times: one a shard would cost
+15 CPU-milliseconds, and be mapped into memory more often than Linux lets a process.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandsTask:
-    """One shard's signatures to become the bands of file ``number`` of an index in ``folder``."""
+    """Some shards' documents and signatures to become the bands of file ``number`` of an index in ``folder``."""
 
-    documents: Path
-    signatures: Path
+    shards: tuple[tuple[Path, Path], ...]
+    parts: tuple[FilePart, ...]
     number: int
     folder: Path
 
+    @property
+    def file(self) -> IndexedFile:
+        """The shards as one file."""
+        sizes = {name: sum(getattr(part, name) for part in self.parts) for name in ("n_bytes", "n_documents")}
+        return IndexedFile(number=self.number, path=self.parts[0].path, source="", parts=self.parts, **sizes)
+
     def __str__(self) -> str:
-        return str(self.signatures)
+        return f"{self.shards[0][1]} and {len(self.shards) - 1:,} more"
 
 
 def pair_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
@@ -82,18 +97,9 @@ def _fill(workshop: Workshop, draft: Draft, snapshot: SnapshotId) -> Tally:
     work = draft.folder / WORKINGS / "search"
     shutil.rmtree(work, ignore_errors=True)
     tasks = _tasks(draft, work / "index") if settings.near else []
-    signed = run_shards(workshop, draft, cut_bands, tasks, what=f"bands up to {snapshot}")
+    run_shards(workshop, draft, cut_bands, tasks, what=f"bands up to {snapshot}")
     scheme = Scheme(signature=f"{BANDS} × {ROWS}", floor=settings.evidence_floor)
-    files = tuple(
-        IndexedFile(
-            number=task.number,
-            path=str(task.documents),
-            source="",
-            n_bytes=task.documents.stat().st_size,
-            n_documents=signed.also[_places(task.number)],
-        )
-        for task in tasks
-    )
+    files = tuple(task.file for task in tasks)
     search = Search(
         sources=(),
         out=work,
@@ -120,10 +126,30 @@ def _fill(workshop: Workshop, draft: Draft, snapshot: SnapshotId) -> Tally:
 
 
 def _tasks(draft: Draft, folder: Path) -> list[BandsTask]:
-    """Shards of all snapshots, oldest first: what is new so comes last."""
+    """Shards of all snapshots, oldest first: what is new so comes last; many small ones of a snapshot together."""
     snapshots = sorted(name.partition("/")[2] for name in draft.inputs if name.startswith("filtered/"))
-    pairs = [(path, _signatures(draft.inputs, key, path)) for key in snapshots for path in documents_files(_folder(draft, key))]
-    return [BandsTask(documents=path, signatures=found, number=number, folder=folder) for number, (path, found) in enumerate(pairs)]
+    groups = [(key, parts) for key in snapshots for parts in _together(documents_files(_folder(draft, key)))]
+    return [
+        BandsTask(
+            shards=tuple((Path(part.path), _signatures(draft.inputs, key, Path(part.path))) for part in parts),
+            parts=parts,
+            number=number,
+            folder=folder,
+        )
+        for number, (key, parts) in enumerate(groups)
+    ]
+
+
+def _together(paths: Sequence[Path]) -> Iterator[tuple[FilePart, ...]]:
+    parts, n_documents = list[FilePart](), 0
+    for path in paths:
+        parts.append(FilePart(path=str(path), n_bytes=path.stat().st_size, n_documents=count_lines(path)))
+        n_documents += parts[-1].n_documents
+        if n_documents >= INDEXED_TOGETHER:
+            yield tuple(parts)
+            parts, n_documents = [], 0
+    if parts:
+        yield tuple(parts)
 
 
 def _folder(draft: Draft, key: str) -> Path:
@@ -131,7 +157,7 @@ def _folder(draft: Draft, key: str) -> Path:
 
 
 def _is_of(task: BandsTask, draft: Draft, snapshot: str) -> bool:
-    return task.documents.parent == _folder(draft, snapshot)
+    return task.shards[0][0].parent == _folder(draft, snapshot)
 
 
 def _signatures(inputs: Any, key: str, documents: Path) -> Path:
@@ -141,26 +167,24 @@ def _signatures(inputs: Any, key: str, documents: Path) -> Path:
     return published.folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
 
 
-def _places(number: int) -> str:
-    return f"documents of file {number}"
-
-
 def cut_bands(task: BandsTask) -> Tally:
-    """Publish facts (who, nothing else) and bands of one shard."""
-    ids = read_table(task.documents, ["id"])["id"].to_pylist()
-    keys, signed, found = [np.empty((0, BANDS), np.uint64)], [np.empty(0, np.bool_)], []
-    for part in read_signatures(task.signatures, where=str(task.signatures)):
-        keys.append(band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS)))
-        signed.append(part.is_signed)
-        found += part.ids
-    if found != ids:
-        raise Mismatch(f"{task.signatures}: is of other documents than {task.documents}; materialize `signatures` of this snapshot again")
+    """Publish facts (who, nothing else) and bands of some shards."""
+    ids, keys, signed = list[str](), [np.empty((0, BANDS), np.uint64)], [np.empty(0, np.bool_)]
+    for documents, signatures in task.shards:
+        found: list[str] = []
+        for part in read_signatures(signatures, where=str(signatures)):
+            keys.append(band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS)))
+            signed.append(part.is_signed)
+            found += part.ids
+        if found != read_table(documents, ["id"])["id"].to_pylist():
+            raise Mismatch(f"{signatures}: is of other documents than {documents}; materialize `signatures` of this snapshot again")
+        ids += found
     publish_bands(task.folder, task.number, np.concatenate(keys), np.concatenate(signed))
     nothing = {name: pa.nulls(len(ids), FACTS.field(name).type) for name in FACTS.names}
     numbers = task.number << PLACE_BITS | np.arange(len(ids))
     with publish(facts_path(task.folder, task.number)) as draft:
         pq.write_table(pa.table(nothing | {"number": numbers, "id": ids}, schema=FACTS), draft)
-    return Tally(also={_places(task.number): len(ids)})
+    return Tally()
 
 
 def the_pairs_add_up(evidence: Evidence) -> Finding:

@@ -36,7 +36,7 @@ LISTING_BYTES = 64 << 20
 """RedPajama-V2's largest listing has about 10,000 lines of 22 bytes."""
 
 
-class ShardFiles(msgspec.Struct, frozen=True):
+class ShardFiles(msgspec.Struct, frozen=True, gc=False):
     """The files of one shard, by part; a part that is missing upstream is None."""
 
     shard: Shard
@@ -135,9 +135,9 @@ def read_manifest(raw: Published) -> list[ShardFiles]:
 
 def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
     parts: dict[str, dict[str, UpstreamFile | None]] = {}
-    for line in table.to_pylist():
-        file = None if line["identity"] is None else UpstreamFile(line["path"], line["n_bytes"], line["identity"])
-        parts.setdefault(line["shard"], {})[line["part"]] = file
+    # By columns: no dictionary a line.
+    for shard, part, path, n_bytes, identity in zip(*(table[name].to_pylist() for name in MANIFEST.names), strict=True):
+        parts.setdefault(shard, {})[part] = None if identity is None else UpstreamFile(path, n_bytes, identity)
     for tag in sorted(parts):
         yield ShardFiles(Shard.parse(tag), parts[tag])
 

@@ -256,3 +256,17 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil
     found = test(evidence)
     assert not found.passed
     assert found.words
+
+
+def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream, monkeypatch):
+    """Each shard by itself, some together, a snapshot's all together; over both snapshots."""
+    found = {}
+    for together in (1, 9, near_pairs.INDEXED_TOGETHER):
+        monkeypatch.setattr(near_pairs, "INDEXED_TOGETHER", together)
+        workshop = workshop_of(tmp_path / str(together), upstream)
+        build(workshop, OLD, NEW)
+        found[together] = [workshop.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)]
+    one, *others = ([published.digest for published in versions] for versions in found.values())
+    assert all(other == one for other in others)
+    assert found[1][1].receipt.tally.kept > 8
+    assert [found[1][1].receipt.tally] * 3 == [versions[1].receipt.tally for versions in found.values()]

@@ -49,11 +49,12 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
         again = [np.asarray(batch.column(0)) for batch in asked.batches("SELECT number FROM texts WHERE number <> first ORDER BY 1")]
     publish_bytes(repeats, npy_bytes(np.concatenate([np.empty(0, np.int64), *again])))
     n_documents = sum(file.n_documents for file in index.files.values())
+    folders = tuple(folder for _, folder in sorted(index.folders.items()))
     slices = slices_for(n_documents, search.means.memory // (2 * search.workers))
     bounds = bounds_of(index.files.values())
     tasks = [
         SliceTask(
-            folders=tuple(index.folder_of(number) for number in sorted(index.files)),
+            folders=folders,
             first_new=first_new,
             repeats=repeats,
             band=band,
@@ -83,11 +84,9 @@ def _met(search: Search, index: Index) -> list[MeetTask]:
 def _verified(search: Search, index: Index, candidates: Sequence[MeetTask]) -> Tally:
     wanted = tuple(task.numbers for task in candidates)
     compared = sorted({number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()})
-    shingles = search.work / "shingles"
+    shingles, files = search.work / "shingles", index.files
     gathering = [
-        ShinglesTask(
-            file=index.files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field
-        )
+        ShinglesTask(file=files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field)
         for number in compared
     ]
     counted = Tally.total(tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates"))

@@ -31,14 +31,27 @@ MOST_BANDS = 64
 MANIFEST = "index.json"
 
 
-class IndexedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents."""
+class FilePart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several files that are indexed as one: where it lies, its size when it was read, its documents."""
+
+    path: str
+    n_bytes: int
+    n_documents: int
+
+
+class IndexedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents.
+
+    Many small files may be indexed as one, for a search opens every file of an index some forty times; their documents are
+    then counted through, and ``parts`` are these files, in their order.
+    """
 
     number: int
     path: str
     source: str
     n_bytes: int
     n_documents: int
+    parts: tuple[FilePart, ...] = ()
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +99,10 @@ class Index:
         """Tables of facts, by number of file."""
         return [facts_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
 
-    def folder_of(self, number: int) -> Path:
-        """The index folder that a file belongs to."""
-        return next(folder for folder, manifest in self.parts if any(file.number == number for file in manifest.files))
+    @property
+    def folders(self) -> dict[int, Path]:
+        """The index folder that each file belongs to, by number."""
+        return {file.number: folder for folder, manifest in self.parts for file in manifest.files}
 
 
 def open_index(folder: Path) -> Index:

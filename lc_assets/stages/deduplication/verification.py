@@ -6,6 +6,7 @@ disk holds eight bytes a shingle (somewhat more than the text) until it is done.
 """
 
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import Mismatch
+from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.facts import documents_of
-from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile
+from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile
 from lc_assets.stages.deduplication.meeting import DISTINCT
 from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers, Sets, similarities
@@ -68,16 +70,13 @@ def gather_shingles(task: ShinglesTask) -> Tally:
     Raises:
         Mismatch: when the file is no longer what it was when its facts were gathered.
     """
-    path = Path(task.file.path)
-    if not path.is_file() or path.stat().st_size != task.file.n_bytes:
-        raise Mismatch(f"{path}: is gone or changed since it was indexed; candidates in it cannot be compared. Search it anew")
     wanted = np.unique(np.concatenate([_places(read_npy(path), task.file.number) for path in task.wanted]))
     starts, found, n_chars = array("q", [0]), array("q"), 0
     ahead = iter(wanted.tolist())
     next_wanted = next(ahead, -1)
     values, lengths, places = _paths(task.folder, task.file.number)
     with publish(values) as draft, draft.open("wb") as stream:
-        for place, document in documents_of(path, task.text_field):
+        for place, document in _documents(task, wanted):
             if place != next_wanted:
                 continue
             next_wanted = next(ahead, -1)
@@ -87,10 +86,28 @@ def gather_shingles(task: ShinglesTask) -> Tally:
             found.append(place)
             n_chars += len(document.text)
     if next_wanted != -1:
-        raise Mismatch(f"{path}: has no document at place {next_wanted} any more; search it anew")
+        raise Mismatch(f"{task.file.path}: has no document at place {next_wanted} any more; search it anew")
     publish_bytes(lengths, npy_bytes(np.array(starts, np.int64)))
     publish_bytes(places, npy_bytes(np.array(found, np.int64)))
     return Tally(also={"documents compared": len(found), "characters compared": n_chars})
+
+
+def _documents(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, CorpusDocument]]:
+    """Places and documents of a file; of several files that are indexed as one, only those that hold a wanted one."""
+    whole = FilePart(path=task.file.path, n_bytes=task.file.n_bytes, n_documents=task.file.n_documents)
+    first = 0
+    for part in task.file.parts or (whole,):
+        begin, end = np.searchsorted(wanted, [first, first + part.n_documents])
+        if not task.file.parts or begin < end:
+            yield from ((first + place, document) for place, document in documents_of(_unchanged(part), task.text_field))
+        first += part.n_documents
+
+
+def _unchanged(part: FilePart) -> Path:
+    path = Path(part.path)
+    if not path.is_file() or path.stat().st_size != part.n_bytes:
+        raise Mismatch(f"{path}: is gone or changed since it was indexed; candidates in it cannot be compared. Search it anew")
+    return path
 
 
 def verify(task: VerifyTask) -> Tally:

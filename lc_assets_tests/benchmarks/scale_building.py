@@ -1,0 +1,117 @@
+"""The parts of a made-up scale that build something, each leaves it for those after it (`scale_parts`)."""
+
+from pathlib import Path
+
+from lc_assets.formats.grid import create_grid
+from lc_assets.stages import keying, lineage, near_pairs, ordering, raw
+from lc_assets.stages.gridding import (
+    ROWS_FILE,
+    count_of,
+)
+from lc_assets.stages.row_plans import plan_rows
+from lc_assets.stages.tables import write_table
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
+from lc_assets_tests.benchmarks import scaled_lake as made
+from lc_assets_tests.benchmarks import scaled_versions as versions
+from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Bench, Measured
+from lc_assets_tests.benchmarks.scaled_versions import Publisher
+
+
+def manifests(bench: Bench) -> Measured:
+    """`raw` of every snapshot, by its verb, claims included; files."""
+    return lambda: sum(
+        raw.take_stock(bench.workshop, parse_snapshot(name)).published.receipt.tally.also["files"] for name in bench.scale.snapshots
+    )
+
+
+def manifests_read(bench: Bench) -> Measured:
+    """Every manifest, one after another, as `filtered` reads it; shards."""
+    return lambda: sum(len(raw.read_manifest(bench.lake.place("raw", name).require())) for name in bench.scale.snapshots)
+
+
+def documents(bench: Bench) -> Measured:
+    """Nothing that is measured: what stands between manifests and row tables is made up."""
+
+    def make() -> int:
+        versions.write_documents(bench.lake, bench.scale)
+        return 1
+
+    return make
+
+
+def keys(bench: Bench) -> Measured:
+    """`keys`: the index of every snapshot's documents, without the texts' digests; documents."""
+
+    def index() -> int:
+        publisher = Publisher.into(bench.lake)
+        for snapshot in bench.scale.snapshots:
+            tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
+            table = made.keyed_of(bench.scale, snapshot)
+            publisher.publish("keys", snapshot, lambda home, _, table=table: keying.write_keys(home, table), tally=tally)
+        return len(bench.scale.snapshots) * bench.scale.n_documents
+
+    return index
+
+
+def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
+    """`near_pairs` of one snapshot, by its verb, claims included: documents in as many small files as there are shards; documents."""
+
+    def pair() -> int:
+        built = near_pairs.pair_snapshot(bench.workshop, parse_snapshot(bench.scale.whole))
+        assert built.tally.kept >= bench.scale.n_documents // 25
+        return bench.scale.n_documents
+
+    return pair
+
+
+def removals(bench: Bench) -> Measured:
+    """Nothing that is measured: what is removed, and the receipts of tokens."""
+
+    def make() -> int:
+        versions.write_removals(bench.lake, bench.scale)
+        return 1
+
+    return make
+
+
+def rows(bench: Bench) -> Measured:
+    """`grid`'s row tables, planned and written, but no row; rows."""
+
+    def lay() -> int:
+        publisher, n_rows = Publisher.into(bench.lake), 0
+        for snapshot in bench.scale.snapshots:
+            table = plan_rows(made.tokenized_of(bench.scale, snapshot), RECIPE.gridding)
+
+            def write(home: Path, _: object, table=table) -> None:
+                write_table(home / ROWS_FILE, table)
+                for split in SPLITS:
+                    create_grid(home / f"{split}.zarr", RECIPE.gridding.layout(count_of(table, split), GPT2_VOCAB_SIZE))
+
+            counts = {f"{split} rows": count_of(table, split) for split in SPLITS}
+            publisher.publish("grid", snapshot, write, tally=Tally(seen=table.num_rows, kept=table.num_rows, also=counts))
+            n_rows += table.num_rows
+        return n_rows
+
+    return lay
+
+
+def row_index(bench: Bench) -> Measured:
+    """`lineage` of every snapshot, by its verb, claims included; rows."""
+    names = [parse_snapshot(name) for name in bench.scale.snapshots]
+    return lambda: sum(lineage.index_rows(bench.workshop, name).tally.kept for name in names)
+
+
+def order(bench: Bench) -> Measured:
+    """`longcrawl`: the riffle of all row tables, by its verb, claims included; rows."""
+    return lambda: ordering.order_snapshots(bench.workshop).tally.kept
+
+
+def rest(bench: Bench) -> Measured:
+    """Nothing that is measured: what is behind the order."""
+
+    def make() -> int:
+        versions.write_rest(bench.lake)
+        return 1
+
+    return make

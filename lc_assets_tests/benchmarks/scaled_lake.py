@@ -1,0 +1,189 @@
+"""A made-up lake of RedPajama-v2's metadata scale, or of a share of it: all tables, indices and receipts, hardly any payload.
+
+The share is of the shards of a snapshot, so that there are always 84 snapshots and what a shard holds stays the same: at 1,
+84 snapshots × 5,000 shards × 2 buckets, 30 million documents that were kept, 6.66 million rows. Versions are written with true
+receipts by the settings of the default recipe, so a planner calls all of them current.
+
+===========================  =========================================================================================
+whole                        `raw`, `keys`, `grid`'s row tables, `lineage`, `longcrawl`, `mixes` (no GPT indices)
+of one snapshot whole        `filtered` and `signatures`: small tables per shard, as claims and `near_pairs` want them
+promised by receipts only    the other snapshots' `filtered`, `signatures`, `tokens`: millions of files, of which only
+                             ``shards.jsonl`` is written; `megatron`, `flat`, `card` and the tables of duplicates
+===========================  =========================================================================================
+
+Here: what is made up. Not here: versions (`scaled_versions`), and what is measured on them (`scale_parts`).
+"""
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.redpajama import listings
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.document_settings import RawSettings
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.snapshots import known_snapshots
+from lc_assets.stages.tables import KEYED, TOKENIZED
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import UpstreamFile
+from lc_assets.vocabulary import ROW_TOKENS, Shard
+
+Measured = Callable[[], int]
+"""The work whose time is taken; says on how many items it was."""
+
+SHARDS, DOCUMENTS, ROWS = 5_000, 30_000_000, 6_661_465
+BUCKETS = ("head", "middle")
+PAGES_PER_HOST = 9
+SHARD_BYTES = {"documents": 40_000_000, "quality_signals": 7_000_000, "duplicates": 60_000}
+"""About what a file of RedPajama-v2 has: 170 TB, 28 TB and 260 GB over 84 × 5,000 shards of five languages."""
+RECIPE = Recipe(raw=RawSettings(trust_file_times=True))
+"""The default, but that a file's time is trusted: there is no content that could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large a lake is made up; counts are of one snapshot."""
+
+    share: float
+
+    @property
+    def snapshots(self) -> Sequence[str]:
+        """Names of all snapshots, at any scale."""
+        return known_snapshots()
+
+    @property
+    def whole(self) -> str:
+        """The snapshot of which the files of every shard are there: the oldest, which nothing else is compared with."""
+        return self.snapshots[0]
+
+    @property
+    def n_shards(self) -> int:
+        """Shards, each of two buckets."""
+        return round(SHARDS * self.share)
+
+    @property
+    def n_documents(self) -> int:
+        """Documents that were kept."""
+        return round(DOCUMENTS * self.share / len(self.snapshots))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows."""
+        return round(ROWS * self.share / len(self.snapshots))
+
+    def tags(self, snapshot: str) -> list[str]:
+        """Tags of the shards, sorted."""
+        return [f"{snapshot}/{number:04d}/en_{bucket}" for number in range(self.n_shards) for bucket in BUCKETS]
+
+    def names(self) -> list[str]:
+        """Names of the shards, sorted; the same of each snapshot."""
+        return [Shard.parse(tag).name for tag in self.tags("2023-06")]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpUpstream:
+    """What answers like an upstream that can be listed; sizes and identities are made of paths."""
+
+    scale: Scale
+    root: str = "made up"
+
+    def read(self, path: str, *, most_bytes: int) -> bytes | None:  # noqa: ARG002 - as `Upstream` is asked
+        """A listing, of English only."""
+        snapshot = path.removeprefix("listings/en-").removesuffix("-head_middle.txt")
+        return "".join(f"{tag}\n" for tag in self.scale.tags(snapshot)).encode() if path.startswith("listings/en-") else None
+
+    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile:  # noqa: ARG002 - as `Upstream` is asked
+        """A file."""
+        return UpstreamFile(path, SHARD_BYTES[path.partition("/")[0]] + zlib.crc32(path.encode()) % 50_000, mark_of(path))
+
+    def marks(self, folder: str) -> dict[str, str]:
+        """What is below a folder."""
+        if folder == "listings":
+            return {f"listings/en-{snapshot}-head_middle.txt": mark_of(snapshot) for snapshot in self.scale.snapshots}
+        kind, _, snapshot = folder.partition("/")
+        paths = {"documents": listings.documents_path, "quality_signals": listings.signals_path, "duplicates": listings.duplicates_path}
+        shards = map(Shard.parse, self.scale.tags(snapshot)) if kind in paths else ()
+        return {path: mark_of(path) for path in map(paths.get(kind, str), shards)}
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """A scale and the lake that is made up at it."""
+
+    scale: Scale
+    folder: Path
+
+    @property
+    def lake(self) -> LakeFolder:
+        """Where it lies."""
+        return LakeFolder(self.folder / "lake")
+
+    @property
+    def workshop(self) -> Workshop:
+        """For stages that are built by their own verbs."""
+        upstream = MadeUpUpstream(self.scale)
+        return Workshop(lake=self.lake, upstream=upstream, recipe=RECIPE, engine=LocalEngine())  # type: ignore[arg-type]
+
+
+def mark_of(path: str) -> str:
+    """What a service says of a file's content."""
+    return f"md5:{md5(path.encode(), usedforsecurity=False).hexdigest()}"
+
+
+def mixed(numbers: np.ndarray, salt: str) -> pa.Array:
+    """Digits that look drawn: twenty of them at most, the same each time."""
+    values = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(zlib.crc32(salt.encode()) << 32)
+    values = (values ^ (values >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
+    return pc.cast(pa.array(values ^ (values >> np.uint64(29))), pa.string())
+
+
+def documents_of(scale: Scale, snapshot: str, numbers: np.ndarray) -> pa.Table:
+    """Who the documents of some numbers are: `tables.IDENTITY`."""
+    n_tags = 2 * scale.n_shards
+    ends = np.arange(n_tags + 1) * scale.n_documents // n_tags
+    tags = np.searchsorted(ends, numbers, "right") - 1
+    names = pa.array([f"{tag}.json.gz" for tag in scale.tags(snapshot)])
+    lines = pc.cast(pa.array((numbers - ends[tags]) * 997), pa.string())
+    hosts = pc.binary_join_element_wise("www.n", mixed(numbers // PAGES_PER_HOST, snapshot), ".com", "")
+    pages = pc.binary_join_element_wise("/page-", pc.cast(pa.array(numbers), pa.string()), ".html", "")
+    return pa.table(
+        {
+            "id": pc.binary_join_element_wise(names.take(pa.array(tags)), lines, "/"),
+            "url": pc.binary_join_element_wise("https://", hosts, pages, ""),
+            "digest": pc.binary_join_element_wise("sha1:", mixed(numbers, f"page {snapshot}"), ""),
+            "source_domain": hosts,
+            "cc_segment": pc.binary_join_element_wise("crawl-data", snapshot, pc.cast(pa.array(numbers % 5000), pa.string()), "/"),
+            "language": pa.repeat("en", len(numbers)),
+            "bucket": pa.array(BUCKETS).take(pa.array(tags % 2)),
+        }
+    )
+
+
+def keyed_of(scale: Scale, snapshot: str) -> pa.Table:
+    """The documents of a snapshot as `keys` lists them."""
+    numbers = np.arange(scale.n_documents)
+    documents = documents_of(scale, snapshot, numbers)
+    digests = pc.binary_join_element_wise("sha256:", mixed(numbers, f"text {snapshot}"), mixed(numbers, "text"), "")
+    return documents.append_column("text_digest", digests).select(KEYED.names)
+
+
+def tokenized_of(scale: Scale, snapshot: str) -> pa.Table:
+    """The documents that become rows, as `grid` reads them; evenly chosen."""
+    numbers = np.arange(scale.n_rows) * scale.n_documents // scale.n_rows
+    table = documents_of(scale, snapshot, numbers)
+    for name, values in (
+        ("document", numbers % 36),
+        ("n_tokens", numbers % 300_000 + ROW_TOKENS),
+        ("n_chars", numbers),
+        ("n_bytes", numbers),
+    ):
+        table = table.append_column(name, pa.array(values))
+    shards = pc.replace_substring_regex(table["id"], r"^[^/]*/(\d+)/(\w+)\..*$", r"\1-\2")
+    return table.select(TOKENIZED.names).cast(TOKENIZED).append_column("token_shard", shards)

@@ -1,0 +1,216 @@
+"""Versions of a made-up lake, published without their stages, with true receipts (`lc_assets_tests.benchmarks.scaled_lake`)."""
+
+import contextlib
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import md5
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.formats.redpajama.minhash import SignaturesWriter
+from lc_assets.stages import claims, removals, sharding, signing, sweeping, withdrawals
+from lc_assets.stages.blending import MIX_FILE, Mix
+from lc_assets.stages.building import Stage
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.filtering import rules_of, schema_of
+from lc_assets.stages.snapshots import known_snapshots
+from lc_assets.stages.tables import DROPPED, SWEEP
+from lc_assets.storage.digests import FileFact
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of, version_files
+from lc_assets.storage.standing import StandingLake
+from lc_assets.storage.versions import Published, write_receipt
+from lc_assets.tally import Tally
+from lc_assets.text.minhash import RPV2
+from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of
+
+NOTHING = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class Publisher:
+    """Publishes versions without their stages; what they read is looked up once, as it stands when the publisher is made."""
+
+    lake: LakeFolder
+    standing: StandingLake
+    params: dict[tuple[str, str], dict] = field(default_factory=dict)
+
+    @classmethod
+    def into(cls, lake: LakeFolder) -> "Publisher":
+        """One for the next stages."""
+        return cls(lake, StandingLake.of(lake))
+
+    def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
+        """What a build would make now."""
+        digests = {name: read.digest for name, read in stage.inputs(self.standing, RECIPE, key).items()}
+        place = (stage.name, key if stage.partitioned_by == "mix" else "")
+        if place not in self.params:
+            self.params[place] = stage.resolved(RECIPE, key)
+        return stage.fingerprint(self.params[place], key, digests)
+
+    def publish(
+        self,
+        name: str,
+        key: str,
+        write: Callable[[Path, Fingerprint], object] = lambda _home, _fingerprint: None,
+        *,
+        promised: Sequence[FileFact] = (),
+        tally: Tally = NOTHING,
+    ) -> Published:
+        """Write a version's files, and a receipt of these and of others that are only promised."""
+        fingerprint, place = self.fingerprint(step(name).stage, key), self.lake.place(name, key)
+        home = place.folder / fingerprint.version
+        home.mkdir(parents=True)
+        write(home, fingerprint)
+        files = sorted([*version_files(home), *promised])
+        measured = {"seconds": 100.0, "audit_seconds": 10.0, "bytes_read": 1e9}
+        published = write_receipt(home, receipt_of(home, fingerprint, tally, files=files, measured=measured))
+        place.point_at(published)
+        return published
+
+
+def promised(scale: Scale, snapshot: str, *suffixes: str) -> list[FileFact]:
+    """Facts of files of every shard that are not there."""
+    stem = md5(snapshot.encode(), usedforsecurity=False).hexdigest()
+    return [
+        FileFact(f"{name}{suffix}", 20_000 + number % 977, f"{stem}{number:028d}{len(suffix):04d}")
+        for number, name in enumerate(scale.names())
+        for suffix in suffixes
+    ]
+
+
+def write_shards(home: Path, fingerprint: Fingerprint, reads: Mapping[str, sharding.Reads], facts: Sequence[FileFact], n_kept: int) -> None:
+    """``shards.jsonl`` of a version whose shards have those files."""
+    by_shard: dict[str, list[FileFact]] = {}
+    for fact in facts:
+        by_shard.setdefault(fact.path.partition(".")[0], []).append(fact)
+    counts = np.diff(np.arange(len(reads) + 1) * n_kept // max(len(reads), 1)).tolist()
+    made_of = sharding.fingerprints(fingerprint, reads)
+    sharding.write_records(
+        home,
+        (
+            sharding.ShardRecord(
+                shard=name, made_of=made_of[name], tally=Tally(seen=kept, kept=kept, also={"shards": 1}), files=tuple(by_shard[name])
+            )
+            for (name, kept) in zip(reads, counts, strict=True)
+        ),
+    )
+
+
+def write_documents(lake: LakeFolder, scale: Scale) -> None:
+    """Everything between `raw` and the row tables but `keys`."""
+    for snapshot in scale.snapshots:
+        write_filtered(lake, scale, snapshot, whole=snapshot == scale.whole)
+    for name, suffixes in (("signatures", (signing.MINHASH_SUFFIX,)), ("contamination", ())):
+        publisher = Publisher.into(lake)
+        for snapshot in scale.snapshots:
+            write_promised_shards(publisher, scale, name, snapshot, suffixes)
+
+
+def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool) -> None:
+    """`filtered` of one snapshot."""
+    tally = Tally(seen=scale.n_documents, kept=scale.n_documents, also={"shards": 2 * scale.n_shards})
+    suffixes = (claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX, sweeping.SWEEP_SUFFIX)
+    facts = [] if whole else promised(scale, snapshot, *suffixes)
+    publisher = Publisher.into(lake)
+
+    def write(home: Path, fingerprint: Fingerprint) -> None:
+        inputs = step("filtered").stage.inputs(lake, RECIPE, snapshot)
+        if whole:
+            write_shard_tables(home, scale, snapshot)
+        write_shards(
+            home, fingerprint, step("filtered").stage.sharding.reads(inputs, snapshot), facts or version_files(home), scale.n_documents
+        )
+
+    publisher.publish("filtered", snapshot, write, promised=facts, tally=tally)
+
+
+def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
+    """The tables of every shard: about 36 documents of one line, none dropped, a sweep of one threshold."""
+    schema = schema_of(rules_of(RECIPE.filtering))
+    documents = documents_of(scale, snapshot, np.arange(scale.n_documents))
+    more = {
+        name: pa.repeat(f"{name} of a page" + " and more of it" * 5, documents.num_rows)
+        for name in ("date_download", "title", "raw_content")
+    }
+    more |= {name: pa.array(np.arange(documents.num_rows) / 7) for name in schema.names if name not in (*documents.column_names, *more)}
+    table = pa.table({name: documents[name] if name in documents.column_names else more[name] for name in schema.names}, schema=schema)
+    n_shards = 2 * scale.n_shards
+    ends = np.arange(n_shards + 1) * scale.n_documents // n_shards
+    for name, start, stop in zip(scale.names(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        pq.write_table(table.slice(start, stop - start), home / f"{name}{claims.DOCUMENTS_SUFFIX}", compression="zstd")
+        pq.write_table(DROPPED.empty_table(), home / f"{name}{claims.DROPPED_SUFFIX}")
+        sweep = pa.Table.from_pylist(
+            [dict(zip(SWEEP.names, ("words", "at_least", 16e3, True, stop - start, stop - start), strict=True))], SWEEP
+        )
+        pq.write_table(sweep, home / f"{name}{sweeping.SWEEP_SUFFIX}")
+
+
+def write_signatures(home: Path, scale: Scale, snapshot: str) -> None:
+    """Signatures of every shard's documents; every twentieth is the one before it again, and so are all texts."""
+    ids = documents_of(scale, snapshot, np.arange(scale.n_documents))["id"].to_pylist()
+    ends = np.arange(2 * scale.n_shards + 1) * scale.n_documents // (2 * scale.n_shards)
+    rng = np.random.default_rng(2)
+    for name, start, stop in zip(scale.names(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+        numbers = rng.integers(2**32, size=(stop - start, len(RPV2.factors)), dtype=np.uint32)
+        numbers[1::20] = numbers[: len(numbers[1::20]) * 20 : 20][: len(numbers[1::20])]
+        with contextlib.closing(SignaturesWriter(home / f"{name}{signing.MINHASH_SUFFIX}", RPV2.label)) as writer:
+            for place, document in enumerate(ids[start:stop]):
+                writer.add(document, name, numbers[place])
+
+
+def write_promised_shards(publisher: Publisher, scale: Scale, name: str, snapshot: str, suffixes: Sequence[str], n_kept: int = 0) -> None:
+    """A sharded version of which only the records are written."""
+    stage, n_kept = step(name).stage, n_kept or scale.n_documents
+    whole = name == "signatures" and snapshot == scale.whole
+    facts = [] if whole else promised(scale, snapshot, *suffixes)
+
+    def write(home: Path, fingerprint: Fingerprint) -> None:
+        inputs = stage.inputs(publisher.lake, RECIPE, snapshot)
+        if whole:
+            write_signatures(home, scale, snapshot)
+        write_shards(home, fingerprint, stage.sharding.reads(inputs, snapshot), facts or version_files(home), n_kept)
+
+    publisher.publish(name, snapshot, write if suffixes else lambda *_: None, promised=facts, tally=Tally(seen=n_kept, kept=n_kept))
+
+
+def write_removals(lake: LakeFolder, scale: Scale) -> None:
+    """`near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing was near, nothing is withdrawn."""
+    for name in ("near_pairs", "withdrawn", "withdrawals", "removals"):
+        publisher = Publisher.into(lake)
+        for key in ("all",) if name == "withdrawn" else scale.snapshots:
+            if (name, key) == ("near_pairs", scale.whole):
+                continue  # made by its stage
+            publisher.publish(
+                name, key, functools.partial(_write_nothing, name), tally=Tally(seen=scale.n_documents, kept=scale.n_documents)
+            )
+    publisher = Publisher.into(lake)
+    suffixes = (".bin", ".idx", claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX)
+    for snapshot in scale.snapshots:
+        write_promised_shards(publisher, scale, "tokens", snapshot, suffixes, scale.n_rows)
+
+
+def _write_nothing(name: str, home: Path, _: Fingerprint) -> None:
+    tables = {"removals": (removals.TABLE, removals.REMOVALS), "withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS)}
+    if name in tables:
+        path, schema = tables[name]
+        pq.write_table(schema.empty_table(), home / path)
+
+
+def write_rest(lake: LakeFolder) -> None:
+    """What is behind the global order: by receipts."""
+    for name in ("flat", "megatron", "mixes", "card"):
+        publisher = Publisher.into(lake)
+        stage = step(name).stage
+        keys = {"snapshot": known_snapshots(), "mix": sorted(RECIPE.mixes), "nothing": ("all",)}[stage.partitioned_by]
+        for key in keys:
+            publisher.publish(name, key, functools.partial(_write_mix, name))
+
+
+def _write_mix(name: str, home: Path, _: Fingerprint) -> None:
+    if name == "mixes":
+        (home / MIX_FILE).write_bytes(encode_json(Mix(sequence_length=8192, seed=1234, sources=[])))

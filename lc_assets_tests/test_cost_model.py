@@ -1,0 +1,31 @@
+"""docs/scale.md: its tables of costs are what its own model computes."""
+
+from pathlib import Path
+
+import pytest
+
+from lc_assets_tests.test_papers import run
+
+PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
+
+
+@pytest.fixture(scope="module")
+def model() -> dict:
+    """The page's names after its blocks have run."""
+    return run(PAGE)
+
+
+@pytest.mark.parametrize("table", ["TABLE", "VARIANTS"])
+def test_the_page_shows_what_its_model_computes(model, table):
+    """Every line of the tables, to the last digit shown."""
+    text = PAGE.read_text("utf-8")
+    missing = [line for line in model[table] if f"\n{line}\n" not in text]
+    assert not missing, "\n".join(model[table])
+
+
+def test_the_stages_add_up(model):
+    """The last line is the sum of the others, and reading decides the cores."""
+    stages = model["STAGES"]
+    together = model["total"](stages.values())
+    assert together["core-hours"] == pytest.approx(sum(cost["core-hours"] for cost in stages.values()))
+    assert stages["filtered"]["core-hours"] == max(cost["core-hours"] for cost in stages.values())
