@@ -170,9 +170,9 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     build_snapshot(workshop, OLD, ["raw"])
     handler.breaks_off_after = 300
     handler.served.clear()
-    with pytest.raises(Unreachable, match="0000/en_head.*: could not be read to its end|cannot reach"):
+    with pytest.raises(Unreachable, match=r"en_\w+\.duplicates.*: could not be read to its end|cannot reach"):
         build_snapshot(workshop, OLD, ["filtered"])
-    assert len([path for path in handler.served if "0000/en_head.duplicates" in path]) >= 3
+    assert len([path for path in handler.served if ".duplicates" in path]) >= 3
     assert unpublished(workshop.lake, "filtered")
     handler.breaks_off_after = None
     built = build_snapshot(workshop, OLD, ["raw", "filtered"])
