@@ -136,9 +136,7 @@ class Dying:
         """To build partitions of a workshop, whose lake is a folder."""
         path = recipe_file(workshop.lake.root.parent / "dying.toml", workshop.recipe)
         crawl = workshop.crawl.root if workshop.crawl else ""
-        return cls(
-            workshop.lake.root, {"lake": workshop.lake.url, "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)}
-        )
+        return cls(workshop.lake.root, {"lake": workshop.lake.url, "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)})
 
     def __enter__(self) -> Self:
         return self
