@@ -33,7 +33,7 @@ import dagster as dg
 from lc_assets.assets import cards, documents, linking, packing, removing, reports, rows, training
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
-from lc_assets.errors import BadInput
+from lc_assets.errors import BadInput, without_secrets
 from lc_assets.partitions import read_by
 from lc_assets.resources import WorkshopResource
 from lc_assets.stages.building import Stage
@@ -143,8 +143,8 @@ def build_defs(
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
         resources=_resources(
             lake=lake,
-            upstream=upstream,
-            crawl=crawl,
+            upstream=_unless_secret("LC_UPSTREAM", upstream),
+            crawl=_unless_secret("LC_CRAWL", crawl),
             recipe=recipe or "",
             withdrawn=withdrawn,
             workers=workers,
@@ -154,6 +154,11 @@ def build_defs(
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
         executor=dg.in_process_executor,
     )
+
+
+def _unless_secret(variable: str, value: str) -> str:
+    """A setting as it is; of one that opens doors, the variable that holds it: the UI shows settings, and runs keep them."""
+    return dg.EnvVar(variable) if without_secrets(value) != value and os.environ.get(variable) == value else value
 
 
 def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:

@@ -15,12 +15,37 @@
     ├── WorkerDied      a worker process ended without an answer
     └── WorkerUnfit     a worker elsewhere has other code, another Python, or does not see the lake
 
-A message says where, what was found, what was expected, and what to do next.
+A message says where, what was found, what was expected, and what to do next. What opens doors is left out of it
+(`without_secrets`): messages end up in logs, in an orchestrator's database, and in mails to others.
 """
+
+import re
+from typing import Final
+
+_USERINFO: Final = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_SECRET: Final = re.compile(
+    r"""(?<=[?&#])([\w.%-]*(?:token|key|sig|secret|pass|credential|auth)[\w.%-]*)=[^&#\s"'<>)]+""",
+    re.IGNORECASE,
+)
+
+
+def without_secrets(words: str) -> str:
+    """Words in which no URL names a user or password, nor gives a token, key, signature or password in its query.
+
+    >>> without_secrets("cannot reach https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
+    'cannot reach https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
+    """
+    return _SECRET.sub(r"\1=…", _USERINFO.sub("…@", words))
 
 
 class LcError(Exception):
     """Root of the tree; catch it to catch every deliberate failure."""
+
+    def __str__(self) -> str:
+        return without_secrets(super().__str__())
+
+    def __repr__(self) -> str:
+        return without_secrets(super().__repr__())
 
 
 class BadInput(LcError, ValueError):

@@ -41,7 +41,7 @@ def publish(path: Path) -> Iterator[Path]:
     """
     draft = _draft_of(path)
     with disk_said_plainly(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         try:
             yield draft
             flush(draft)
@@ -88,6 +88,18 @@ def publish_bytes(path: Path, content: bytes) -> None:
     """Publish ``content`` as the whole of the file at ``path``."""
     with publish(path) as draft:
         draft.write_bytes(content)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing; their names survive a power cut when this returns.
+
+    Else a pointer could outlive the folder that it points at: a folder's fsync keeps the names in it, not its own name.
+    """
+    missing = [folder, *folder.parents]
+    missing = missing[: next((number for number, path in enumerate(missing) if path.is_dir()), len(missing))]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in missing:
+        flush(path.parent)
 
 
 def flush(path: Path) -> None:

@@ -10,8 +10,9 @@ import json
 import socket
 import sys
 import threading
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -22,7 +23,9 @@ import pytest
 server = pytest.importorskip("gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed")
 
 
-CLOSED, LOST = 0, -1
+CLOSED, LOST, CUT, SLOW = 0, -1, -2, -3
+SLOW_SECONDS = 0.3
+"""How long a slow answer takes; a client's patience is what a test says."""
 
 
 class BucketServer:
@@ -32,12 +35,17 @@ class BucketServer:
         url: ``http://127.0.0.1:port``.
         requests: how many of each kind came: read, state, list, write, part, remove, bucket.
         faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0 closes the connection
-            before an answer, -1 does what was asked and then closes it, None answers as usual.
+            before an answer, -1 does what was asked and then closes it, -2 promises a whole answer and sends half of it, -3 takes
+            its time, None answers as usual.
+        injected: how many faults there were, by kind.
+        watch: told the kind of each request before it is answered; for a test that kills who asks.
     """
 
     def __init__(self, bucket: str = "crawl") -> None:
         self.requests: Counter[str] = Counter()
         self.faults: dict[str, list[int]] = {}
+        self.injected: Counter[str] = Counter()
+        self.watch: Callable[[str], None] = lambda _kind: None
         self.storage = server.Storage(use_memory_fs=True)
         server.buckets.create_bucket(bucket, self.storage)
         self._lock = threading.Lock()
@@ -99,15 +107,25 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         with self.owner._lock:  # the emulator's storage is made for one thread
             kind = self._kind()
             self.owner.requests[kind] += 1
+            self.owner.watch(kind)
             fault = self.owner.faults.get(kind) or [None]
             status = fault.pop(0)
+            if status is not None:
+                self.owner.injected[NAMES.get(status, str(status))] += 1
+            if status == SLOW:
+                time.sleep(SLOW_SECONDS)
+                status = None
             if status is None and self._is_late():
                 status = HTTPStatus.PRECONDITION_FAILED
-            if status is None or status == LOST:
-                if status == LOST:
+            if status is None or status in (LOST, CUT):
+                sent = self.wfile
+                if status in (LOST, CUT):
                     self.wfile = io.BytesIO()
                 answer()
-            if status in (CLOSED, LOST):
+                if status == CUT:
+                    sent.write(_half(self.wfile.getvalue()))
+                    sent.flush()
+            if status in (CLOSED, LOST, CUT):
                 self.close_connection = True
                 self.connection.shutdown(socket.SHUT_RDWR)
             elif status is not None:
@@ -130,6 +148,8 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
             return False
         body = self.rfile.read(int(self.headers["Content-Length"]))
         self.rfile = _Again(body)
+        if body.count(b"\r\n\r\n") < 2:  # the heads of both parts
+            return True  # whoever sent it died over it
         name = json.loads(body.split(b"\r\n\r\n", 2)[1].split(b"\r\n")[0])["name"]
         return int(query["ifGenerationMatch"][0]) != self._generation(urlparse(self.path).path.split("/")[-2], unquote(name))
 
@@ -146,6 +166,15 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+
+NAMES = {CLOSED: "connection closed", LOST: "answer lost", CUT: "body cut", SLOW: "slow"}
+
+
+def _half(answer: bytes) -> bytes:
+    """The head of an answer and half of its body."""
+    head, parted, body = answer.partition(b"\r\n\r\n")
+    return head + parted + body[: len(body) // 2]
 
 
 class _Again:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lc_assets import publishing
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
 
@@ -76,6 +77,19 @@ def test_a_real_full_disk_leaves_the_old_file(tmp_path):
         assert [path.name for path in small.iterdir()] == ["a"]
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_the_names_of_new_folders_are_flushed_before_the_file_stands(tmp_path, monkeypatch):
+    """Each new folder's name is kept by the folder above it; what stood already is not flushed again."""
+    flushed = []
+    monkeypatch.setattr(publishing, "flush", lambda path: flushed.append(path.relative_to(tmp_path).as_posix()))
+    publish_bytes(tmp_path / "a" / "b" / "c", b"x")
+    draft, last = flushed[2:]
+    assert (set(flushed[:2]), last) == ({".", "a"}, "a/b")
+    assert draft.startswith("a/b/.draft-")
+    flushed.clear()
+    publish_bytes(tmp_path / "a" / "b" / "d", b"x")
+    assert len(flushed) == 2
 
 
 KILLED_WHILE_WRITING = """

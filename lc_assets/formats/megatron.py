@@ -26,7 +26,7 @@ import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_blocks, is_plain, parse_idx
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush, make_folder
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
@@ -73,7 +73,7 @@ class MegatronWriter:
         """
         draft = prefix.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
         with disk_said_plainly(prefix):
-            prefix.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(prefix.parent)
             writer = cls(bin_path(draft), dtype)
             try:
                 yield writer

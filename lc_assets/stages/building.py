@@ -18,7 +18,7 @@ import msgspec
 
 from lc_assets.engines.engine import Engine
 from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
-from lc_assets.publishing import disk_said_plainly, remove_drafts
+from lc_assets.publishing import disk_said_plainly, make_folder, remove_drafts
 from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
@@ -275,7 +275,7 @@ def _draft_of(stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapp
 
 
 def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
-    draft.folder.mkdir(parents=True, exist_ok=True)
+    make_folder(draft.folder)
     remove_drafts(draft.folder)
     tally = fill(draft)
     remove_drafts(draft.folder)  # of workers that were killed, and whose tasks others did again
@@ -372,7 +372,7 @@ def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draf
 def _alone(place: Place) -> Iterator[None]:
     lock = filelock.FileLock(place.folder / ".lock", timeout=BUSY_SECONDS)
     with disk_said_plainly(place.folder):
-        place.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(place.folder)
         try:
             lock.acquire()
         except filelock.Timeout as error:

@@ -36,7 +36,7 @@ from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish_bytes, remove_drafts
 from lc_assets.stages.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron_merging import join
-from lc_assets.stages.megatron_receipts import DataSetReceipt, read_receipt, write_receipt
+from lc_assets.stages.megatron_receipts import DataSetReceipt, read_receipt, receipt_path, write_receipt
 from lc_assets.stages.megatron_settings import Settled, part_name
 from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.tally import Tally
@@ -122,6 +122,8 @@ def write_parts(
         BadInput, CorruptFile, NotWritable, StorageFull: as `write_data_set`; what was finished stays.
     """
     tasks = _tasks(sources, folder, folder / ".parts", settled)
+    for task in tasks:
+        _remove_drafts(task.memos, task.prefix)
     tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
     receipts = {(task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))}
     return tally, receipts
@@ -137,7 +139,7 @@ def _tasks(sources: Sequence[Path], folder: Path, memos: Path, settled: Settled)
 def _remove_drafts(folder: Path, prefix: Path) -> None:
     """Remove what a killed run of the same work left."""
     remove_drafts(folder)
-    for path in (bin_path(prefix), idx_path(prefix)):
+    for path in (bin_path(prefix), idx_path(prefix), receipt_path(prefix)):
         for draft in prefix.parent.glob(f"{DRAFT_PREFIX}????????-{glob.escape(path.name)}"):
             draft.unlink(missing_ok=True)
 

@@ -22,7 +22,7 @@ import fsspec
 import msgspec
 import tenacity
 
-from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable
+from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
 
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
@@ -76,12 +76,15 @@ class Upstream:
 
     root: str
 
+    def __repr__(self) -> str:
+        return without_secrets(f"Upstream({self.root!r})")
+
     @cached_property
     def _place(self) -> tuple[Any, str]:
         try:
             return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
         except (ValueError, ImportError) as error:
-            raise BadInput(f"cannot read from {self.root!r}: {error}") from error
+            raise BadInput(f"cannot read from {self.root!r}: {error}") from _told(error)
 
     def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
         """State what stands at ``path``, or None when nothing does.
@@ -101,7 +104,7 @@ class Upstream:
             _must_have_been_reached(error, f"{self.root}/{path}")
             return None
         except _transport_errors() as error:
-            raise _unreachable(f"{self.root}/{path}", error) from error
+            raise _unreachable(f"{self.root}/{path}", error) from _told(error)
         return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
 
     def below(self, folder: str) -> list[str] | None:
@@ -121,7 +124,7 @@ class Upstream:
         except FileNotFoundError:
             return []
         except _transport_errors() as error:
-            raise _unreachable(f"{self.root}/{folder}", error) from error
+            raise _unreachable(f"{self.root}/{folder}", error) from _told(error)
         paths = sorted(path.removeprefix(stem) for path in found if path.startswith(stem))
         return [path for path in paths if not any(part.startswith(".") for part in path.split("/"))]
 
@@ -141,15 +144,15 @@ class Upstream:
                 yield stream
         except FileNotFoundError as error:
             _must_have_been_reached(error, where)
-            raise CorruptFile(f"{where}: is missing") from error
+            raise CorruptFile(f"{where}: is missing") from _told(error)
         except LcError:
             raise  # some of ours are OSErrors or ValueErrors too
         except ValueError as error:
             if "range requests" not in str(error):
                 raise
-            raise BadInput(f"{where}: {NO_RANGES}") from error
+            raise BadInput(f"{where}: {NO_RANGES}") from _told(error)
         except _transport_errors() as error:
-            raise Unreachable(f"{where}: could not be read to its end: {type(error).__name__}: {error}") from error
+            raise Unreachable(f"{where}: could not be read to its end: {type(error).__name__}: {error}") from _told(error)
 
     def read(self, path: str, *, most_bytes: int) -> bytes | None:
         """The whole of a small file, or None when it is missing.
@@ -264,11 +267,11 @@ def _said_plainly(where: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         _must_have_been_reached(error, where)
-        raise
+        raise FileNotFoundError(without_secrets(where)) from _told(error)
     except _transport_errors() as error:
         if getattr(error, "status", None) in _GONE:
-            raise FileNotFoundError(where) from error
-        raise _unreachable(where, error) from error
+            raise FileNotFoundError(without_secrets(where)) from _told(error)
+        raise _unreachable(where, error) from _told(error)
 
 
 def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
@@ -291,11 +294,16 @@ def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
     """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
     cause = error.__cause__
     if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
-        raise _unreachable(where, cause) from error
+        raise _unreachable(where, cause) from _told(error)
 
 
 def _unreachable(where: str, error: BaseException) -> Unreachable:
     return Unreachable(f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is right and run it again")
+
+
+def _told(error: BaseException) -> OSError:
+    """What a library raised, for tracebacks: its own errors hold whole addresses, and so what opens them."""
+    return OSError(without_secrets(f"{type(error).__name__}: {error}"))
 
 
 def _sha256(stream: BinaryIO) -> str:

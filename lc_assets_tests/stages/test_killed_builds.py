@@ -16,25 +16,15 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import WorkerDied
-from lc_assets.formats.gpt_index import read_gpt_index
-from lc_assets.formats.grid import GridReader
-from lc_assets.formats.megatron import MegatronReader
-from lc_assets.formats.npy import read_npy
-from lc_assets.loaders.packed import PackedLoader, open_packed
-from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.blending import read_mix
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.claims import documents_files
-from lc_assets.stages.raw import read_manifest
-from lc_assets.stages.tables import read_table
 from lc_assets.storage.lake import CURRENT, Place
 from lc_assets.storage.upstream import Upstream
 from lc_assets.storage.versions import Published
-from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop, wanted_steps
 from lc_assets_tests.faults import build_snapshot, digests
 from lc_assets_tests.killing import Killer
+from lc_assets_tests.twice import left_behind, read_all_of
 
 OLD = SNAPSHOTS[0]
 STAGES = [found.name for found in wanted_steps()]
@@ -90,38 +80,6 @@ def twice(tmp_path_factory) -> Iterator[Twice]:
             {name: found.published for name, found in new.items()},
             killer,
         )
-
-
-def read_all_of(published: Published) -> None:
-    """Open and read what a version holds, as its users do."""
-    match published.receipt.fingerprint.stage:
-        case "raw":
-            assert len(read_manifest(published)) == 3
-        case "filtered":
-            assert sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
-        case "tokens":
-            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
-            assert sum(len(ids) > 0 for reader in readers for ids in reader) == 24
-        case "grid":
-            assert sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS) == 24
-        case "longcrawl" | "flat":
-            assert sum(len(open_rows(published.folder, split).read()) for split in SPLITS) == 48
-        case "megatron":
-            assert len(list(MegatronReader(published.folder / "train"))) == published.receipt.tally.also["train rows"]
-            assert read_gpt_index(published.folder / "train").n_samples > 0
-        case "packing_tokens":
-            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
-            assert sum(len(reader) for reader in readers) == 24
-        case "packed":
-            for split in SPLITS:
-                assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[0].mask.any()
-        case "mixes":
-            assert read_mix(published.folder).n_samples == len(read_npy(published.folder / "dataset_index.npy")) == 60
-
-
-def left_behind(place: Place) -> list[Path]:
-    """Drafts and workings anywhere in a place."""
-    return [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
 
 
 def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) -> None:

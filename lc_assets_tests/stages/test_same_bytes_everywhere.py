@@ -66,6 +66,22 @@ def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path
     assert_same(built, {name: plainly[name] for name in built})
 
 
+@pytest.mark.slow
+def test_one_two_and_eight_workers_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
+    """Of more processes than processors, too; prints the digests, so that those of two machines can be compared."""
+    found = {1: {name: built.published.digest for name, built in plainly.items() if name.endswith(SNAPSHOTS[0])}}
+    for workers in (2, 8):
+        here = elsewhere(workshop, tmp_path / str(workers), str(upstream))
+        engine = LocalEngine(workers=workers, preload=("lc_assets.stages.catalogue",))
+        built = build_snapshot(replace(here, engine=engine), SNAPSHOTS[0])
+        found[workers] = {made.published.name: made.published.digest for made in built.values()}
+    for name in found[8]:
+        print(name, *(f"{workers}: {of[name][:12]}" for workers, of in found.items() if name in of))
+    both = found[1].keys() & found[8].keys()  # the rest reads all snapshots, and saw one here
+    assert found[2] == found[8]
+    assert {name: found[1][name] for name in both} == {name: found[8][name] for name in both}
+
+
 def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
     """An engine that does the last task first."""
 

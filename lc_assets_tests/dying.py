@@ -1,0 +1,192 @@
+"""Killing work with SIGKILL at any call that changes a file, or at any moment; and a clock that jumps.
+
+A small library (``kill_points.c``, made by the machine's C compiler) is preloaded into one process that imports everything
+once and forks for each run. It counts every create, write, truncation, fsync, rename, link, unlink, mkdir and rmdir below one
+folder, whoever makes it: Python, pyarrow, zarr. A write is torn in half before the kill. What was done is logged, so
+that `lc_assets_tests.lost_writes` can take back what no fsync had made sure of.
+"""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from lc_assets.stages.building import Workshop
+from lc_assets_tests.builders import recipe_file
+
+FORKING = """
+import ctypes, json, os, signal, sys, time
+from pathlib import Path
+import pandera.errors, pandera.pyarrow
+import lc_assets.packing.kernels.fitting
+from lc_assets.engines.local import LocalEngine
+from lc_assets.errors import LcError
+from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.megatron_settings import Writing, settle
+from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.bucket_lake import open_lake
+from lc_assets.storage.upstream import Upstream
+
+gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
+points = ctypes.CDLL(None)
+
+def build(lake, upstream, crawl, recipe, stage, key):
+    places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
+    workshop = Workshop(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    step(stage).verb(workshop, key)
+
+def write(source, prefix):
+    write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+
+def child(answering, armed, work, environment):
+    os.environ.update(environment)
+    points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
+    said = ""
+    try:
+        (build if "stage" in work else write)(**work)
+    except LcError as error:
+        said = type(error).__name__
+    os.write(answering, json.dumps([points.kill_points_calls(), said]).encode())
+    os._exit(0)
+
+for line in sys.stdin:
+    asked, children = json.loads(line), []
+    for run in asked["runs"]:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if not pid:
+            child(writing, **run)
+        os.close(writing)
+        children.append((pid, reading))
+    print(json.dumps([pid for pid, _ in children]), flush=True)
+    if asked["after"] is not None:
+        time.sleep(asked["after"])
+        os.kill(children[0][0], signal.SIGKILL)
+    answers = []
+    for pid, reading in children:
+        _, status = os.waitpid(pid, 0)
+        calls, said = json.loads(os.read(reading, 200) or "[0, null]")
+        os.close(reading)
+        answers.append({"code": os.waitstatus_to_exitcode(status), "calls": calls, "said": said})
+    print(json.dumps(answers), flush=True)
+"""
+
+
+@functools.cache
+def kill_points() -> Path:
+    """The library, compiled; the test is skipped where there is no compiler."""
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and Linux")
+    made = Path(tempfile.mkdtemp(prefix="kill-points-")) / "kill_points.so"
+    source = Path(__file__).with_name("kill_points.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(made), str(source), "-ldl"], check=True, capture_output=True)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none."""
+
+    code: int
+    calls: int
+    said: str | None
+
+    @property
+    def killed(self) -> bool:
+        """Whether it was killed."""
+        return self.code == -9
+
+
+class Dying:
+    """Does work in processes of its own that die when they are told to; a context manager.
+
+    Attributes:
+        log: what the last run did, line by line, when it was asked to write that down.
+        journal: where that run kept what it removed.
+    """
+
+    def __init__(self, folder: Path, work: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+        self.folder, self._work, self._environment = folder, dict(work), dict(environment or {})
+        self.log, self.journal = folder.with_name(f"{folder.name}.log"), folder.with_name(f"{folder.name}.kept")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", FORKING],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            bufsize=1,
+            env=os.environ | {"LD_PRELOAD": str(kill_points())},
+        )
+
+    @classmethod
+    def over(cls, workshop: Workshop) -> Self:
+        """To build partitions of a workshop, whose lake is a folder."""
+        path = recipe_file(workshop.lake.root.parent / "dying.toml", workshop.recipe)
+        crawl = workshop.crawl.root if workshop.crawl else ""
+        return cls(workshop.lake.root, {"lake": workshop.lake.url, "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def run(self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, **work: str) -> Ended:
+        """Do some work in a process.
+
+        Args:
+            kill_at: die at this call; 0 for never.
+            after: be killed after so many seconds.
+            logged: write down what is done.
+            jump: seconds that the clock jumps ahead and back.
+            work: what to build.
+        """
+        return self._ask([self._run(kill_at, work, logged=logged, jump=jump)], after)[0]
+
+    def two(self, *, kill_at: int, **work: str) -> list[Ended]:
+        """Two runs of the same work at once, the first of which dies at a call."""
+        return self._ask([self._run(kill_at, work), self._run(0, work)], None)
+
+    def begin(self, *, environment: Mapping[str, str], **work: str) -> int:
+        """Begin some work; return its process, to be killed by somebody else; `wait` says how it ended."""
+        (pid,) = self._send([self._run(0, work, environment=environment)], None)
+        return pid
+
+    def wait(self) -> Ended:
+        """How what was begun ended."""
+        assert self._process.stdout is not None
+        (ended,) = json.loads(self._process.stdout.readline())
+        return Ended(**ended)
+
+    def _run(
+        self, kill_at: int, work: Mapping[str, str], *, logged: bool = False, jump: int = 0, environment: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        if logged:
+            shutil.rmtree(self.journal, ignore_errors=True)
+            self.journal.mkdir(parents=True)
+        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump]
+        return {"armed": armed, "work": self._work | work, "environment": self._environment | dict(environment or {})}
+
+    def _ask(self, runs: list[dict[str, Any]], after: float | None) -> list[Ended]:
+        self._send(runs, after)
+        assert self._process.stdout is not None
+        return [Ended(**ended) for ended in json.loads(self._process.stdout.readline())]
+
+    def _send(self, runs: list[dict[str, Any]], after: float | None) -> list[int]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps({"runs": runs, "after": after}), file=self._process.stdin, flush=True)
+        return json.loads(self._process.stdout.readline())  # type: ignore[no-any-return]

@@ -1,0 +1,94 @@
+"""SIGKILL at any call of `lc megatron write`, with and without the power: the old data set, none, or the new one; and a rerun mends it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
+from lc_assets.randomness import rng_for
+from lc_assets_tests.dying import Dying
+from lc_assets_tests.lost_writes import cut_power
+
+KILLS = 10
+"""Of the plain run; the slow one takes each call in turn."""
+
+
+def corpus(folder: Path, words: str) -> Path:
+    """Three files of five documents."""
+    folder.mkdir()
+    for number in range(3):
+        lines = [json.dumps({"text": f"{words} {number} {line}"}) for line in range(5)]
+        (folder / f"part-{number}.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+class Place:
+    """A data set's place, an old content and a new one."""
+
+    def __init__(self, folder: Path, dying: Dying) -> None:
+        self.dying, self.prefix = dying, folder / "out" / "mine"
+        self.old, self.new = corpus(folder / "old", "an old text"), corpus(folder / "new", "a newer one of other words")
+        self.whole = {}
+        for source in (self.old, self.new):
+            assert self.write(source).code == 0
+            self.whole[source] = self.bytes()
+
+    def write(self, source: Path, **how):
+        return self.dying.run(source=str(source), prefix=str(self.prefix), **how)
+
+    def bytes(self) -> tuple[bytes, ...]:
+        return tuple(path(self.prefix).read_bytes() for path in (bin_path, idx_path))
+
+    def survive(self, kill_at: int, rng) -> bool:
+        """Kill while the old is being replaced, with the power cut every second time; whether it came to that."""
+        shutil.rmtree(self.prefix.parent)
+        assert self.write(self.old).code == 0
+        ended = self.write(self.new, kill_at=kill_at, logged=True)
+        if kill_at % 2:
+            cut_power(self.dying.log, rng=rng)
+        if idx_path(self.prefix).is_file() and bin_path(self.prefix).is_file():
+            assert self.bytes() in self.whole.values()
+            assert len(MegatronReader(self.prefix)) == 15
+        else:
+            with pytest.raises(CorruptFile):
+                MegatronReader(self.prefix)
+        again = self.write(self.new)
+        assert (again.code, again.said) == (0, "")
+        assert self.bytes() == self.whole[self.new]
+        assert sorted(path.name for path in self.prefix.parent.iterdir()) == ["mine.bin", "mine.idx", "mine.receipt"]
+        return ended.killed
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("megatron")
+    with Dying(folder / "out", {}) as dying:
+        yield Place(folder, dying)
+
+
+def n_calls(place: Place) -> int:
+    shutil.rmtree(place.prefix.parent)
+    return place.write(place.new).calls
+
+
+def test_kills_here_and_there(place):
+    rng, last = rng_for("kills of megatron write", seed=64, key="sample"), n_calls(place)
+    assert all(place.survive(int(kill_at), rng) for kill_at in rng.integers(1, last, size=KILLS))
+
+
+def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
+    """The last calls of a run write the receipt; that draft lies beside the data set."""
+    rng, last = rng_for("kills of megatron write", seed=64, key="receipt"), n_calls(place)
+    for kill_at in range(last - 3, last):
+        assert place.survive(kill_at, rng)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_kills_at_every_call(place):
+    rng, last = rng_for("kills of megatron write", seed=64, key="all"), n_calls(place)
+    n_killed = sum(place.survive(kill_at, rng) for kill_at in range(1, last + 1))
+    print(f"\nmegatron write: {last} calls; {n_killed} kills, all survived")

@@ -1,0 +1,120 @@
+"""A lake in which everything was built twice, over one upstream and over another, so that a place has an old and a new version."""
+
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lc_assets.formats.gpt_index import read_gpt_index
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader
+from lc_assets.formats.npy import read_npy
+from lc_assets.loaders.packed import PackedLoader, open_packed
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.blending import read_mix
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.longpack_settings import LongPackSettings, ReportSettings
+from lc_assets.stages.raw import read_manifest
+from lc_assets.stages.tables import read_table
+from lc_assets.storage.lake import CURRENT, GLOBAL, Place, Published
+from lc_assets.storage.upstream import Upstream
+from lc_assets.vocabulary import SPLITS
+from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
+
+OLD = SNAPSHOTS[0]
+MIX = "one-sided"
+
+
+def key_of(stage: str) -> str:
+    """The partition of a stage that tests build again and again."""
+    return {"snapshot": OLD, "mix": MIX, "nothing": GLOBAL}[step(stage).stage.partitioned_by]
+
+
+@dataclass(frozen=True, slots=True)
+class TwoVersions:
+    """The workshop over the newer upstream, and both versions of every partition by name."""
+
+    workshop: Workshop
+    old: dict[str, Published]
+    new: dict[str, Published]
+
+    def place(self, stage: str) -> Place:
+        """Where the partition of a stage lies."""
+        return self.workshop.lake.place(stage, key_of(stage))
+
+    def newer(self, stage: str) -> Published:
+        """What a build is to end with."""
+        return self.new[f"{stage}/{key_of(stage)}"]
+
+    def as_before(self, stage: str, *, published: bool) -> Published | None:
+        """Put a place back to before its new version was begun: with the old one published, or with none.
+
+        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are one version: then with none.
+        """
+        place, name = self.place(stage), f"{stage}/{key_of(stage)}"
+        shutil.rmtree(self.new[name].home, ignore_errors=True)
+        if published and self.old[name].home != self.new[name].home:
+            place.point_at(self.old[name])
+        else:
+            (place.folder / CURRENT).unlink(missing_ok=True)
+        return place.current()
+
+    def build(self, stage: str) -> Published:
+        """Build the partition here, to its end."""
+        return step(stage).verb(self.workshop, key_of(stage)).published
+
+
+def all_wanted(folder: Path, upstream: Path) -> Workshop:
+    """A workshop whose recipe asks for every stage there is."""
+    settings = {"longpack": LongPackSettings(wanted=True, max_tokens=600, portals="keep"), "reports": ReportSettings(wanted=True)}
+    workshop = tiny_workshop(folder, upstream=upstream, **settings)
+    assert all(found.stage.wanted(workshop.recipe) for found in CHAIN)
+    return workshop
+
+
+def built_twice(folder: Path) -> TwoVersions:
+    """Build everything over an old and a new upstream."""
+    workshop = all_wanted(folder, tiny_upstream(folder / "old", seed=1))
+    old = build_all(workshop)
+    root = tiny_upstream(folder / "new")
+    workshop = replace(workshop, upstream=Upstream(str(root)), crawl=Upstream(f"{root}/{CRAWL}"))
+    new = build_all(workshop)
+    return TwoVersions(
+        workshop, {name: found.published for name, found in old.items()}, {name: found.published for name, found in new.items()}
+    )
+
+
+def read_all_of(published: Published) -> None:
+    """Open and read what a version holds, as its users do."""
+    match published.receipt.fingerprint.stage:
+        case "raw":
+            assert len(read_manifest(published)) == 3
+        case "filtered":
+            assert sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
+        case "tokens":
+            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            assert sum(len(ids) > 0 for reader in readers for ids in reader) == 24
+        case "grid":
+            assert sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS) == 24
+        case "longcrawl" | "flat":
+            assert sum(len(open_rows(published.folder, split).read()) for split in SPLITS) == 48
+        case "megatron":
+            assert len(list(MegatronReader(published.folder / "train"))) == published.receipt.tally.also["train rows"]
+            assert read_gpt_index(published.folder / "train").n_samples > 0
+        case "packing_tokens":
+            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            assert sum(len(reader) for reader in readers) == 24
+        case "packed":
+            for split in SPLITS:
+                assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[0].mask.any()
+        case "mixes":
+            assert read_mix(published.folder).n_samples == len(read_npy(published.folder / "dataset_index.npy")) == 60
+        case _:
+            tables = list(published.folder.glob("*.parquet"))
+            assert sum(read_table(path).num_columns for path in tables) > 0 or not tables
+
+
+def left_behind(place: Place) -> list[Path]:
+    """Drafts and workings anywhere in a place."""
+    return [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
