@@ -210,6 +210,13 @@ def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
         return replace(rule, **checked)
 
 
+def _shown(value: object) -> str:
+    try:
+        return str(value)[:80]
+    except ValueError:  # Python writes no whole number of more than 4,300 digits
+        return "a number of thousands of digits"
+
+
 def _check_keys(table: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
     unknown = sorted(table.keys() - set(known))
     if unknown:
@@ -226,5 +233,5 @@ def _string(table: Mapping[str, Any], key: str, where: str) -> str:
 def _bound(value: object, key: str, where: str) -> float:
     # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(), takes an int of any size.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise BadInput(f"{where}: {key} is {str(value)[:80]}, wanted a finite number")
+        raise BadInput(f"{where}: {key} is {_shown(value)}, wanted a finite number")
     return float(value)

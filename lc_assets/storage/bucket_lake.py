@@ -282,5 +282,5 @@ def _is_old(files: Mapping[str, Listed]) -> bool:
 def _decoded(content: bytes, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{where}: not a readable {kind.__name__.lower()}: {error}") from error

@@ -16,9 +16,12 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import damage_said_plainly, name_of_places
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.parquet_pages import stated_pages
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
+MOST_BATCH_BYTES: Final = 256 << 20
+"""What a batch may take where a column names one value again and again: its dictionary says how long that may be."""
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -34,35 +37,46 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
         if field not in file.schema_arrow.names:
             raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(file.schema_arrow.names)[:200]}")
         places = name_of_places(path)
-        for number, record in enumerate(_records(file)):
+        for number, record in enumerate(_records(file, path)):
             found = _document(record, f"{places}/{number}", field, max_document_bytes)
             yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
 
 
-def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | None]:
-    """Each row; None for one with a string that is not UTF-8."""
+def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
+    """Yield each row of a file; in place of one that cannot be read, say why.
+
+    Raises:
+        CorruptFile: when it is no Parquet, or damaged.
+    """
+    with damage_said_plainly(path), pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from _records(file, path)
+
+
+def _records(file: pq.ParquetFile, path: Path) -> Iterator[dict[str, Any] | str]:
+    """Each row, or why it cannot be read."""
+    pages = stated_pages(path, file.metadata, where=str(path))
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group)
         row_bytes = size.total_byte_size // max(size.num_rows, 1) + 1
-        n_rows = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS)
+        n_rows = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS, max(MOST_BATCH_BYTES // max(pages[group].dictionary, 1), 1))
         for batch in file.iter_batches(n_rows, row_groups=[group]):
             yield from _rows(batch)
 
 
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | None]:
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
     try:
-        found: list[dict[str, Any] | None] = batch.to_pylist()
-    except UnicodeDecodeError:
+        found: list[dict[str, Any] | str] = batch.to_pylist()
+    except (UnicodeDecodeError, OverflowError, ValueError, KeyError) as error:  # the last for a time zone that nobody knows
         if batch.num_rows == 1:
-            return [None]
+            return ["not UTF-8" if isinstance(error, UnicodeDecodeError) else "a value that Python does not have"]
         return [row for place in range(batch.num_rows) for row in _rows(batch.slice(place, 1))]
     return found
 
 
-def _document(record: dict[str, Any] | None, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
+def _document(record: dict[str, Any] | str, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
     """The document of a row, or why there is none."""
-    if record is None:
-        return "not UTF-8"
+    if isinstance(record, str):
+        return record
     text = record.pop(field)
     if isinstance(text, bytes):
         try:
