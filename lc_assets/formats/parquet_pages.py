@@ -10,9 +10,12 @@ Source: ``parquet.thrift`` (``PageHeader``: 1 type, 2 size unpacked, 3 size pack
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 
@@ -21,6 +24,9 @@ MOST_PAGE_BYTES: Final = 512 << 20
 
 HEADER_BYTES: Final = 1 << 16
 """A longer header is that of no page; statistics are in it."""
+
+MOST_BATCH_BYTES: Final = 256 << 20
+"""What a batch of rows may take for each column where every row names the longest value that its dictionary can hold."""
 
 _DICTIONARY: Final = 2
 _BOOLS, _BYTE, _INTS, _DOUBLE, _BINARY, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, 12
@@ -37,6 +43,32 @@ class Pages(NamedTuple):
 
     largest: int = 0
     dictionary: int = 0
+
+
+def bounded_batches(
+    file: pq.ParquetFile,
+    source: Path | BinaryIO,
+    *,
+    where: str,
+    most_rows: Callable[[int, int], int],
+    columns: Sequence[str] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield a file's rows in batches that stay within `MOST_BATCH_BYTES`, whatever its pages hold.
+
+    Args:
+        file: the file, opened.
+        source: the same, to look at its pages' headers.
+        where: its name, for messages.
+        most_rows: of a batch, by the rows of a group and the bytes that the footer states for them.
+        columns: which to read; all by default.
+
+    Raises:
+        CorruptFile: when a page is larger than any, or its header is none.
+    """
+    for group, pages in enumerate(stated_pages(source, file.metadata, where=where)):
+        size = file.metadata.row_group(group)
+        n_rows = min(most_rows(size.num_rows, size.total_byte_size), MOST_BATCH_BYTES // max(pages.dictionary, 1))
+        yield from file.iter_batches(max(n_rows, 1), row_groups=[group], columns=columns)
 
 
 def stated_pages(source: Path | BinaryIO, metadata: Any, *, where: str) -> list[Pages]:
@@ -72,11 +104,11 @@ def _of_group(stream: BinaryIO, group: Any, where: str) -> Pages:
 def _headers(stream: BinaryIO, start: int, stop: int, where: str) -> Iterator[tuple[int, int]]:
     """Kind and size, unpacked, of each page that lies in a stretch of a file."""
     while start < stop:
-        stream.seek(start)
         try:
+            stream.seek(start)
             fields, n_bytes = _numbers(stream.read(HEADER_BYTES))
             kind, size, packed = fields[1], fields[2], fields[3]
-        except (IndexError, KeyError, ValueError) as error:
+        except (IndexError, KeyError, ValueError, OverflowError) as error:
             raise CorruptFile(f"{where}: not readable Parquet: no header of a page at byte {start:,}") from error
         if packed < 0:
             raise CorruptFile(f"{where}: not readable Parquet: a page of {packed:,} bytes at byte {start:,}")

@@ -17,6 +17,7 @@ Digest and types may be missing: older tables lack them. Other columns are not r
 Not here: which of them are wanted, and which places are refused (`lc_assets.formats.archives.cdxj.refusal`).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -26,6 +27,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.responses import HTML_TYPES
+from lc_assets.formats.parquet_pages import bounded_batches
 
 INDEX: Final = pa.schema(
     [
@@ -60,11 +62,13 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
     """
     try:
         with pq.ParquetFile(stream, pre_buffer=False) as file:
+            if twice := [name for name, count in Counter(file.schema_arrow.names).items() if count > 1]:
+                raise CorruptFile(f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl")
             names = set(file.schema_arrow.names)
             if missing := [name for name in _NEEDED if name not in names]:
                 raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
             columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns):
+            for batch in bounded_batches(file, stream, where=where, most_rows=lambda *_: ROWS_AT_ONCE, columns=columns):
                 yield _read(batch)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error

@@ -16,12 +16,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import damage_said_plainly, name_of_places
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.parquet_pages import stated_pages
+from lc_assets.formats.parquet_pages import bounded_batches
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
-MOST_BATCH_BYTES: Final = 256 << 20
-"""What a batch may take where a column names one value again and again: its dictionary says how long that may be."""
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -54,13 +52,12 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
 
 def _records(file: pq.ParquetFile, path: Path) -> Iterator[dict[str, Any] | str]:
     """Each row, or why it cannot be read."""
-    pages = stated_pages(path, file.metadata, where=str(path))
-    for group in range(file.num_row_groups):
-        size = file.metadata.row_group(group)
-        row_bytes = size.total_byte_size // max(size.num_rows, 1) + 1
-        n_rows = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS, max(MOST_BATCH_BYTES // max(pages[group].dictionary, 1), 1))
-        for batch in file.iter_batches(n_rows, row_groups=[group]):
-            yield from _rows(batch)
+    for batch in bounded_batches(file, path, where=str(path), most_rows=_most_rows):
+        yield from _rows(batch)
+
+
+def _most_rows(n_rows: int, n_bytes: int) -> int:
+    return min(max(BATCH_BYTES // (n_bytes // max(n_rows, 1) + 1), 1), BATCH_ROWS)
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
