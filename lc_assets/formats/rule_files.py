@@ -50,6 +50,7 @@ from lc_assets.text.rules import LineEdit, Rule, RuleSet
 
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
+_ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
 _FILE_KEYS: Final = ("name", "lines", "rule")
 _RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")
@@ -82,6 +83,8 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
     Raises:
         BadInput: when it breaks the format; names ``where`` and the rule.
     """
+    if _ENDLESS.search(text):  # Python reads such a number, but would not write it into any message
+        raise BadInput(f"{where}: holds a number of thousands of digits")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one
@@ -210,13 +213,6 @@ def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
         return replace(rule, **checked)
 
 
-def _shown(value: object) -> str:
-    try:
-        return str(value)[:80]
-    except ValueError:  # Python writes no whole number of more than 4,300 digits
-        return "a number of thousands of digits"
-
-
 def _check_keys(table: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
     unknown = sorted(table.keys() - set(known))
     if unknown:
@@ -233,5 +229,5 @@ def _string(table: Mapping[str, Any], key: str, where: str) -> str:
 def _bound(value: object, key: str, where: str) -> float:
     # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(), takes an int of any size.
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-        raise BadInput(f"{where}: {key} is {_shown(value)}, wanted a finite number")
+        raise BadInput(f"{where}: {key} is {str(value)[:80]}, wanted a finite number")
     return float(value)

@@ -18,8 +18,10 @@ from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.mixing.gpt_index import build_gpt_index
-from lc_assets.storage.lake import Fingerprint, LakeFolder, receipt_of, write_receipt
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import Fingerprint, receipt_of
 from lc_assets.storage.releases import Pin, PinnedLake, Release, publish_release
+from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
@@ -145,7 +147,9 @@ def read_lake(folder: Path) -> Any:
     lake = LakeFolder(folder)
     place = lake.place("grid", "2023-06")
     glanced, found = place.glance(), place.current()
-    said = [] if found is None else [*found.damage(), *found.differences(), *found.receipt.fingerprint.differences(found.receipt.fingerprint)]
+    said = (
+        [] if found is None else [*found.damage(), *found.differences(), *found.receipt.fingerprint.differences(found.receipt.fingerprint)]
+    )
     pinned = PinnedLake.at(lake, "first").place("grid", "2023-06").current()
     return None if glanced is None else glanced.digest, said, pinned is None, [one.version for one in place.versions()]
 
@@ -169,7 +173,7 @@ READERS = (
     Reader(name="flat array, Blosc", make=make_flat(BLOSC), read=read_flat, layers=FLAT),
     Reader(name="flat array, zstd", make=make_flat(ZSTD), read=read_flat, layers=FLAT),
     Reader(name="Megatron .idx and .bin", make=make_megatron, read=read_megatron),
-    Reader(name="Megatron cache manifest", make=make_manifest, read=lambda folder: read_manifest(folder), layers=LAKE),
+    Reader(name="Megatron cache manifest", make=make_manifest, read=read_manifest, layers=LAKE),
     Reader(name="GPT index", make=make_gpt_index, read=read_gpt, layers=NPY),
     Reader(name=".npy array", make=make_npy, read=read_array, layers=NPY),
     Reader(name="key index", make=make_keys, read=read_keys, layers=NPY),
@@ -179,4 +183,3 @@ READERS = (
     Reader(name="receipt, pointer, release", make=make_lake, read=read_lake, layers=LAKE),
 )
 """Doors for arrays and receipts."""
-

@@ -173,9 +173,7 @@ def make_wat(folder: Path) -> None:
 
 def cdxj_lines() -> bytes:
     said = {"mime": "text/html", "status": "200", "length": "5", "offset": "7", "filename": "a/x.warc.gz", "digest": "ABC"}
-    return b"".join(
-        b"org,a)/%d 20240518015810 " % n + json.dumps({"url": f"http://a.org/{n}", **said}).encode() + b"\n" for n in range(5)
-    )
+    return b"".join(b"org,a)/%d 20240518015810 " % n + json.dumps({"url": f"http://a.org/{n}", **said}).encode() + b"\n" for n in range(5))
 
 
 def cdxj(folder: Path) -> Any:
@@ -233,7 +231,12 @@ def written(name: str, content: bytes) -> Any:
 LINES = ("gzip", "json")
 READERS = (
     Reader(name="RedPajama documents", make=lambda at: write_documents(at / "x.json.gz", RECORDS), read=documents, layers={".gz": LINES}),
-    Reader(name="RedPajama documents, long", make=lambda at: write_documents(at / "x.json.gz", RECORDS), read=long_documents, layers={".gz": LINES}),
+    Reader(
+        name="RedPajama documents, long",
+        make=lambda at: write_documents(at / "x.json.gz", RECORDS),
+        read=long_documents,
+        layers={".gz": LINES},
+    ),
     Reader(name="RedPajama signals", make=make_signals, read=signals, layers={".gz": LINES}),
     Reader(
         name="RedPajama duplicates",
@@ -244,7 +247,9 @@ READERS = (
     Reader(name="MinHash Parquet", make=make_signatures, read=signatures, layers={".parquet": ("parquet",)}),
     Reader(name="listing", make=written("x.txt", b"2023-06/0000/en_head\n2023-06/0001/en_middle\n"), read=listing, layers={"": ("text",)}),
     Reader(name="corpus .jsonl", make=written("x.jsonl", corpus_lines()), read=corpus("x.jsonl"), layers={"": ("json",)}),
-    Reader(name="corpus .jsonl.gz", make=written("x.jsonl.gz", gzip.compress(corpus_lines())), read=corpus("x.jsonl.gz"), layers={"": LINES}),
+    Reader(
+        name="corpus .jsonl.gz", make=written("x.jsonl.gz", gzip.compress(corpus_lines())), read=corpus("x.jsonl.gz"), layers={"": LINES}
+    ),
     Reader(
         name="corpus .jsonl.zst",
         make=written("x.jsonl.zst", zstandard.compress(corpus_lines())),

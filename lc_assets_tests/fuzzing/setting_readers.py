@@ -174,7 +174,9 @@ READERS = (
         read=lambda at: read_special_words(at / "x.txt"),
         layers=TEXT,
     ),
-    Reader(name="evaluation sets", make=make_questions, read=questions, layers={".parquet": ("parquet",), ".txt": ("text",), "": ("json",)}),
+    Reader(
+        name="evaluation sets", make=make_questions, read=questions, layers={".parquet": ("parquet",), ".txt": ("text",), "": ("json",)}
+    ),
     Reader(name="tokenizer.json", make=make_tokenizer, read=tokenizer, layers=JSON),
     Reader(name="SentencePiece model", make=written("x.model", model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))), read=pieces),
     Reader(name="names", make=written("x.txt", NAMES), read=names, layers=TEXT),

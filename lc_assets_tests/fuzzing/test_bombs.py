@@ -11,7 +11,6 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -103,14 +102,6 @@ COLUMNAR = """
     from lc_assets.formats.archives.columnar import index_batches
     return sum(batch.num_rows for batch in index_batches(path.open("rb"), where="x"))
 """
-GRID = """
-    from lc_assets.formats.grid import GridReader
-    return GridReader(path.parent).read().shape
-"""
-FLAT = """
-    from lc_assets.formats.flat import FlatReader
-    return FlatReader(path.parent).read(slice(0, 1)).shape
-"""
 
 
 def survived(tmp_path, body: str, name: str, small: bytes, bomb: bytes, *, room: int = ROOM) -> str:
@@ -140,7 +131,12 @@ def gz(head: bytes = b"", tail: bytes = b"", *, n_bytes: int = GIGABYTE) -> byte
 
 def zst(head: bytes = b"", tail: bytes = b"") -> bytes:
     packer = zstandard.ZstdCompressor(level=1).compressobj()
-    parts = [packer.compress(head), *(packer.compress(bytes(1 << 20)) for _ in range(GIGABYTE >> 20)), packer.compress(tail), packer.flush()]
+    parts = [
+        packer.compress(head),
+        *(packer.compress(bytes(1 << 20)) for _ in range(GIGABYTE >> 20)),
+        packer.compress(tail),
+        packer.flush(),
+    ]
     return b"".join(parts)
 
 
@@ -218,7 +214,12 @@ def table_bombs() -> dict[str, tuple[str, pa.Table, pa.Table]]:
         "warc_filename": ["x"], "warc_record_offset": pa.array([1], pa.int32()), "warc_record_length": pa.array([1], pa.int32()),
     }  # fmt: skip
     index = pa.table(columns)
-    wide = pa.table({name: repeated(rows, name)[name] if name == "url" else pa.array([index[name][0].as_py()] * rows, index[name].type) for name in columns})
+    wide = pa.table(
+        {
+            name: repeated(rows, name)[name] if name == "url" else pa.array([index[name][0].as_py()] * rows, index[name].type)
+            for name in columns
+        }
+    )
     return {
         "corpus": (CORPUS, pa.table({"text": ["a"]}), repeated(20_000, "text")),
         "duplicates": (DUPLICATES, small_ids, ids.select(["shard_id", "doc_id", "digest"])),
@@ -236,14 +237,14 @@ def test_a_dictionary_that_is_named_by_every_row(tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", [CORPUS, EVALUATION, DUPLICATES, MINHASH, COLUMNAR], ids=["corpus", "evaluation", "duplicates", "minhash", "index"])
+@pytest.mark.parametrize(
+    "body", [CORPUS, EVALUATION, DUPLICATES, MINHASH, COLUMNAR], ids=["corpus", "evaluation", "duplicates", "minhash", "index"]
+)
 def test_a_page_of_a_gigabyte(tmp_path, body):
     """It is refused by its header, before it is unpacked."""
     name = {DUPLICATES: "doc_id", COLUMNAR: "url"}.get(body, "text")
     value = pa.array(["\0" * MOST_PAGE_BYTES + "x"], pa.large_string())
-    columns = {column: ["a"] for column in ("shard_id", "doc_id", "digest") if column != name} if body == DUPLICATES else {}
     small, _ = next((one, two) for key, one, two in table_bombs().values() if key == (body if body in {DUPLICATES, COLUMNAR} else CORPUS))
     bomb = small.set_column(small.schema.get_field_index(name), name, value) if name in small.schema.names else pa.table({name: value})
-    assert columns is not None
     found = survived(tmp_path, body, "x.parquet", parquet(small), parquet(bomb, use_dictionary=False), room=ROOM)
     assert found.startswith(("CorruptFile", "BadInput"))

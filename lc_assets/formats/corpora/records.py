@@ -52,5 +52,6 @@ def as_float(value: object) -> float | None:
     >>> as_float(7), as_float(True), as_float("7"), as_float(10**400)
     (7.0, None, None, None)
     """
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and not (isinstance(value, int) and abs(value) > sys.float_info.max) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return None if isinstance(value, int) and abs(value) > sys.float_info.max else float(value)
