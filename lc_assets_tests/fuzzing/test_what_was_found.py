@@ -11,6 +11,8 @@ from lc_assets.errors import BadInput, CorruptFile, LcError
 from lc_assets.formats.archives.fetching import Spot, page_at
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.evaluations import read_items
+from lc_assets.formats.flat import FlatReader
+from lc_assets.formats.flat_codecs import ZSTD
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.launch_arguments import read_identities, read_launch
 from lc_assets.formats.parquet_pages import stated_pages
@@ -19,6 +21,7 @@ from lc_assets.stages.recipe import parse_recipe
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
+from lc_assets_tests.fuzzing.array_readers import make_flat
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader
 
@@ -119,6 +122,14 @@ def test_arrays_of_n_grams_are_of_their_type(tmp_path, other):
     np.save(tmp_path / "items.npy", other)
     with pytest.raises(CorruptFile):
         open_index(tmp_path)
+
+
+def test_a_chunk_of_two_frames_is_damage(tmp_path):
+    """The first one states the right size; the library adds them up."""
+    make_flat(ZSTD)(tmp_path)
+    (tmp_path / "0.0").write_bytes((tmp_path / "0.0").read_bytes() * 2)
+    with pytest.raises(CorruptFile, match="does not decompress"):
+        FlatReader(tmp_path).read()
 
 
 def test_pages_are_counted_by_their_headers(tmp_path):
