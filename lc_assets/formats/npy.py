@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish
 
-_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, UserWarning)
+_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, Warning)
 """What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python cannot read."""
 
 

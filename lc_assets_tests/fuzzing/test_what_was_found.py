@@ -14,7 +14,9 @@ from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.flat_codecs import ZSTD
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.launch_arguments import read_identities, read_launch
+from lc_assets.formats.npy import read_npy
 from lc_assets.formats.parquet_pages import stated_pages
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.stages.recipe import parse_recipe
@@ -122,6 +124,27 @@ def test_arrays_of_n_grams_are_of_their_type(tmp_path, other):
     np.save(tmp_path / "items.npy", other)
     with pytest.raises(CorruptFile):
         open_index(tmp_path)
+
+
+def test_headers_that_numpy_warns_of_are_damage(tmp_path):
+    """A type by a name of old."""
+    np.save(tmp_path / "x.npy", np.array([b"ab"]))
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes().replace(b"|S2", b"|a2"))
+    with pytest.raises(CorruptFile):
+        read_npy(tmp_path / "x.npy")
+
+
+def test_keys_that_do_not_ascend_are_damage(tmp_path):
+    write_key_index(tmp_path / "x", np.array([9, 1, 8, 2, 7, 3], np.uint64), np.arange(6, dtype=np.uint32))
+    with pytest.raises(CorruptFile, match="do not ascend"):
+        KeyIndex(tmp_path / "x").places_of_all(np.arange(12, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("size", ["0", "-8"])
+def test_a_launch_has_a_batch(tmp_path, size):
+    (tmp_path / "x.args").write_text(f"--seq-length 24 --data-path a --train-samples 80 --global-batch-size {size}")
+    with pytest.raises(BadInput, match="at least 1"):
+        read_launch(tmp_path / "x.args")
 
 
 def test_a_chunk_of_two_frames_is_damage(tmp_path):
