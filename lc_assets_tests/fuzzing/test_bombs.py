@@ -17,7 +17,6 @@ import pytest
 import zstandard
 from isal import igzip
 
-from lc_assets.formats.parquet_pages import MOST_PAGE_BYTES
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 
 GIGABYTE = 1 << 30
@@ -197,54 +196,3 @@ def test_a_record_of_a_gigabyte(tmp_path, name):
 
 def eval_list(said: str) -> list[str]:
     return json.loads(said.replace("'", '"'))
-
-
-def repeated(n_rows: int, name: str) -> pa.Table:
-    """One megabyte, named by every row."""
-    values = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array(["x" * (1 << 20)]))
-    return pa.table({name: values})
-
-
-def table_bombs() -> dict[str, tuple[str, pa.Table, pa.Table]]:
-    small_ids = pa.table({"shard_id": ["a"], "doc_id": ["2023-06/0000/en_head.json.gz/1"], "digest": ["A"]})
-    rows = 65_536
-    ids = repeated(rows, "doc_id").append_column("shard_id", pa.array(["a"] * rows)).append_column("digest", pa.array(["a"] * rows))
-    columns = {
-        "url_surtkey": ["a"], "url": ["a"], "fetch_time": pa.array([0], pa.timestamp("ms")), "fetch_status": pa.array([200], pa.int16()),
-        "warc_filename": ["x"], "warc_record_offset": pa.array([1], pa.int32()), "warc_record_length": pa.array([1], pa.int32()),
-    }  # fmt: skip
-    index = pa.table(columns)
-    wide = pa.table(
-        {
-            name: repeated(rows, name)[name] if name == "url" else pa.array([index[name][0].as_py()] * rows, index[name].type)
-            for name in columns
-        }
-    )
-    return {
-        "corpus": (CORPUS, pa.table({"text": ["a"]}), repeated(20_000, "text")),
-        "duplicates": (DUPLICATES, small_ids, ids.select(["shard_id", "doc_id", "digest"])),
-        "columnar index": (COLUMNAR, index, wide),
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["corpus", "duplicates", "columnar index"])
-def test_a_dictionary_that_is_named_by_every_row(tmp_path, name):
-    """Sixty gigabytes of text in a file of a few kilobytes: rows come some at a time, or the file is refused."""
-    body, small, bomb = table_bombs()[name]
-    found = survived(tmp_path, body, "x.parquet", parquet(small), parquet(bomb), room=PARQUET_ROOM)
-    assert found.startswith("CorruptFile") or found in {str(["read"] * 20_000), "65536"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "body", [CORPUS, EVALUATION, DUPLICATES, MINHASH, COLUMNAR], ids=["corpus", "evaluation", "duplicates", "minhash", "index"]
-)
-def test_a_page_of_a_gigabyte(tmp_path, body):
-    """It is refused by its header, before it is unpacked."""
-    name = {DUPLICATES: "doc_id", COLUMNAR: "url"}.get(body, "text")
-    value = pa.array(["\0" * MOST_PAGE_BYTES + "x"], pa.large_string())
-    small, _ = next((one, two) for key, one, two in table_bombs().values() if key == (body if body in {DUPLICATES, COLUMNAR} else CORPUS))
-    bomb = small.set_column(small.schema.get_field_index(name), name, value) if name in small.schema.names else pa.table({name: value})
-    found = survived(tmp_path, body, "x.parquet", parquet(small), parquet(bomb, use_dictionary=False), room=ROOM)
-    assert found.startswith(("CorruptFile", "BadInput"))

@@ -27,7 +27,6 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.responses import HTML_TYPES
-from lc_assets.formats.parquet_pages import bounded_batches
 
 INDEX: Final = pa.schema(
     [
@@ -68,7 +67,7 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
             if missing := [name for name in _NEEDED if name not in names]:
                 raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
             columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
-            for batch in bounded_batches(file, stream, where=where, most_rows=lambda *_: ROWS_AT_ONCE, columns=columns):
+            for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns):
                 yield _read(batch)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error

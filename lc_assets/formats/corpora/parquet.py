@@ -16,7 +16,6 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.containers import damage_said_plainly, name_of_places
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.parquet_pages import bounded_batches
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
@@ -35,7 +34,7 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
         if field not in file.schema_arrow.names:
             raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(file.schema_arrow.names)[:200]}")
         places = name_of_places(path)
-        for number, record in enumerate(_records(file, path)):
+        for number, record in enumerate(_records(file)):
             found = _document(record, f"{places}/{number}", field, max_document_bytes)
             yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
 
@@ -47,13 +46,15 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
         CorruptFile: when it is no Parquet, or damaged.
     """
     with damage_said_plainly(path), pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from _records(file, path)
+        yield from _records(file)
 
 
-def _records(file: pq.ParquetFile, path: Path) -> Iterator[dict[str, Any] | str]:
+def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | str]:
     """Each row, or why it cannot be read."""
-    for batch in bounded_batches(file, path, where=str(path), most_rows=_most_rows):
-        yield from _rows(batch)
+    for group in range(file.num_row_groups):
+        size = file.metadata.row_group(group)
+        for batch in file.iter_batches(_most_rows(size.num_rows, size.total_byte_size), row_groups=[group]):
+            yield from _rows(batch)
 
 
 def _most_rows(n_rows: int, n_bytes: int) -> int:

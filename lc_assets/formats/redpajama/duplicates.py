@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.parquet_pages import bounded_batches
 from lc_assets.formats.redpajama.ids import line_reader
 from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.vocabulary import Shard
@@ -39,7 +38,7 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
     with damage_said_plainly(where):
         file = pq.ParquetFile(source)
         _check_columns(file.schema_arrow, where)
-        batches = bounded_batches(file, source, where=where, most_rows=lambda *_: BATCH_ROWS, columns=["doc_id"])
+        batches = file.iter_batches(BATCH_ROWS, columns=["doc_id"])
         return frozenset(line_of(doc_id or "", where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
 
 

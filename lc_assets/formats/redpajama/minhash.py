@@ -34,7 +34,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
-from lc_assets.formats.parquet_pages import bounded_batches
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
@@ -124,7 +123,7 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
     with _said_plainly(where), pq.ParquetFile(source) as file:
         _check_columns(file.schema_arrow, where)
         columns = ["id", *(bands.column for bands in BANDS)]
-        for batch in bounded_batches(file, source, where=where, most_rows=lambda *_: GROUP_DOCUMENTS, columns=columns):
+        for batch in file.iter_batches(GROUP_DOCUMENTS, columns=columns):
             yield _signatures(batch, where)
 
 
