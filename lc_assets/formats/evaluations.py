@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.corpora.containers import JSON_LINES, PARQUET, SUFFIXES, plain_bytes
+from lc_assets.formats.corpora.parquet import parquet_rows
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
@@ -117,14 +116,15 @@ def _lines(path: Path) -> Iterator[Item]:
 def _records(path: Path) -> Iterator[dict[str, Any]]:
     try:
         if path.name.endswith(PARQUET):
-            with pq.ParquetFile(path) as file:
-                for batch in file.iter_batches(1024):
-                    yield from batch.to_pylist()
+            for number, row in enumerate(parquet_rows(path)):
+                if isinstance(row, str):
+                    raise BadInput(f"{path}, row {number}: {row}; an evaluation set must be readable to its end")
+                yield row
         elif path.name.endswith(".json") and _begins_with_bracket(path):
             yield from decode_json(path.read_bytes(), _ARRAY, where=str(path))
         else:
             yield from _json_lines(path)
-    except (CorruptFile, pa.ArrowException) as error:
+    except CorruptFile as error:
         raise BadInput(f"{path}: {error}; an evaluation set must be sound and in UTF-8") from error
 
 

@@ -72,7 +72,7 @@ def decode(files: Files, name: str, codec: FlatCodec, out: TokenArray) -> None:
     content = _read(files, name, out.nbytes)
     try:
         (_unpack_zstd if isinstance(codec, ZstdCodec) else _unpack_blosc)(content, out, where)
-    except RuntimeError as error:
+    except (RuntimeError, ValueError) as error:  # the latter where several frames together are longer
         raise CorruptFile(f"{where}: the chunk does not decompress: {error}") from error
     if sys.byteorder == "big":
         out.byteswap(inplace=True)

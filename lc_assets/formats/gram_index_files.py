@@ -4,15 +4,25 @@
 """
 
 from pathlib import Path
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from lc_assets.errors import CorruptFile, NotPublished
+from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.text.grams import GramIndex, GramSettings
 
 INDEX = "index.json"
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    **dict.fromkeys(("item_words", "item_grams", "lengths", "gram_words", "posting_ends", "vocabulary_ends", "buckets"), np.dtype("<i8")),
+    **dict.fromkeys(("items", "positions", "words"), np.dtype("<i4")),
+    **dict.fromkeys(("keys", "bits"), np.dtype("<u8")),
+    "gram_lengths": np.dtype("u1"),
+    "vocabulary": np.dtype("<u4"),
+}
+"""Of each array, one file."""
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +53,13 @@ def open_index(folder: Path) -> GramIndex:
         raise NotPublished(f"{folder}: holds no {INDEX}; build the index again")
     try:
         head = msgspec.json.decode((folder / INDEX).read_bytes(), type=_Head)
-        # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
-        arrays = {name: np.asarray(np.load(folder / f"{name}.npy", mmap_mode="c")) for name in head.arrays}
-    except (msgspec.MsgspecError, OSError, ValueError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
-    wrong = [name for name, length in head.arrays.items() if len(arrays[name]) != length]
+    if head.arrays.keys() != DTYPES.keys():  # names become paths
+        raise CorruptFile(f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again")
+    # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
+    arrays = {name: np.asarray(read_npy(folder / f"{name}.npy", mode="c")) for name in DTYPES}
+    wrong = [name for name, array in arrays.items() if (array.dtype, array.shape) != (DTYPES[name], (head.arrays[name],))]
     if wrong:
-        raise CorruptFile(f"{folder}: {', '.join(wrong)} not as long as {INDEX} says; build the index again")
+        raise CorruptFile(f"{folder}: {', '.join(wrong)} not as {INDEX} says; build the index again")
     return GramIndex(settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays)

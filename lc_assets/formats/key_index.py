@@ -68,6 +68,8 @@ class KeyIndex:
         keys = self.keys()
         first, behind = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")
         counts = behind - first
+        if (counts < 0).any():
+            raise CorruptFile(f"{_path(self.prefix, 'key')}: keys do not ascend; make the index again")
         which = np.repeat(np.arange(len(wanted), dtype=np.int64), counts)
         if not len(which):
             return which, which

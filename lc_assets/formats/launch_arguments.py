@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+import msgspec
+
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import SURPLUS
 from lc_assets.mixing.launch import SPLITS, Launch, Sources, samples_per_split, sources_of
@@ -80,7 +82,7 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
     """
     try:
         stated = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read as a tokenizer's identity: {error}") from error
     if isinstance(stated, dict) and stated and all(isinstance(value, dict) for value in stated.values()):
         return stated
@@ -128,8 +130,8 @@ def _named_data(known: Any, folder: Path) -> tuple[Sources | None, tuple[Sources
 def _each_split(folder: Path, name: str) -> list[list[str] | None]:
     try:
         stated = json.loads(_text(folder, name))
-        each = [stated[split] for split in SPLITS]
-    except (ValueError, KeyError, TypeError) as error:
+        each = msgspec.convert([stated[split] for split in SPLITS], list[str | list[str] | None])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:  # of msgspec's, too
         raise BadInput(f"{name}: wanted JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: {error}") from error
     return [words.split() if isinstance(words, str) else words for words in each]
 

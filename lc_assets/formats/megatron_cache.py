@@ -83,7 +83,7 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, PrefixFacts])
     except FileNotFoundError:
         return {}
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{path}: cannot be read: {error}; remove it, and the cache is built anew") from error
 
 

@@ -6,7 +6,7 @@ Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index
 import io
 import tokenize
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish
 
-_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, UserWarning)
+_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, Warning)
 """What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python cannot read."""
 
 
@@ -25,15 +25,15 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """Map an array into memory, read-only.
+def read_npy(path: Path, *, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
+    """Map an array into memory, read-only; ``c``: a page is copied when it is written to, and the file stays.
 
     Raises:
         CorruptFile: when the file is missing, cut short, or holds Python objects.
     """
     try:
         # Not numpy.load: that would open a zip archive too, and leave it open when it is none.
-        return np.lib.format.open_memmap(path, mode="r")
+        return np.lib.format.open_memmap(path, mode=mode)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
     except _DAMAGE as error:

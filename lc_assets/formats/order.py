@@ -199,7 +199,7 @@ def _read_sources(folder: Path) -> _SourcesJson:
         return msgspec.json.decode(path.read_bytes(), type=_SourcesJson)
     except FileNotFoundError as error:
         raise NotPublished(f"{folder}: no global order here (no {SOURCES})") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{path}: not the sources of a global order: {error}") from error
 
 

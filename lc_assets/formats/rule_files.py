@@ -50,6 +50,7 @@ from lc_assets.text.rules import LineEdit, Rule, RuleSet
 
 _PRESETS: Final = resources.files("lc_assets") / "presets"
 _PRESET_NAME = re.compile(r"[a-z0-9][a-z0-9-]*", re.ASCII)
+_ENDLESS: Final = re.compile(r"0[xob][0-9A-Fa-f_]{3000}")
 _FILE_KEYS: Final = ("name", "lines", "rule")
 _RULE_KEYS: Final = ("name", "signal", "words", "at_least", "at_most", "source")
 _BOUNDS: Final = ("at_least", "at_most")
@@ -82,6 +83,8 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
     Raises:
         BadInput: when it breaks the format; names ``where`` and the rule.
     """
+    if _ENDLESS.search(text):  # Python reads such a number, but would not write it into any message
+        raise BadInput(f"{where}: holds a number of thousands of digits")
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one

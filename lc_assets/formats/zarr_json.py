@@ -67,7 +67,7 @@ class ZarrJson(msgspec.Struct):
         """
         try:
             return msgspec.json.decode(content, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
 
     @property

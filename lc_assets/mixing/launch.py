@@ -158,6 +158,8 @@ def samples_per_split(
     """
     if global_batch_size is None:
         raise BadInput("--global-batch-size is missing: the samples that the splits need depend on it")
+    if global_batch_size < 1:
+        raise BadInput(f"--global-batch-size is at least 1, got {global_batch_size:,}")
     if train_samples is None and train_iters is None:
         raise BadInput("neither --train-samples nor --train-iters is given: one of them says how many samples there are")
     n_train = train_samples or (train_iters or 0) * global_batch_size

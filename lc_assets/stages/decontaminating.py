@@ -27,6 +27,7 @@ from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.contamination_files import (
     COMMON,
@@ -193,7 +194,7 @@ class _Sorting:
         self.settings = task.settings
         self.rule = ContaminationRule(mode=task.settings.mode, threshold=task.settings.threshold)
         self.index = open_index(task.out / "index")
-        self.weigher = Weigher(self.index, np.load(task.out / "index" / IGNORED).tolist())
+        self.weigher = Weigher(self.index, read_npy(task.out / "index" / IGNORED).tolist())
         self.kept = DocumentFile(stack, task.place("kept", ".jsonl.gz"))
         self.gone = DocumentFile(stack, task.place("cut" if self.cuts else "dropped", ".jsonl.gz"))
         draft = stack.enter_context(publish(task.place("evidence", ".parquet")))

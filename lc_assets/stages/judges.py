@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
 from lc_assets.stages.stored_values import StoredValues
 from lc_assets.text.columns import Offered, by_cost, values_of
@@ -148,5 +148,5 @@ def _copied(document: CorpusDocument) -> Values:
     for name in CCNET_SIGNALS:
         found = msgspec.json.decode(rest.get(name.removeprefix("ccnet_"), msgspec.Raw(b"null")))
         number = BUCKET_SCORES.get(found) if isinstance(found, str) and name == "ccnet_bucket" else found
-        values[name] = float(number) if isinstance(number, int | float) and not isinstance(number, bool) else None
+        values[name] = as_float(number)
     return values | ({} if document.perplexity is None else {"ccnet_perplexity": document.perplexity})

@@ -108,7 +108,7 @@ def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
     """
     try:
         return msgspec.toml.decode(content, type=Recipe)
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise BadInput(f"{where}: not a recipe: {error}{_hint(str(error))}") from error
 
 

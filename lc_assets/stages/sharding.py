@@ -158,7 +158,7 @@ def read_records(path: Path) -> list[ShardRecord]:
     """
     try:
         return msgspec.json.Decoder(ShardRecord).decode_lines(path.read_bytes())
-    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError, LcError) as error:
+    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LcError) as error:
         raise CorruptFile(f"{path}: not readable records of shards: {error}") from error
 
 

@@ -118,7 +118,7 @@ def _shard_of(path: Path) -> Shard | None:
         for _, line in read_lines(stream, where=str(path), max_line_bytes=MAX_LINE_BYTES):
             try:
                 return parse_document_id(msgspec.json.decode(line or b"", type=_Named).id)[0]
-            except (msgspec.MsgspecError, UnicodeDecodeError, BadInput):
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadInput):
                 continue
     return None
 

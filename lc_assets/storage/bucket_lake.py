@@ -32,7 +32,7 @@ from lc_assets.storage.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.storage.lake import CURRENT, GLOBAL, Current, Kept, LakeFolder, Place, written_over
 from lc_assets.storage.receipts import RECEIPT, Receipt, encode_json
 from lc_assets.storage.shelf import BYTES_VARIABLE, Lease, Shelf, bound_said
-from lc_assets.storage.versions import Published, version_named
+from lc_assets.storage.versions import Published, folder_named, version_named
 
 CACHE_VARIABLE: Final = "LC_CACHE"
 ON_ITS_WAY_SECONDS: Final = 86_400.0
@@ -126,8 +126,8 @@ class BucketLake(LakeFolder):
         return self.bucket.url
 
     def place(self, stage: str, key: str = GLOBAL) -> "BucketPlace":
-        """Where the versions of ``stage/key`` live."""
-        return BucketPlace(self.root / stage / key, self.bucket, self.shelf)
+        """Where the versions of ``stage/key`` live; raises as `LakeFolder.place`."""
+        return BucketPlace(self.root / folder_named(stage) / folder_named(key), self.bucket, self.shelf)
 
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted; by one listing."""
@@ -282,5 +282,5 @@ def _is_old(files: Mapping[str, Listed]) -> bool:
 def _decoded(content: bytes, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{where}: not a readable {kind.__name__.lower()}: {error}") from error

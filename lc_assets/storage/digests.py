@@ -6,11 +6,17 @@ it depends on neither the order of writing nor the place on disk.
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from lc_assets.errors import BadInput
+
+_OUTSIDE = re.compile(r"(?:^|/)(?:\.{0,2})(?:/|$)|\0")
+"""An empty name, ``.`` or ``..`` anywhere in a path, which a root of its own begins with, too."""
 
 SHORT = 12
 """Hexadecimal digits of a digest that are shown to people and used in folder names (48 bits)."""
@@ -25,11 +31,19 @@ behind it need be built again for that.
 
 
 class FileFact(msgspec.Struct, frozen=True, order=True):
-    """One file of a published folder: relative path with ``/``, size in bytes, SHA-256."""
+    """One file of a published folder: relative path with ``/``, size in bytes, SHA-256.
+
+    Raises:
+        BadInput: when the path leads out of the folder: files are fetched to where a receipt says.
+    """
 
     path: str
     n_bytes: int
     sha256: str
+
+    def __post_init__(self) -> None:
+        if _OUTSIDE.search(self.path):
+            raise BadInput(f"{self.path[:200]!r} is no path of a file within a folder")
 
 
 def sha256_of_file(path: Path) -> str:

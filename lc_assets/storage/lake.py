@@ -30,7 +30,7 @@ from lc_assets.errors import BadInput, Busy, CorruptFile, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, publish_bytes
 from lc_assets.storage.digests import short
 from lc_assets.storage.receipts import RECEIPT, decode_json, encode_json
-from lc_assets.storage.versions import FilesAtHand, Published, finished_at, head_of, version_named
+from lc_assets.storage.versions import FilesAtHand, Published, finished_at, folder_named, head_of, version_named
 
 CURRENT: Final = "current.json"
 GLOBAL: Final = "all"
@@ -199,8 +199,12 @@ class LakeFolder:
         return str(self.root)
 
     def place(self, stage: str, key: str = GLOBAL) -> Place:
-        """Where the versions of ``stage/key`` live; nothing is created."""
-        return Place(self.root / stage / key)
+        """Where the versions of ``stage/key`` live; nothing is created.
+
+        Raises:
+            BadInput: when a name leads elsewhere.
+        """
+        return Place(self.root / folder_named(stage) / folder_named(key))
 
     def published(self, stage: str) -> dict[str, Published]:
         """Every published partition of a stage by key, sorted by key."""
@@ -214,8 +218,9 @@ class LakeFolder:
 
         Raises:
             NotPublished: when there is no such version.
+            BadInput: when it is no such path.
         """
-        stage, key, version, *_ = path.split("/")
+        stage, key, version = (*path.split("/"), "", "")[:3]
         return self.place(stage, key).at(version_named(version, path))
 
     def keys(self, stage: str) -> list[str]:

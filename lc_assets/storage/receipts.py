@@ -107,7 +107,7 @@ def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{path}: not a readable {called or kind.__name__.lower()}: {error}") from error
 
 

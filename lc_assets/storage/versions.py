@@ -148,6 +148,20 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
     return Published(folder, receipt)
 
 
+def folder_named(name: str) -> str:
+    """The name of a stage's or a partition's folder, as it stands in a release or a mix.
+
+    >>> folder_named("2023-06")
+    '2023-06'
+
+    Raises:
+        BadInput: when it is none, such as one that leads elsewhere.
+    """
+    if name in {"", ".", ".."} or any(character in name for character in "/\\\0"):
+        raise BadInput(f"{name[:200]!r} is not the name of a stage or a partition")
+    return name
+
+
 def version_named(name: str, path: Path | str) -> str:
     """A version's name as it stands in a pointer.
 

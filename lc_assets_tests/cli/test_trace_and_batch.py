@@ -56,7 +56,7 @@ def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
     assert f"train row {row.row} of grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)
     assert all(f"mixes/{mix} {len(samples)} samples" in words_of(said) for mix, samples in found.samples.items())
-    assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) == 2
+    assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) >= 2
 
 
 def test_a_position_of_a_sample_leads_to_its_token(lc, standing_lake):

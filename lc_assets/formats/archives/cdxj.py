@@ -26,7 +26,7 @@ import msgspec
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import Capture, digest_of_sha1
-from lc_assets.formats.archives.paths import is_inside
+from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import opened
 from lc_assets.formats.archives.responses import is_html
 
@@ -37,7 +37,6 @@ BLOCK_BYTES: Final = 1 << 20
 """Bytes of lines that are looked at together."""
 
 _UNKNOWN: Final = ("-", "unk")
-_MOST: Final = 1 << 62
 
 
 class _Said(msgspec.Struct):
@@ -87,7 +86,7 @@ def refusal(filename: str, offset: int, length: int) -> str:
     """
     if not is_inside(filename):
         return "path outside"
-    return "" if 0 <= offset < _MOST and 0 < length < _MOST else "impossible place"
+    return "" if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES else "impossible place"
 
 
 def matches(source: Path | BinaryIO, keys: Iterable[bytes], *, where: str) -> Iterator[tuple[bytes, bytes]]:

@@ -17,6 +17,7 @@ Digest and types may be missing: older tables lack them. Other columns are not r
 Not here: which of them are wanted, and which places are refused (`lc_assets.formats.archives.cdxj.refusal`).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
@@ -60,6 +61,8 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
     """
     try:
         with pq.ParquetFile(stream, pre_buffer=False) as file:
+            if twice := [name for name, count in Counter(file.schema_arrow.names).items() if count > 1]:
+                raise CorruptFile(f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl")
             names = set(file.schema_arrow.names)
             if missing := [name for name in _NEEDED if name not in names]:
                 raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.members import Members, Plain
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, RESPONSES, HtmlPage, page_of
-from lc_assets.formats.archives.paths import is_inside
+from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import Block, Kinds, blocks, opened
 from lc_assets.formats.corpora.records import Unread
 
@@ -131,7 +131,7 @@ def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
 
 
 def _is_sound(spot: Spot, most_packed: int) -> bool:
-    return is_inside(spot.filename) and spot.offset >= 0 and 0 < spot.length <= most_packed
+    return is_inside(spot.filename) and 0 <= spot.offset < MOST_ARCHIVE_BYTES and 0 < spot.length <= most_packed
 
 
 def _asked(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:

@@ -35,6 +35,9 @@ LISTS: Final[dict[Kind, str]] = {
     "columnar": "cc-index-table.paths.gz",
 }
 MAX_PATH_CHARS: Final = 1024
+MOST_ARCHIVE_BYTES: Final = 1 << 43
+"""No archive is larger: buckets take objects of 5 TiB. Who asks for bytes behind that is answered that the place is broken."""
+
 MAX_LIST_BYTES: Final = 256 << 20
 """Common Crawl's longest list has 100,000 lines of 140 bytes."""
 

@@ -29,7 +29,7 @@ MAX_DOCUMENT_BYTES: Final = 256 << 20
 """A longer document is not read, unless one says so."""
 
 _READ_BYTES: Final = 1 << 18
-_DAMAGE: Final = (EOFError, gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError), pa.ArrowException)
+_DAMAGE: Final = (EOFError, gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError), pa.ArrowException, UnicodeDecodeError)
 
 
 def without_suffix(name: str) -> str:

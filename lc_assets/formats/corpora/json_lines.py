@@ -4,6 +4,7 @@ A line is taken apart once, into its fields as they stand; only the text and the
 decoded. Memory is bounded by one document.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +13,16 @@ import msgspec
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.containers import name_of_places, plain_bytes
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 
 TEXT_FIELDS: Final = ("raw_content", "text", "content")
 
+MAX_NESTED: Final = 256
+"""Lists and objects within each other; a record with more is not read, for whoever decodes it later may have less room left."""
+
+_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
+_FAR: Final = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _VALUE: Final = msgspec.json.Decoder(Any)
 _VALUES: Final = msgspec.json.Decoder(dict[str, Any])
@@ -38,7 +44,6 @@ def document_of(fields: dict[str, Any], *, text: str, text_field: str, place: st
     >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
     '7'
     """
-    perplexity = fields.get("perplexity")
     return CorpusDocument(
         id=str(fields.get("id") or fields.get("doc_id") or place),
         text=text,
@@ -46,7 +51,7 @@ def document_of(fields: dict[str, Any], *, text: str, text_field: str, place: st
         language=str(fields.get("language") or ""),
         source_domain=str(fields.get("source_domain") or ""),
         date=str(fields.get("date_download") or fields.get("date") or ""),
-        perplexity=float(perplexity) if isinstance(perplexity, int | float) else None,
+        perplexity=as_float(fields.get("perplexity")),
         rest=rest,
         text_field=text_field,
     )
@@ -71,9 +76,13 @@ def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument
         field = text_field_of(fields, text_field)
         text = _VALUE.decode(fields.pop(field, b"null"))
         rest = _ENCODER.encode(fields)
+        if _is_deep(rest):
+            return "nested too deeply"
+        if _FAR.search(rest):
+            _VALUES.decode(rest)  # a number beyond all float64s is one that nobody behind could decode
         rest.decode("utf-8")  # what is skipped is not looked at; nothing that is not text must be written back
         known = {name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields}
-    except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError):
+    except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
     if not isinstance(text, str):
         return "no text"
@@ -85,5 +94,19 @@ def _fields(line: bytes) -> dict[str, Any]:
     try:
         return _FIELDS.decode(line)
     except (msgspec.DecodeError, RecursionError):
-        values = decode_json(line, _VALUES, where="")
+        values = decode_json(line, _VALUES, where="")  # an object, or `CorruptFile`
         return {name: msgspec.Raw(_ENCODER.encode(value)) for name, value in values.items()}
+
+
+def _is_deep(rest: bytes) -> bool:
+    """Whether lists and objects lie more than `MAX_NESTED` deep; few records hold enough brackets to be looked through."""
+    if rest.count(b"[") + rest.count(b"{") <= MAX_NESTED:
+        return False
+    depth = deepest = 0
+    for found in _STRUCTURE.finditer(rest):
+        if found.lastindex:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif not found.group().startswith(b'"'):
+            depth -= 1
+    return deepest > MAX_NESTED

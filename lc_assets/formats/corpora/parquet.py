@@ -39,30 +39,42 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
             yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
 
 
-def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | None]:
-    """Each row; None for one with a string that is not UTF-8."""
+def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
+    """Yield each row of a file; in place of one that cannot be read, say why.
+
+    Raises:
+        CorruptFile: when it is no Parquet, or damaged.
+    """
+    with damage_said_plainly(path), pq.ParquetFile(path, pre_buffer=False) as file:
+        yield from _records(file)
+
+
+def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | str]:
+    """Each row, or why it cannot be read."""
     for group in range(file.num_row_groups):
         size = file.metadata.row_group(group)
-        row_bytes = size.total_byte_size // max(size.num_rows, 1) + 1
-        n_rows = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS)
-        for batch in file.iter_batches(n_rows, row_groups=[group]):
+        for batch in file.iter_batches(_most_rows(size.num_rows, size.total_byte_size), row_groups=[group]):
             yield from _rows(batch)
 
 
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | None]:
+def _most_rows(n_rows: int, n_bytes: int) -> int:
+    return min(max(BATCH_BYTES // (n_bytes // max(n_rows, 1) + 1), 1), BATCH_ROWS)
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
     try:
-        found: list[dict[str, Any] | None] = batch.to_pylist()
-    except UnicodeDecodeError:
+        found: list[dict[str, Any] | str] = batch.to_pylist()
+    except (UnicodeDecodeError, OverflowError, ValueError, KeyError) as error:  # the last for a time zone that nobody knows
         if batch.num_rows == 1:
-            return [None]
+            return ["not UTF-8" if isinstance(error, UnicodeDecodeError) else "a value that Python does not have"]
         return [row for place in range(batch.num_rows) for row in _rows(batch.slice(place, 1))]
     return found
 
 
-def _document(record: dict[str, Any] | None, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
+def _document(record: dict[str, Any] | str, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
     """The document of a row, or why there is none."""
-    if record is None:
-        return "not UTF-8"
+    if isinstance(record, str):
+        return record
     text = record.pop(field)
     if isinstance(text, bytes):
         try:

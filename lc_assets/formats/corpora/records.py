@@ -1,5 +1,7 @@
 """A document of any corpus, and what takes its place when it cannot be read."""
 
+import sys
+
 import msgspec
 
 
@@ -42,3 +44,14 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     where: str
     why: str
+
+
+def as_float(value: object) -> float | None:
+    """A number that a record holds, as float64; None for what is none, or beyond all float64s.
+
+    >>> as_float(7), as_float(True), as_float("7"), as_float(10**400)
+    (7.0, None, None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return None if isinstance(value, int) and abs(value) > sys.float_info.max else float(value)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.records import CorpusDocument
+from lc_assets.formats.corpora.records import CorpusDocument, as_float
 from lc_assets.formats.corpora.writing import gzipped
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
@@ -81,7 +81,7 @@ def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, floa
         "ccnet_perplexity": record.perplexity if perplexity is None else perplexity,
         "ccnet_bucket": BUCKET_SCORES.get(record.bucket) if isinstance(record.bucket, str) else None,
     }
-    return {name: float(value) for name, value in values.items() if isinstance(value, int | float) and not isinstance(value, bool)}
+    return {name: number for name, value in values.items() if (number := as_float(value)) is not None}
 
 
 def write_signal_lines(path: Path, lines: Iterable[bytes]) -> None:

@@ -172,5 +172,5 @@ def _manifest(folder: Path) -> Manifest:
         raise NotPublished(f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it")
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{path}: not an index of duplicates: {error}") from error

@@ -108,7 +108,7 @@ def read_summary(folder: Path) -> Summary:
         raise NotPublished(f"{folder}: holds no {SUMMARY}, so no search for duplicates was finished there")
     try:
         return msgspec.json.decode(path.read_bytes(), type=Summary)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise CorruptFile(f"{path}: not a summary of a search: {error}") from error
 
 
