@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile, NotPublished
 from lc_assets.formats.npy import read_npy
@@ -57,9 +58,16 @@ def open_index(folder: Path) -> GramIndex:
         raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
     if head.arrays.keys() != DTYPES.keys():  # names become paths
         raise CorruptFile(f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again")
-    # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
-    arrays = {name: np.asarray(read_npy(folder / f"{name}.npy", mode="c")) for name in DTYPES}
+    arrays = {name: _array(folder / f"{name}.npy") for name in DTYPES}
     wrong = [name for name, array in arrays.items() if (array.dtype, array.shape) != (DTYPES[name], (head.arrays[name],))]
     if wrong:
         raise CorruptFile(f"{folder}: {', '.join(wrong)} not as {INDEX} says; build the index again")
     return GramIndex(settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays)
+
+
+def _array(path: Path) -> NDArray[Any]:
+    try:
+        # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
+        return np.asarray(read_npy(path, mode="c"))
+    except CorruptFile as error:
+        raise CorruptFile(f"{error}; build the index again") from error

@@ -153,7 +153,7 @@ def said_languages(said: str) -> frozenset[str]:
     >>> sorted(said_languages("eng,deu")), sorted(said_languages("pt-BR")), sorted(said_languages(" "))
     (['de', 'en'], ['pt'], [])
     """
-    names = (name.strip().lower().replace("_", "-").partition("-")[0] for name in said.split(","))
+    names = (name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(","))
     return frozenset(_LONG_NAMES.get(name, name) for name in names if name)
 
 
