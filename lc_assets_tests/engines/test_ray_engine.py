@@ -20,8 +20,10 @@ from numpy.random import default_rng
 
 from lc_assets.engines.choosing import engine_at
 from lc_assets.engines.engine import Terms
+from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.on_ray import RayEngine
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
+from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
 from lc_assets_tests.engines.contract import QUICK, EngineContract
 from lc_assets_tests.engines.work import chores, do_chore
@@ -101,7 +103,8 @@ def upstream(tmp_path_factory):
 def of_this_machine(tmp_path_factory, upstream):
     """Digests of the whole chain by two processes of this machine, and the seconds that it took, begun warm."""
     for name in ("warm", "here"):
-        here = tiny_workshop(tmp_path_factory.mktemp(name), upstream=upstream, workers=2)
+        here = tiny_workshop(tmp_path_factory.mktemp(name), upstream=upstream)
+        here = replace(here, engine=LocalEngine(workers=2, preload=WORKERS_IMPORT))
         begun = time.monotonic()
         built = digests(build_all(here))
     return built, time.monotonic() - begun
@@ -126,11 +129,11 @@ def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path, upstre
 
 
 def test_workers_killed_while_the_chain_is_built_change_no_byte(cluster, tmp_path, upstream, of_this_machine):
-    """One of the cluster's workers, at random, every six seconds until the end; a new one takes some to start."""
+    """One of the workers of the cluster, at random, after a second and every six until the end; a new one takes some to start."""
     workshop, done, killed, chance = on_cluster(tmp_path, upstream, cluster, deaths=50), threading.Event(), [], default_rng(64)
 
     def kill() -> None:
-        while not done.wait(6.0):
+        while not done.wait(6.0 if killed else 1.0):
             if living := workers_of_the_cluster():
                 killed.append(int(chance.choice(living)))
                 with contextlib.suppress(ProcessLookupError):
@@ -149,11 +152,12 @@ def test_workers_killed_while_the_chain_is_built_change_no_byte(cluster, tmp_pat
 
 
 def workers_of_the_cluster() -> list[int]:
-    """Processes of Ray that have or await a task, of the nodes that this module started."""
+    """Processes of Ray that have or await a task, of the nodes that this module started; a node ends with its agents."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if place.read_bytes().startswith(b"ray::") and os.getpid() in ancestors(int(place.parent.name)):
+            name = place.read_bytes()
+            if name.startswith(b"ray::") and b"Agent" not in name and os.getpid() in ancestors(int(place.parent.name)):
                 found.append(int(place.parent.name))
     return sorted(found)
 
