@@ -84,10 +84,9 @@ class BucketWriter:
             buckets: of every line, from 0.
         """
         order = np.argsort(buckets, kind="stable")
-        ordered = table.take(order)
-        found, starts, counts = np.unique(buckets[order], return_index=True, return_counts=True)
-        for bucket, start, count in zip(found.tolist(), starts.tolist(), counts.tolist(), strict=True):
-            part = ordered.slice(start, count)
+        found, starts = np.unique(buckets[order], return_index=True)
+        for bucket, places in zip(found.tolist(), np.split(order, starts)[1:], strict=True):
+            part = table.take(places)  # a copy: a slice of a bucket that waits would keep all lines that came with it
             self._waiting.setdefault(bucket, []).append(part)
             self._n_bytes[bucket] = self._n_bytes.get(bucket, 0) + part.nbytes
         while sum(self._n_bytes.values()) > self._buffered_bytes:

@@ -34,6 +34,17 @@ def test_every_line_arrives_once_in_its_bucket_and_in_order(tmp_path_factory, se
         assert of_bucket([path, path], bucket) == 2 * [{"key": key, "text": text} for key, text in every if key == bucket]
 
 
+def test_what_waits_keeps_no_other_lines_in_memory(tmp_path):
+    """One line a batch is of a bucket that is never the fullest: of a batch, it keeps itself and nothing else."""
+    n_lines, n_batches, before = 50_000, 40, pa.total_allocated_bytes()
+    buckets = np.zeros(n_lines, np.int32)
+    buckets[0] = 1
+    with BucketWriter(tmp_path / "one.parquet", LINES, buffered_bytes=1 << 20) as writer:
+        for _ in range(n_batches):
+            writer.send(lines(np.zeros(n_lines, np.uint64), ["x" * 20] * n_lines), buckets)
+        assert pa.total_allocated_bytes() - before < 10 << 20
+
+
 @given(st.lists(st.integers(0, 2**64 - 1), max_size=50), st.integers(1, 5_000))
 def test_hashes_fall_into_buckets_as_exact_arithmetic_has_it(keys, n_buckets):
     found = by_hash(np.array(keys, np.uint64), n_buckets)
