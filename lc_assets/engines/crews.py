@@ -7,7 +7,7 @@ queue grows with the number of tasks.
 
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from lc_assets.engines.engine import Result, Task, Terms
 from lc_assets.errors import WorkerDied
@@ -26,6 +26,15 @@ class Lost(NamedTuple):
 
     why: str
     departed: bool = False
+
+
+OUT_OF_MEMORY: Final = Lost("ran out of memory")
+
+
+def ended(seconds: float, terms: Terms, *, otherwise: str) -> Lost:
+    """A worker that ended after so many seconds of a task: by the limit of time, or for what is known otherwise."""
+    late = terms.seconds and seconds >= terms.seconds
+    return Lost(f"was ended after {terms.seconds:g} s, where it stood is in the log" if late else otherwise)
 
 
 class Crew(Protocol[Handle]):

@@ -15,12 +15,12 @@ from multiprocessing import connection
 from typing import Any, Final
 
 from lc_assets.engines.attempts import attempt, patiently
-from lc_assets.engines.crews import Done, Lost, work_through
+from lc_assets.engines.crews import OUT_OF_MEMORY, Done, Lost, ended, work_through
 from lc_assets.engines.engine import TERMS, Result, Task, Terms
 from lc_assets.engines.progress import Watch, silent
 from lc_assets.errors import BadInput
 
-OUT_OF_MEMORY: Final = "ran out of memory"
+KILLED: Final = "was killed (often for memory), or the program that started it does work when it is imported (guard it by __main__)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,15 +108,10 @@ class _Processes:
             try:
                 outcome: Done | Lost = Done(handle.result())
             except BrokenProcessPool:
-                outcome = Lost(self._why(time.monotonic() - begun))
+                outcome = ended(time.monotonic() - begun, self.terms, otherwise=KILLED)
             except MemoryError:
-                outcome = Lost(OUT_OF_MEMORY)
+                outcome = OUT_OF_MEMORY
             yield handle, outcome
-
-    def _why(self, seconds: float) -> str:
-        if self.terms.seconds and seconds >= self.terms.seconds:
-            return f"was ended after {self.terms.seconds:g} s, where it stood is in the log"
-        return "was killed (often for memory), or the program that started it does work when it is imported (guard it by __main__)"
 
     def dismiss(self) -> None:
         """End all; whoever is at work ends its task first, or at once when the lifeline is cut."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lc_assets.engines.attempts import attempt
-from lc_assets.engines.crews import Done, Lost, work_through
+from lc_assets.engines.crews import OUT_OF_MEMORY, Done, Lost, ended, work_through
 from lc_assets.engines.engine import TERMS, Result, Task, Terms
 from lc_assets.engines.likeness import Likeness, insist_on, likeness_of_this_process
 from lc_assets.engines.progress import Watch, silent
@@ -166,16 +166,14 @@ class _Workers:
         try:
             return Done(self.ray.get(handle))
         except errors.OutOfMemoryError:
-            return Lost("ran out of memory")
+            return OUT_OF_MEMORY
         except (errors.NodeDiedError, errors.ObjectLostError):
             return Lost("went away", departed=True)
         except (errors.WorkerCrashedError, errors.LocalRayletDiedError):
-            seconds = self.terms.seconds
-            late = seconds and time.monotonic() - begun >= seconds
-            return Lost(f"was ended after {seconds:g} s, where it stood is in its log" if late else "was killed")
+            return ended(time.monotonic() - begun, self.terms, otherwise="was killed")
         except errors.RayTaskError as error:
             if isinstance(error.cause, MemoryError):
-                return Lost("ran out of memory")
+                return OUT_OF_MEMORY
             raise error.cause from None
 
     def _insist_on_workers(self) -> None:

@@ -32,14 +32,14 @@ def hire(
     Raises:
         BadInput: when the address means no engine.
     """
-    folders = [lake.root.resolve(), *(Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root)]
+    sees = [Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root]
     return engine_at(
         address,
         workers=workers,
         watch=watch,
         preload=WORKERS_IMPORT,
         terms=Terms(seconds=task_seconds),
-        folders=tuple(folders[:1]),
-        sees=tuple(folders[1:]),
+        folders=(lake.root.resolve(),),
+        sees=tuple(sees),
         libraries=LIBRARIES,
     )

@@ -34,15 +34,16 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
         with queries(search.work / "duckdb", search.means.memory // 2) as asked:
             _publish_pairs(search, asked, index, [], old_pairs)
         return Tally()
-    counted = _candidates(search, index, first_new)
-    candidates = _met(search, index)
+    bounds = bounds_of(index.files.values())
+    counted = _candidates(search, index, first_new, bounds)
+    candidates = _met(search, n_buckets=len(bounds) + 1)
     counted += _verified(search, index, candidates)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         _publish_pairs(search, asked, index, sorted((search.work / "verified").glob("*.parquet")), old_pairs)
     return counted
 
 
-def _candidates(search: Search, index: Index, first_new: int) -> Tally:
+def _candidates(search: Search, index: Index, first_new: int, bounds: tuple[int, ...]) -> Tally:
     repeats = search.work / "repeats.npy"
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         repeated_texts(asked, index.fact_paths)
@@ -51,7 +52,6 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
     n_documents = sum(file.n_documents for file in index.files.values())
     folders = tuple(folder for _, folder in sorted(index.folders.items()))
     slices = slices_for(n_documents, search.means.memory // (2 * search.workers))
-    bounds = bounds_of(index.files.values())
     tasks = [
         SliceTask(
             folders=folders,
@@ -70,10 +70,9 @@ def _candidates(search: Search, index: Index, first_new: int) -> Tally:
     return Tally.total(tally for _, tally in search.engine.run(pair_slice, tasks, what="match bands"))
 
 
-def _met(search: Search, index: Index) -> list[MeetTask]:
+def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
     met = tuple(sorted((search.work / "met").glob("*.parquet")))
     folder, memory = search.work / "candidates", max(LEAST_MEMORY, search.means.memory // (2 * search.workers))
-    n_buckets = len(bounds_of(index.files.values())) + 1
     tasks = [MeetTask(met=met, bucket=bucket, folder=folder, memory=memory) for bucket in range(n_buckets)]
     for _ in search.engine.run(meet, tasks, what="bring candidates together"):
         pass
