@@ -22,6 +22,11 @@ A message says where, what was found, what was expected, and what to do next. Wh
 import re
 from typing import Final
 
+import msgspec
+
+UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding JSON of unknown origin raises: it is none, it is no UTF-8, or it is nested too deeply. Caught where a file is known."""
+
 _USERINFO: Final = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _SECRET: Final = re.compile(
     r"""(?<=[?&#])([\w.%-]*(?:token|key|sig|secret|pass|credential|auth)[\w.%-]*)=[^&#\s"'<>)]+""",

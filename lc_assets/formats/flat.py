@@ -32,7 +32,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile
 from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, n_chunks, padded, plan_bands, require_band, require_tokens, span
 from lc_assets.formats.files import MOST_METADATA_BYTES, Files, LocalFiles, Piece, read_metadata, require_published
 from lc_assets.formats.flat_codecs import BLOSC, DTYPE, FlatCodec, decode, encode
@@ -237,14 +237,14 @@ def _vocab_size(files: Files) -> int:
         return msgspec.convert(attributes.get(VOCAB_SIZE, GPT2_VOCAB_SIZE), int)
     except FileNotFoundError:
         return GPT2_VOCAB_SIZE
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{files.where(ATTRIBUTES)}: not the attributes of LongCrawl64's layout: {error}") from error
 
 
 def _parsed(content: bytes, path: str) -> _ZArray:
     try:
         document = msgspec.json.decode(content, type=_ZArray)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: not the metadata of LongCrawl64's layout: {error}") from error
     if document.shape[0] < 0 or document.shape[1] < 1 or min(document.chunks) < 1:
         raise CorruptFile(f"{path}: shape {document.shape} in chunks of {document.chunks} is impossible")

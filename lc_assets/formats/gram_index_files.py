@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import CorruptFile, NotPublished
+from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.text.grams import GramIndex, GramSettings
@@ -54,7 +54,7 @@ def open_index(folder: Path) -> GramIndex:
         raise NotPublished(f"{folder}: holds no {INDEX}; build the index again")
     try:
         head = msgspec.json.decode((folder / INDEX).read_bytes(), type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
     if head.arrays.keys() != DTYPES.keys():  # names become paths
         raise CorruptFile(f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again")

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 import gigatoken
 import msgspec
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import UNDECODABLE, BadInput
 from lc_assets.formats.vocabulary_files import FileTokenizer, VocabularyFile
 from lc_assets.tokens.tokenizers import FastEncoding, Tokenizer
 
@@ -81,7 +81,7 @@ def read(path: Path) -> VocabularyFile:
         parsed = msgspec.json.decode(content, type=TokenizerFile)
     except OSError as error:
         raise BadInput(f"{path}: no readable tokenizer.json: {error.strerror}") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise BadInput(f"{path}: not a Hugging Face tokenizer.json: {error}") from error
     return VocabularyFile.of(path, content, n_ids=_n_ids(parsed), eot=_end_of_text(parsed, path))
 
@@ -147,6 +147,6 @@ def _configured(path: Path) -> str | None:
     """What ``tokenizer_config.json`` calls the end of text; a file that cannot be read says nothing."""
     try:
         named = msgspec.json.decode(path.with_name("tokenizer_config.json").read_bytes(), type=TokenizerConfig).eos_token
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (OSError, *UNDECODABLE):
         return None
     return named.content if isinstance(named, EndToken) else named

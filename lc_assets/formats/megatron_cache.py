@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.publishing import publish, publish_bytes
 
@@ -83,7 +83,7 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, PrefixFacts])
     except FileNotFoundError:
         return {}
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: cannot be read: {error}; remove it, and the cache is built anew") from error
 
 

@@ -29,7 +29,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
+from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.vocabulary import SPLITS, parse_snapshot
@@ -199,7 +199,7 @@ def _read_sources(folder: Path) -> _SourcesJson:
         return msgspec.json.decode(path.read_bytes(), type=_SourcesJson)
     except FileNotFoundError as error:
         raise NotPublished(f"{folder}: no global order here (no {SOURCES})") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: not the sources of a global order: {error}") from error
 
 

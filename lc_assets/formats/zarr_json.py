@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.shard import ShardShape
 
 METADATA: Final = "zarr.json"
@@ -67,7 +67,7 @@ class ZarrJson(msgspec.Struct):
         """
         try:
             return msgspec.json.decode(content, type=cls)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except UNDECODABLE as error:
             raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
 
     @property

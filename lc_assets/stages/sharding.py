@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import CorruptFile, LcError
+from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, digest_of, fact_of
 from lc_assets.storage.lake import Place
@@ -158,7 +158,7 @@ def read_records(path: Path) -> list[ShardRecord]:
     """
     try:
         return msgspec.json.Decoder(ShardRecord).decode_lines(path.read_bytes())
-    except (FileNotFoundError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError, LcError) as error:
+    except (FileNotFoundError, *UNDECODABLE, LcError) as error:
         raise CorruptFile(f"{path}: not readable records of shards: {error}") from error
 
 

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from lc_assets.errors import BadInput
+from lc_assets.errors import UNDECODABLE, BadInput
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.stages.tables import read_lines as read_table_lines
@@ -118,7 +118,7 @@ def _shard_of(path: Path) -> Shard | None:
         for _, line in read_lines(stream, where=str(path), max_line_bytes=MAX_LINE_BYTES):
             try:
                 return parse_document_id(msgspec.json.decode(line or b"", type=_Named).id)[0]
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadInput):
+            except (*UNDECODABLE, BadInput):
                 continue
     return None
 

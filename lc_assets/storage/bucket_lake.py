@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import Busy, CorruptFile, NotPublished
+from lc_assets.errors import UNDECODABLE, Busy, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.bucket import SCHEME, Bucket, Listed, crc32c
 from lc_assets.storage.lake import CURRENT, GLOBAL, Current, Kept, LakeFolder, Place, written_over
@@ -282,5 +282,5 @@ def _is_old(files: Mapping[str, Listed]) -> bool:
 def _decoded(content: bytes, kind: type[Any], where: str) -> Any:
     try:
         return msgspec.json.decode(content, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{where}: not a readable {kind.__name__.lower()}: {error}") from error

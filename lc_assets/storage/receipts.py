@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
 from lc_assets.tally import Tally
 
@@ -107,7 +107,7 @@ def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: not a readable {called or kind.__name__.lower()}: {error}") from error
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.errors import CorruptFile, Mismatch, NotPublished
+from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL, Current, Kept, LakeFolder, Place
 from lc_assets.storage.receipts import encode_json
@@ -121,7 +121,7 @@ def decode_release(content: bytes, *, where: str) -> Release:
     """
     try:
         return msgspec.json.decode(content, type=Release)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{where}: not a readable release: {error}") from error
 
 
@@ -140,7 +140,7 @@ def gone_of(lake: LakeFolder, name: str) -> list[Gone]:
     notes = {path: lake.note(f"{FOLDER}/{path}") for path in lake.notes(FOLDER) if path.startswith(begins)}
     try:
         return [msgspec.json.decode(content, type=Gone) for content in notes.values() if content is not None]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}") from error
 
 

@@ -24,7 +24,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from lc_assets.errors import CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.formats.archives.captures import Capture, digest_of_sha1
 from lc_assets.formats.archives.paths import MOST_ARCHIVE_BYTES, is_inside
 from lc_assets.formats.archives.records import opened
@@ -66,7 +66,7 @@ def capture_of(line: bytes) -> Capture | str:
     timestamp, _, said = rest.partition(b" ")
     try:
         found = _SAID.decode(said)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return "line not read"
     if len(timestamp) != 14 or not timestamp.isdigit():
         return "line not read"

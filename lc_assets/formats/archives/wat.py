@@ -32,6 +32,7 @@ from typing import BinaryIO, Final
 import msgspec
 from fastwarc.warc import WarcRecordType
 
+from lc_assets.errors import UNDECODABLE
 from lc_assets.formats.archives.captures import NO_PLACE_OF_ITS_OWN, Capture, digest_of_sha1, timestamp_of
 from lc_assets.formats.archives.fetching import Ranges, Spot, fetched
 from lc_assets.formats.archives.members import NO_PLACE
@@ -208,7 +209,7 @@ def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
         raise NoPage("record too long")
     try:
         envelope = _RECORD.decode(block.content).envelope
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise NoPage("not JSON") from error
     response = envelope.payload.response
     if response is None:

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication.settings import Scheme
@@ -172,5 +172,5 @@ def _manifest(folder: Path) -> Manifest:
         raise NotPublished(f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it")
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: not an index of duplicates: {error}") from error

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import disk_said_plainly, publish_bytes
 from lc_assets.stages.corpus_runs import stem_of
@@ -108,7 +108,7 @@ def read_summary(folder: Path) -> Summary:
         raise NotPublished(f"{folder}: holds no {SUMMARY}, so no search for duplicates was finished there")
     try:
         return msgspec.json.decode(path.read_bytes(), type=Summary)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except UNDECODABLE as error:
         raise CorruptFile(f"{path}: not a summary of a search: {error}") from error
 
 
