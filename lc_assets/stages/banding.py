@@ -32,7 +32,8 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import gzipped, json_line
+from lc_assets.formats.corpora.writing import json_line
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus

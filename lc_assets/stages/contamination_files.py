@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.corpora.writing import gzipped, json_line
+from lc_assets.formats.corpora.writing import json_line
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import publish
 from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.text.contamination import Overlap

@@ -22,7 +22,7 @@ import numpy as np
 
 from lc_assets.engines.engine import Engine
 from lc_assets.errors import Mismatch
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.packing.length_buckets import BucketCount, bucket_counts
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.spooling import SpooledText, read_texts

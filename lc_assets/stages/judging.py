@@ -29,7 +29,8 @@ import pyarrow.parquet as pq
 
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import gzipped, json_line
+from lc_assets.formats.corpora.writing import json_line
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import publish
 from lc_assets.stages.document_settings import NO_LIST_SETTINGS, ListSettings
 from lc_assets.stages.judges import Judge, Judged, Values

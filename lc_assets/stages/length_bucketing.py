@@ -22,7 +22,8 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import gzipped, json_line
+from lc_assets.formats.corpora.writing import json_line
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.packing.length_buckets import EDGES, BucketCount, bucket_names, bucket_of
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus

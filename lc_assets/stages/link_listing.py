@@ -23,7 +23,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries

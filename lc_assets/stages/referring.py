@@ -20,7 +20,7 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.spacy_concepts import spacy_concepts

@@ -19,7 +19,7 @@ from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.tables import read_lines
 from lc_assets.text.shingles import SHINGLE_WORDS, shingle_hashes
 from lc_assets_tests.benchmarks.crawl import prose
-from lc_assets_tests.benchmarks.timing import say
+from lc_assets_tests.benchmarks.timing import BUSY, say
 
 N_DOCUMENTS = 2000
 N_CHARACTERS = 20_000
@@ -96,8 +96,8 @@ def test_from_signatures_to_verified_removals(tmp_path):
     assert {line["id"] for line in read_lines(tmp_path / "out" / REMOVED_FILE)} == plain
     say("signatures → verified removals", n_megabytes, "MB of text", seconds, a_dictionary_and_sets=plain_seconds)
     print(f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, {len(plain):,} removed of {len(texts):,}")
-    assert plain_seconds > 0.8 * seconds
-    assert n_megabytes / seconds > 20
+    assert BUSY or plain_seconds > 0.8 * seconds
+    assert BUSY or n_megabytes / seconds > 20
 
 
 def by_datatrove(path, folder):
@@ -161,7 +161,7 @@ def test_against_datatrove(tmp_path):
     n_removed = summary.tally.dropped["near duplicate"]
     print(f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by datatrove, not compared")
     assert abs(len(texts) - len(kept) - n_removed) < 0.3 * n_removed
-    assert theirs > seconds / 40
+    assert BUSY or theirs > seconds / 40
 
 
 MILLIONS = 20

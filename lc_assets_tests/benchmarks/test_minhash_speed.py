@@ -19,7 +19,7 @@ from lc_assets.text.minhash import FAST, RPV2, bands_of, estimated_similarity, p
 from lc_assets.text.shingles import SHINGLE_WORDS, jaccard, plain_grams, shingle_hashes
 from lc_assets.text.words import normalize
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
-from lc_assets_tests.benchmarks.timing import cpu_seconds, say
+from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 N_CHARS = 6_000_000
 EVERY = 12
@@ -62,7 +62,7 @@ def test_signatures_are_the_twins_and_faster(scheme, floor):
         assert (left is None) == (right is None)
         assert left is None or np.array_equal(left, right)
     print(f"\nMinHash {scheme.label}: {fast:.1f} MB per CPU-second, bands included; NumPy twin {twin:.2f} ({fast / twin:.1f} ×)")
-    assert fast > floor * twin
+    assert BUSY or fast > floor * twin
 
 
 def test_shingles_are_the_twins_and_faster():
@@ -74,7 +74,7 @@ def test_shingles_are_the_twins_and_faster():
     seconds, _ = cpu_seconds(lambda _: [jaccard(left, right) for left, right in pairwise(sets)])
     say("Jaccard of two sets", 2 * sum(map(len, sets)) / 1e6, "M shingles", seconds)
     print(f"\nshingles: {fast:.1f} MB per CPU-second; twin {twin:.2f} ({fast / twin:.1f} ×)")
-    assert fast > 10 * twin
+    assert BUSY or fast > 10 * twin
 
 
 def pairs():
@@ -122,7 +122,7 @@ def test_faster_than_rensa_and_as_good():
     our_error, _ = errors_of(lambda left, right: estimated_similarity(signature(left, FAST), signature(right, FAST)))
     print(f"\nfast {ours:.1f}, exact {exact:.1f}, rensa {theirs:.1f} MB per CPU-second ({ours / theirs:.1f} × and {exact / theirs:.1f} ×)")
     print(f"RMSE: fast {our_error:.4f}, rensa {their_error:.4f}")
-    assert ours > 3 * theirs
+    assert BUSY or ours > 3 * theirs
     assert our_error < 0.045
 
 
@@ -139,7 +139,7 @@ def test_faster_than_datatrove(monkeypatch):
     theirs, _ = rate(lambda text: step.get_signature(step.get_shingles(text)), [text for text in texts()[::EVERY] if len(text) < 100_000])
     ours, _ = rate(lambda text: signature(text, RPV2), texts())
     print(f"\nexact {ours:.1f} MB per CPU-second, datatrove's signatures {theirs:.2f} ({ours / theirs:.0f} ×)")
-    assert ours > 3 * theirs
+    assert BUSY or ours > 3 * theirs
 
 
 SIGN_ONE_FILE = r"""

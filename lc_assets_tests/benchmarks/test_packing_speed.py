@@ -20,7 +20,7 @@ from lc_assets.stages.packing_plans import plan_packing
 from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.tables import TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
-from lc_assets_tests.benchmarks.timing import cpu_seconds, median_seconds, say
+from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, median_seconds, say
 from lc_assets_tests.benchmarks.token_rows import token_rows
 
 N_DOCS = 200_000
@@ -53,7 +53,7 @@ def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
     )
     assert found.padding_share < 0.001
     assert found.cut_needlessly == 0
-    assert slow > 1.5 * fast
+    assert BUSY or slow > 1.5 * fast
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
@@ -67,7 +67,7 @@ def test_every_method_keeps_up_with_a_million_documents(method):
         f"\n{method}: {N_DOCS / 1e6 / seconds:.1f} M documents per CPU-second, padding {found.padding_share:.3%}, {found.pieces:,} pieces"
     )
     assert found.tokens == found.in_rows
-    assert N_DOCS / seconds > 100_000
+    assert BUSY or N_DOCS / seconds > 100_000
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def test_writing_packed_rows_costs_little_more_than_writing_rows(store, tmp_path
     data = MegatronReader(tmp_path / "packed0" / "train")
     assert np.array_equal(data.ids, rows[np.arange(rows.shape[1]) < plan.used[:, None]])
     say(f"packed rows, {len(plan.pieces):,} pieces", rows.nbytes / 1e6, "MB", fast, encoding_alone=bare)
-    assert fast < 4 * bare
+    assert BUSY or fast < 4 * bare
 
 
 def test_masks_cost_little_beside_decoding(store, tmp_path):
@@ -135,7 +135,7 @@ def test_masks_cost_little_beside_decoding(store, tmp_path):
         said = f"{amount / spans:.0f} M tokens per CPU-second with spans, {amount / told:.0f} with masks and positions too"
         ratios = f"{spans / bare:.2f} and {told / bare:.2f} × the time"
         print(f"\npacked batches of {batch_rows} × 65,536: {said}, {amount / bare:.0f} without: {ratios}")
-        assert spans < 2 * bare
+        assert BUSY or spans < 2 * bare
 
 
 def gone_through(loader, use=lambda batch: batch):

@@ -12,13 +12,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
-from isal import igzip
 
 from lc_assets.formats.archives.captures import Capture, timestamp_of
+from lc_assets.formats.gzipping import gzip_member
 from lc_assets.text.surt import surt
-
-LEVEL: Final = 2
-"""Of isal's 0 to 3."""
 
 _LINE_END: Final = re.compile(r"[\r\n]")
 
@@ -44,12 +41,12 @@ def write_pages(path: Path, pages: Iterable[FetchedPage], *, filename: str) -> l
     """
     captures = []
     with path.open("wb") as out:
-        out.write(_packed(_record("warcinfo", f"software: lc_assets\r\nformat: WARC/1.0\r\nisPartOf: {filename}\r\n".encode())))
+        out.write(gzip_member(_record("warcinfo", f"software: lc_assets\r\nformat: WARC/1.0\r\nisPartOf: {filename}\r\n".encode())))
         for page in pages:
             offset = out.tell()
             body = page.html.encode("utf-8", "replace")
             digest = f"sha1:{base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()}"
-            out.write(_packed(_response(page, body, digest)))
+            out.write(gzip_member(_response(page, body, digest)))
             captures.append(Capture(page.url, timestamp_of(page.date), True, digest, filename, offset, out.tell() - offset))
     return captures
 
@@ -97,8 +94,3 @@ def _record(kind: str, block: bytes, more: dict[str, str] | None = None) -> byte
     headers = {"WARC-Type": kind, **(more or {}), "Content-Length": str(len(block))}
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return f"WARC/1.0\r\n{head}\r\n".encode("utf-8", "replace") + block + b"\r\n\r\n"
-
-
-def _packed(record: bytes) -> bytes:
-    packed: bytes = igzip.compress(record, LEVEL, mtime=0)
-    return packed

@@ -4,18 +4,14 @@ A document that brought no id gets ``id``, so that it can still be named where i
 bytes, whatever the clock and the file's name. Not here: publishing whole files (`lc_assets.publishing`).
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
-from isal import igzip
 
 from lc_assets.formats.corpora.records import CorpusDocument
-
-GZIP_LEVEL: Final = 3
-"""Of isal's 0 to 3. English novels: 308 MB a CPU-second, 2.34 times smaller; level 1: 332 and 2.23; zlib's 6: 19 and 2.59."""
+from lc_assets.formats.gzipping import gzipped
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENCODER: Final = msgspec.json.Encoder()
@@ -30,13 +26,6 @@ def json_line(document: CorpusDocument) -> bytes:
     fields = _FIELDS.decode(document.rest)
     named = {} if "id" in fields or "doc_id" in fields else {"id": msgspec.Raw(_ENCODER.encode(document.id))}
     return _ENCODER.encode({**named, **fields, document.text_field: document.text}) + b"\n"
-
-
-@contextlib.contextmanager
-def gzipped(path: Path, level: int = GZIP_LEVEL) -> Iterator[BinaryIO]:
-    """A gzip file to write to: the same content gives the same bytes, whatever the clock and the file's name."""
-    with path.open("wb") as file, igzip.IGzipFile(filename="", mode="wb", compresslevel=level, fileobj=file, mtime=0) as out:
-        yield out
 
 
 def write_corpus(path: Path, documents: Iterable[CorpusDocument]) -> int:

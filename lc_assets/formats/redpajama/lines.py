@@ -17,10 +17,10 @@ import msgspec
 from isal import igzip, igzip_lib
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.gzipping import gzipped
 
 T = TypeVar("T")
 
-GZIP_LEVEL: Final = 6
 SKIPPED_BYTES: Final = 1 << 20
 """How much of a line that is too long is held while it is passed over."""
 
@@ -106,8 +106,8 @@ def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) ->
 
 
 def write_json_lines(path: Path, records: Iterable[Any]) -> None:
-    """Write one JSON line per record, gzipped; the same records give the same bytes, whatever the clock and the file's name."""
-    with path.open("wb") as file, gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=file, mtime=0) as out:
+    """Write one JSON line per record, gzipped."""
+    with gzipped(path) as out:
         out.writelines(msgspec.json.encode(record) + b"\n" for record in records)
 
 

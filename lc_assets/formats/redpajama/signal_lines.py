@@ -18,15 +18,13 @@ import msgspec
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument, as_float
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.formats.redpajama.signals import BUCKET_SCORES
 from lc_assets.text.measured_signals import MeasuredSignals
 from lc_assets.vocabulary import Shard
 
 SUFFIX: Final = ".signals.json.gz"
-GZIP_LEVEL: Final = 2
-"""Of isal's four: the third costs half as much time again and saves a hundredth."""
 
 
 class _Record(msgspec.Struct):
@@ -85,8 +83,8 @@ def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, floa
 
 
 def write_signal_lines(path: Path, lines: Iterable[bytes]) -> None:
-    """Write lines into a gzipped file; the same lines give the same bytes, whatever the clock and the file's name."""
-    with gzipped(path, GZIP_LEVEL) as out:
+    """Write lines into a gzipped file."""
+    with gzipped(path) as out:
         for line in lines:
             out.write(line)
 

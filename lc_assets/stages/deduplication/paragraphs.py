@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.publishing import disk_said_plainly, publish
 from lc_assets.stages.deduplication.asking import WORK
 from lc_assets.stages.deduplication.deciding import KEPT_FILE, in_order

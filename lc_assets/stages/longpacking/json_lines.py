@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
-from lc_assets.formats.corpora.writing import gzipped
+from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
