@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from lc_assets.stages.claims import DROPPED_SUFFIX
-from lc_assets.stages.keying import KeyedDocuments, keyed_documents
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.keying import documents_of, keyed_documents
 from lc_assets.stages.line_reading import read_some
 from lc_assets.stages.lineage import RowIndex
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
@@ -61,14 +62,14 @@ def values_judged(lake: LakeFolder, row: Row) -> dict[str, float]:
     return {name: value for line in lines[:1] for name, value in line.items() if name not in KEYED.names}
 
 
-def _keyed_behind(lake: LakeFolder, row: Row) -> KeyedDocuments | None:
+def _keyed_behind(lake: LakeFolder, row: Row) -> KeyedTable | None:
     """The index of the very documents that a row's grid was made of."""
     grid = lake.place("grid", row.snapshot).at(row.grid.name)
     tokens = _input(lake, grid, f"tokens/{row.snapshot}")
     wanted = tokens.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") if tokens else None
     for published in lake.place("keys", row.snapshot).versions():
         if published.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") == wanted:
-            return KeyedDocuments(published)
+            return documents_of(published)
     return None
 
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,14 +26,15 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
-from lc_assets.stages.line_reading import read_some, write_in_groups
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, damage_said_plainly, read_all, read_schema, read_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import Kind, keys_of_documents, sought, values_of
+from lc_assets.text.lookup_keys import keys_of_documents
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 DOCUMENTS_FILE: Final = "documents.parquet"
@@ -135,36 +136,15 @@ def _keyed_columns(table: pa.Table) -> dict[str, Sequence[str]]:
     return {name: table[name].to_pylist() for name in ("id", "url", "digest", "text_digest")}
 
 
-@dataclass(frozen=True, slots=True)
-class KeyedDocuments:
+def documents_of(keys: Published) -> KeyedTable:
     """One snapshot's index, for asking."""
-
-    published: Published
-
-    @property
-    def index(self) -> KeyIndex:
-        """Keys of the documents."""
-        return KeyIndex(self.published.only(f"{INDEX}_*.npy") / INDEX)
-
-    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
-        """Lines of the documents that are found by a value, in their order; each has been compared with it.
-
-        Raises:
-            CorruptFile: when the index or its table is damaged.
-        """
-        wanted, key = sought(kind, value)
-        places = self.index.places(key)
-        return [line for line in self.lines(places) if wanted in values_of(kind, line)] if places else []
-
-    def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
-        """Lines of ``documents.parquet`` by their numbers."""
-        return read_some(self.published.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, places)
+    return KeyedTable(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX))
 
 
-def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedDocuments | None:
+def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedTable | None:
     """The index of a snapshot's filtered documents, when it stands published."""
     published = lake.place("keys", snapshot).glance()
-    return None if published is None else KeyedDocuments(published)
+    return None if published is None else documents_of(published)
 
 
 def most_common_domains(keys: Published, n: int) -> dict[str, int]:

@@ -27,14 +27,15 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.gridding import ROWS_FILE, count_of
-from lc_assets.stages.line_reading import read_some, write_in_groups
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.removals import REMOVALS
 from lc_assets.stages.removals import TABLE as REMOVALS_TABLE
 from lc_assets.stages.tables import ROWS, read_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import Kind, keys_of, keys_of_documents, sought, values_of
+from lc_assets.text.lookup_keys import keys_of_documents
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 RECORDS_FILE: Final = "records.parquet"
@@ -95,25 +96,14 @@ class RowIndex:
     published: Published
 
     @property
-    def rows(self) -> KeyIndex:
-        """Keys of the rows' documents."""
-        return KeyIndex(self.published.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX)
-
-    def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
-        """Records of the documents that are found by a value, in the row table's order; each has been compared with it.
-
-        Raises:
-            CorruptFile: when the index or its table is damaged.
-        """
-        wanted, key = sought(kind, value)
-        places = self.rows.places(key)
-        return [line for line in self.lines(places) if wanted in values_of(kind, line)] if places else []
+    def rows(self) -> KeyedTable:
+        """The records of the rows' documents, in the row table's order."""
+        home = self.published
+        return KeyedTable(home.only(RECORDS_FILE) / RECORDS_FILE, KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX))
 
     def documents(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Records of some documents, in the order of the ids."""
-        which, places = self.rows.places_of_all(keys_of("document", ids))
-        found = zip(which.tolist(), self.lines(places.tolist()), strict=True)
-        return [line for number, line in found if line["id"] == ids[number]]
+        return [line for _, line in self.rows.find_all([("document", name) for name in ids])]
 
     def row(self, split: str, row: int) -> dict[str, Any] | None:
         """The record of one row; None when there is no such row. The table holds train rows first, each split's in order."""
@@ -121,11 +111,7 @@ class RowIndex:
         if not 0 <= row < counts[f"{split} rows"]:
             return None
         before = sum(counts[f"{other} rows"] for other in SPLITS[: SPLITS.index(split)])
-        return self.lines([before + row])[0]
-
-    def lines(self, places: Sequence[int]) -> list[dict[str, Any]]:
-        """Lines of ``records.parquet`` by their numbers."""
-        return read_some(self.published.only(RECORDS_FILE) / RECORDS_FILE, places)
+        return self.rows.lines([before + row])[0]
 
     def removal_lines(self, column: str, value: str) -> list[int]:
         """Numbers of the lines of the table of removals whose ``id`` or ``kept_id`` has this value, or, once in 2⁶⁴, another one."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.stages import link_claims
@@ -19,6 +20,7 @@ from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_sp
 from lc_assets.stages.deduplication.queries import parquet
 from lc_assets.stages.longpacking.auditing import asking, how_many
 from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents, packed_documents_of
+from lc_assets.stages.longpacking.page_index import INDEX, PAGES_FILE, keys_of_pages, write_page_index
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import FILTERED, count_lines, read_lines
@@ -46,7 +48,8 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
             paper_exact=workshop.recipe.longpack.paper_exact,
             run=functools.partial(run_shards, workshop, draft),
         )
-        return pack_documents(packing)
+        tally = pack_documents(packing)
+        return tally + Tally(also={"keys of pages": write_page_index(draft.folder, spans_files(draft.folder))})
 
     return build(workshop, STAGE, snapshot, fill)
 
@@ -156,6 +159,24 @@ def packed_documents_keep_the_limit(evidence: Evidence) -> Finding:
     )
 
 
+def every_page_is_found_in_its_documents(evidence: Evidence) -> Finding:
+    """The table of pages is that of the spans, and its index has the keys of all of its lines and no other."""
+    path, spans = evidence.folder / PAGES_FILE, spans_files(evidence.folder)
+    listed, within = f"SELECT * FROM {parquet([path])}", f"SELECT id, child_id, url FROM {parquet(spans)}"
+    with asking(evidence.only_input("link_claims").folder / link_claims.TABLE) as asked:
+        n_pages = how_many(asked, listed)
+        n_strange = how_many(asked, f"{listed} EXCEPT ALL {within}") if spans else n_pages
+        n_missing = how_many(asked, f"{within} EXCEPT ALL {listed}") if spans else 0
+    indexed = KeyIndex(evidence.folder / INDEX).holds(*keys_of_pages(path))
+    return Finding(
+        claim="every_page_is_found_in_its_documents",
+        passed=not n_strange and not n_missing and indexed,
+        words=f"{n_pages:,} parts listed, {n_missing:,} missing, {n_strange:,} of no document"
+        + ("" if indexed else "; the index is not theirs"),
+        numbers={"pages": n_pages, "missing": n_missing, "strange": n_strange},
+    )
+
+
 def _chosen(evidence: Evidence) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     n_docs = sum(count_lines(path) for path in documents_files(evidence.folder))
     places = set(evenly_spaced(n_docs, READ_AGAIN))
@@ -184,7 +205,7 @@ def _text_of(filtered: Path, document_id: str) -> str | None:
 
 STAGE = Stage(
     name="longpack",
-    code_version="1",
+    code_version="2",
     upstream=("link_claims", "filtered"),
     params=lambda recipe, _: _params(recipe),
     claims=(
@@ -193,6 +214,7 @@ STAGE = Stage(
         every_claim_is_packed,
         parts_are_the_cleaned_pages,
         packed_documents_keep_the_limit,
+        every_page_is_found_in_its_documents,
     ),
     wanted=lambda recipe: recipe.longpack.wanted,
 )

@@ -1,8 +1,8 @@
 """Whereabouts in packed rows: from a document, or a page within one of LongPack's, to stretches of rows and samples of mixes.
 
 Documents are found in the tables of spans, whose ids are gone through: some 50 ms a snapshot that holds one, and
-which snapshots these are the indices of filtered documents say. Pages within LongPack's documents are gone through by these
-documents' own spans. Nothing is built or written.
+which snapshots these are the indices of filtered documents say. Pages within LongPack's documents are found by these
+documents' own index. Nothing is built or written.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -18,9 +18,8 @@ from lc_assets.errors import LcError
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.blending import Mix, MixSource
 from lc_assets.stages.histories import documents_by
-from lc_assets.stages.link_tables import SPANS
-from lc_assets.stages.longpack import spans_files
 from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpacking.page_index import page_index
 from lc_assets.stages.packed_tracing import Stretch, holds_whole_rows, spans_of, stretches
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_tokens import LABEL
@@ -30,7 +29,7 @@ from lc_assets.stages.tracing import spans_of_sample
 from lc_assets.stages.whereabouts import samples_with
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
-from lc_assets.text.lookup_keys import Kind, normal, values_of
+from lc_assets.text.lookup_keys import Kind
 from lc_assets.tokens.interleaved import places_of
 from lc_assets.vocabulary import SPLITS, parse_document_id
 
@@ -112,13 +111,7 @@ def _holding(lake: LakeFolder, packed: Published, kind: Kind, value: str) -> set
     longpack = _longpack(lake, packed)
     if longpack is None:
         return set()
-    names = ["id", "child_id", "url"]
-    parts = [read_table(path, names) for path in spans_files(longpack.only(f"*{SPANS_SUFFIX}"))]
-    table = pa.concat_tables([SPANS.empty_table().select(names), *parts])
-    if kind == "document":
-        return set(table.filter(pc.equal(table["child_id"], value))["id"].to_pylist())
-    wanted = normal(kind, value)
-    return {line["id"] for line in table.to_pylist() if wanted in values_of(kind, {"id": line["child_id"], "url": line["url"]})}
+    return {line["packed_id"] for line in page_index(longpack).find(kind, value)}
 
 
 def samples_of_stretch(

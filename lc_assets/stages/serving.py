@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from lc_assets.errors import NotPublished
@@ -20,10 +19,9 @@ from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.blending import MIX_FILE, read_mix
 from lc_assets.stages.building import Finding
 from lc_assets.stages.gridding import ROWS_FILE
+from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.lineage import row_index
-from lc_assets.stages.link_tables import SPANS
-from lc_assets.stages.longpack import spans_files
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpacking.page_index import page_index
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_table
@@ -32,7 +30,7 @@ from lc_assets.stages.withdrawing import STAGE as WITHDRAWN_STAGE
 from lc_assets.stages.withdrawing import entries_of, withdrawn_lines
 from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.versions import Published
-from lc_assets.text.lookup_keys import Kind, keys_of, values_of
+from lc_assets.text.lookup_keys import Kind, values_of
 
 CLAIM: Final = "nothing_withdrawn_is_served"
 Sought = Sequence[tuple[Kind, str]]
@@ -77,6 +75,19 @@ class TableRoster:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyedRoster:
+    """Documents of a table that has an index."""
+
+    name: str
+    snapshot: str
+    table: KeyedTable
+
+    def found_by(self, sought: Sought) -> set[str]:
+        """See `Roster.found_by`."""
+        return {line["id"] for _, line in self.table.find_all(sought)}
+
+
+@dataclass(frozen=True, slots=True)
 class GridRoster:
     """Documents of a grid's rows, by its index where it has one."""
 
@@ -98,10 +109,7 @@ class GridRoster:
         index = row_index(self.lake, self.grid)
         if index is None:
             return TableRoster(self.name, self.snapshot, self._table()).found_by(sought)
-        keys = np.array([keys_of(kind, [value])[0] for kind, value in sought], np.uint64)
-        which, places = index.rows.places_of_all(keys)
-        lines = zip(which.tolist(), index.lines(places.tolist()), strict=True)
-        return {line["id"] for number, line in lines if sought[number][1] in values_of(sought[number][0], line)}
+        return KeyedRoster(self.name, self.snapshot, index.rows).found_by(sought)
 
     def _table(self) -> pa.Table:
         return read_table(self.grid.only(ROWS_FILE) / ROWS_FILE, ["id", "url", "digest"])
@@ -141,10 +149,8 @@ def _rosters_of_grids(lake: LakeFolder, published: Published) -> Iterator[Roster
 
 
 def _rosters_of_longpack(_: LakeFolder, longpack: Published) -> Iterator[Roster]:
-    """The documents within LongPack's: roots and children, by their spans."""
-    parts = [read_table(path, ["child_id", "url"]) for path in spans_files(longpack.only(f"*{SPANS_SUFFIX}"))]
-    table = pa.concat_tables([SPANS.empty_table().select(["child_id", "url"]), *parts]).rename_columns(["id", "url"])
-    yield TableRoster(f"{longpack.name}/{longpack.version}", longpack.receipt.fingerprint.key, table)
+    """The documents within LongPack's: roots and children."""
+    yield KeyedRoster(f"{longpack.name}/{longpack.version}", longpack.receipt.fingerprint.key, page_index(longpack))
 
 
 def _rosters_of_packed(lake: LakeFolder, packed: Published) -> Iterator[Roster]:

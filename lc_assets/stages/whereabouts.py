@@ -92,7 +92,7 @@ def rows_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published, R
     found = []
     for key in keys:
         index = current_index(lake, key)
-        lines = index.find(kind, value) if index else None
+        lines = index.rows.find(kind, value) if index else None
         if lines == []:
             continue
         grid = lake.place("grid", key).current()

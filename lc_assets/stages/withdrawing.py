@@ -12,11 +12,11 @@ Found by the indices of filtered documents and the tables of pairs; no text is r
 snapshot's part (`lc_assets.stages.withdrawals`), so a changed list changes no digest of a snapshot that holds no match.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -25,7 +25,8 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.withdrawal_lists import Withdrawal, read_withdrawals
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.claims import evenly_spaced
-from lc_assets.stages.keying import KeyedDocuments
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.keying import documents_of
 from lc_assets.stages.near_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import WithdrawalSettings
@@ -34,7 +35,7 @@ from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import GLOBAL
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import Kind, keys_of, values_of
+from lc_assets.text.lookup_keys import Kind, values_of
 
 TABLE: Final = "withdrawn.parquet"
 LISTED: Final = "listed"
@@ -98,7 +99,7 @@ def resolve(entries: Sequence[Withdrawal], inputs: Mapping[str, Published], reci
     Returns:
         Lines of `tables.WITHDRAWN`, by id; no id twice.
     """
-    indexes = [KeyedDocuments(inputs[name]) for name in sorted(inputs) if name.startswith("keys/")] if entries else []
+    indexes = [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("keys/")] if entries else []
     listed = _listed(entries, indexes)
     found = {line["id"]: _line(line["id"], LISTED, number, entries) for number, line in listed}
     if recipe.withdrawals.same_content == "goes" and found:
@@ -117,42 +118,29 @@ def _line(name: str, how: str, number: int, entries: Sequence[Withdrawal], *, so
     return {"id": name, "how": how, "for_id": source, "similarity": similarity} | said
 
 
-def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedDocuments]) -> list[tuple[int, Line]]:
+def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedTable]) -> list[tuple[int, Line]]:
     """Documents that entries find, each with the first entry that does."""
     sought = [entry.sought for entry in entries]
     found: dict[str, tuple[int, Line]] = {}
-    for number, line in _looked_up(sought, indexes):
+    for number, line in itertools.chain.from_iterable(index.find_all(sought) for index in indexes):
         if number <= found.get(line["id"], (number, line))[0]:
             found[line["id"]] = number, line
     return [found[name] for name in sorted(found)]
 
 
-def _same_digest(listed: Sequence[Line], indexes: Iterable[KeyedDocuments]) -> Iterator[tuple[str, Line]]:
+def _same_digest(listed: Sequence[Line], indexes: Iterable[KeyedTable]) -> Iterator[tuple[str, Line]]:
     """Documents that have a digest of a listed one, with the id of that one; of several, the first by id."""
     of_digest: dict[str, str] = {}
     for line in listed:
         for digest in values_of("digest", line):
             of_digest.setdefault(digest, line["id"])
-    digests = list(of_digest)
+    digests: list[tuple[Kind, str]] = [("digest", digest) for digest in of_digest]
     found: dict[str, tuple[str, Line]] = {}
-    for number, line in _looked_up([("digest", digest) for digest in digests], indexes):
-        source = of_digest[digests[number]]
+    for number, line in itertools.chain.from_iterable(index.find_all(digests) for index in indexes):
+        source = of_digest[digests[number][1]]
         if source <= found.get(line["id"], (source, line))[0]:
             found[line["id"]] = source, line
     yield from (found[name] for name in sorted(found))
-
-
-def _looked_up(sought: Sequence[tuple[Kind, str]], indexes: Iterable[KeyedDocuments]) -> Iterator[tuple[int, Line]]:
-    """Documents of all snapshots that are found by any of some values, with the number of the value; each compared with it."""
-    keys = np.array([keys_of(kind, [value])[0] for kind, value in sought], np.uint64)
-    for documents in indexes:
-        which, places = documents.index.places_of_all(keys)
-        lines = documents.lines(places.tolist())
-        yield from (
-            (number, line)
-            for number, line in zip(which.tolist(), lines, strict=True)
-            if sought[number][1] in values_of(sought[number][0], line)
-        )
 
 
 def _near(withdrawn: set[str], pairs: Iterable[Published], threshold: float) -> dict[str, tuple[float, str]]:
@@ -212,7 +200,7 @@ def every_entry_finds_its_documents(evidence: Evidence) -> Finding:
     """An even choice of entries, looked up anew one by one, finds documents that are all withdrawn; and each listed one is of its entry."""
     lines: list[Line] = read_table(evidence.folder / TABLE, WITHDRAWN.names).to_pylist()
     withdrawn = {line["id"] for line in lines}
-    indexes = [KeyedDocuments(published) for name, published in evidence.inputs.items() if name.startswith("keys/")]
+    indexes = [documents_of(published) for name, published in evidence.inputs.items() if name.startswith("keys/")]
     listed = [line for line in lines if line["how"] == LISTED]
     entries = sorted({(line["kind"], line["value"]) for line in listed})
     missing, found = [], set[str]()

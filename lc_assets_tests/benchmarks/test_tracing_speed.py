@@ -7,7 +7,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.formats.key_index import KeyIndex
 from lc_assets.stages import histories, packed_tracing, packed_whereabouts, tracing, whereabouts
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.link_tables import SPANS
+from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpacking.page_index import INDEX, PAGES_FILE, write_page_index
 from lc_assets.stages.tables import DROPPED, write_table
 from lc_assets.text.addresses import host_of
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
@@ -117,6 +122,30 @@ def test_packed_rows_are_traced_both_ways(made, row):
     say(f"packed row → stretches, {made.n_rows * PIECES:,} stretches", 1, "look-ups", down, loop=loop)
     say(f"id → stretches of packed rows, {made.n_rows * PIECES:,} stretches", 1, "look-ups", up, loop=loop)
     assert BUSY or max(down, up) < loop
+
+
+def test_pages_within_packed_documents_are_found_without_a_pass(tmp_path):
+    """A page to the documents that hold it, among 40,000 parts of two shards; against a loop over all spans."""
+    spans = [tmp_path / f"{shard}{SPANS_SUFFIX}" for shard in ("0000-en_head", "0001-en_head")]
+    for shard, path in enumerate(spans):
+        of_shard = [_part(20_000 * shard + number) for number in range(20_000)]
+        write_table(path, pa.Table.from_pylist(of_shard, SPANS))
+    write_page_index(tmp_path, spans)
+    index = KeyedTable(tmp_path / PAGES_FILE, KeyIndex(tmp_path / INDEX))
+    wanted = _part(27_182)
+    fast, found = cpu_seconds(lambda _: [line["packed_id"] for line in index.find("url", wanted["url"])])
+    slow, looped = cpu_seconds(
+        lambda _: [line["id"] for path in spans for line in pq.read_table(path).to_pylist() if line["url"] == wanted["url"]], rounds=1
+    )
+    assert found == looped
+    say("page → LongPack's documents, 40,000 parts", 1, "look-ups", fast, loop=slow)
+    assert BUSY or fast < slow / 5
+
+
+def _part(number: int) -> dict[str, object]:
+    """Nine children and a root for each document."""
+    none = {"part": number % 10, "role": "child", "depth": 1, "keys": "", "cluster": "", "start": 0, "stop": 1, "n_tokens": 1}
+    return none | {"id": f"{number // 10 * 10}", "child_id": f"{number}", "url": f"https://site{number % 700}.example/{number}"}
 
 
 @pytest.mark.slow

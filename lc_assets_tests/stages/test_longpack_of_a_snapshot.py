@@ -15,8 +15,10 @@ from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages import link_claims, longpack
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.longpacking.page_index import PAGES_FILE, page_index
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets.stages.planning import plan
+from lc_assets.text.lookup_keys import values_of
 from lc_assets_tests.builders import tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, documents_of, publish_links
@@ -205,6 +207,10 @@ SPOILS = [
     (longpack, "parts_are_the_cleaned_pages", SPANS, lambda lines: [line | {"child_id": OTHER} for line in lines]),
     (longpack, "packed_documents_keep_the_limit", SPANS, first(lambda line: {"n_tokens": 600})),
     (longpack, "packed_documents_keep_the_limit", DOCUMENTS, first(lambda line: {"raw_content": "word " * 700})),
+    (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, lambda lines: lines[1:]),
+    (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, lambda lines: [lines[1], lines[0], *lines[2:]]),
+    (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, first(lambda line: {"packed_id": OTHER})),
+    (longpack, "every_page_is_found_in_its_documents", SPANS, first(lambda line: {"url": "https://elsewhere.example/"})),
 ]
 
 
@@ -233,6 +239,19 @@ def test_a_child_from_the_other_side_is_seen(made, tmp_path):
     splits = {"splits": [[64, 0.5]]}
     half = msgspec.structs.replace(evidence.fingerprint, params=evidence.fingerprint.params | splits)
     assert not link_claims.nothing_crosses_the_held_out_split(replace(evidence, fingerprint=half)).passed
+
+
+@pytest.mark.parametrize("kind", ["document", "url", "domain"])
+def test_the_index_finds_what_a_pass_over_all_spans_finds(made, kind):
+    published = made[3].published
+    spans = [line for path in longpack.spans_files(published.folder) for line in pq.read_table(path).to_pylist()]
+    index = page_index(published)
+    values = {value for span in spans for value in values_of(kind, {"id": span["child_id"], "url": span["url"]})}
+    assert values
+    for value in sorted(values):
+        wanted = [span["id"] for span in spans if value in values_of(kind, {"id": span["child_id"], "url": span["url"]})]
+        assert [line["packed_id"] for line in index.find(kind, value)] == wanted
+    assert index.find(kind, "nobody.example") == []
 
 
 def test_every_claim_is_put_to_these_tests():
