@@ -27,6 +27,17 @@ class TestLocalEngine(EngineContract):
         return lambda terms: LocalEngine(workers=2, terms=terms)
 
 
+class TestLocalEngineOfWarmWorkers(EngineContract):
+    @pytest.fixture
+    def engine_on(self):
+        def made(terms):
+            engine = LocalEngine(workers=2, terms=terms)
+            list(engine.run(time.sleep, [0.01] * 4, what="warm"))
+            return engine
+
+        return made
+
+
 def test_one_worker_is_this_very_process(tmp_path):
     """No process is started; faults that pass are tried again there too."""
     tasks = chores(tmp_path, "double", "stale_twice")

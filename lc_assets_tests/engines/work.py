@@ -34,6 +34,12 @@ def do_chore(chore: Chore) -> int:
     return KINDS[chore.kind](chore, n_before)
 
 
+def process_after(seconds: float) -> int:
+    """Sleep, and say who did."""
+    time.sleep(seconds)
+    return os.getpid()
+
+
 def double(chore: Chore, _: int) -> int:
     return 2 * chore.number
 

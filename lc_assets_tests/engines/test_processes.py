@@ -1,0 +1,196 @@
+"""Workers that stay for the next run: who gets them, who does not, and that none is left behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.engines.processes import BENCH, LIVING
+from lc_assets.errors import CorruptFile
+from lc_assets_tests.engines.work import chores, do_chore, process_after
+from lc_assets_tests.processes import processes_of_session
+
+ENGINE = LocalEngine(workers=2)
+
+
+@pytest.fixture(autouse=True)
+def own_bench():
+    """Nobody sits there before a test, and nobody after."""
+    BENCH.clear()
+    yield
+    BENCH.clear()
+
+
+def variable(name: str) -> tuple[int, str | None]:
+    time.sleep(0.05)
+    return os.getpid(), os.environ.get(name)
+
+
+def workers_of(engine: LocalEngine) -> set[int]:
+    """Numbers of the processes that do the tasks of a run."""
+    return {process for _, process in engine.run(process_after, [0.05] * 4, what="ask")}
+
+
+def is_there(process: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def wait_until_gone(processes: set[int], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while any(map(is_there, processes)):
+        assert time.monotonic() < deadline, f"{sorted(filter(is_there, processes))} are still there"
+        time.sleep(0.02)
+
+
+def test_the_next_run_has_the_same_workers():
+    first = workers_of(ENGINE)
+    assert workers_of(ENGINE) == first
+    assert workers_of(LocalEngine(workers=2)) == first, "engines share them"
+    assert len(workers_of(LocalEngine(workers=3)) & first) == 2
+
+
+def test_workers_without_work_are_ended_after_a_while(monkeypatch):
+    monkeypatch.setattr(BENCH, "seconds", 0.3)
+    workers = workers_of(ENGINE)
+    assert all(map(is_there, workers))
+    wait_until_gone(workers)
+    assert not LIVING
+    assert len(workers_of(ENGINE)) == 2
+
+
+def test_who_wants_other_modules_or_stands_elsewhere_gets_others(tmp_path, monkeypatch):
+    """Modules imported first, working folder, search path: each change gives new workers, and the change undone the old ones."""
+    first = workers_of(ENGINE)
+    assert not workers_of(LocalEngine(workers=2, preload=("json",))) & first
+    with monkeypatch.context() as changed:
+        changed.chdir(tmp_path)
+        assert not workers_of(ENGINE) & first
+    with monkeypatch.context() as changed:
+        changed.syspath_prepend(tmp_path)
+        assert not workers_of(ENGINE) & first
+    assert workers_of(ENGINE) == first
+
+
+def test_workers_have_the_environment_of_the_run(monkeypatch):
+    """Not that of an earlier run, nor that of the server which forks them."""
+    for value in ("one", "two"):
+        monkeypatch.setenv("LC_TEST_VARIABLE", value)
+        assert {found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")} == {value}
+    monkeypatch.delenv("LC_TEST_VARIABLE")
+    assert {found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")} == {None}
+
+
+def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
+    for process in workers_of(ENGINE):
+        os.kill(process, signal.SIGKILL)
+    time.sleep(0.3)
+    tasks = chores(tmp_path, *["double"] * 4)
+    assert dict(ENGINE.run(do_chore, tasks, what="double")) == {task: 2 * task.number for task in tasks}
+    assert {task.begun for task in tasks} == {1}
+
+
+def test_workers_of_a_run_that_is_broken_off_or_fails_are_ended(tmp_path):
+    workers = workers_of(ENGINE)
+    results = ENGINE.run(process_after, [0.05, 60.0, 60.0], what="sleep")
+    next(results)
+    results.close()
+    wait_until_gone(workers)
+    workers = workers_of(ENGINE)
+    with pytest.raises(CorruptFile):
+        list(ENGINE.run(do_chore, chores(tmp_path, "fail", "hang"), what="fail"))
+    wait_until_gone(workers)
+    assert not LIVING
+
+
+def test_runs_of_many_threads_have_workers_of_their_own(tmp_path):
+    """Eight runs at once, again and again: each has its results, and no worker two tasks at a time."""
+    found = []
+
+    def run(number: int) -> None:
+        for _ in range(3):
+            tasks = chores(tmp_path / str(number), *["double"] * 6)
+            found.append(dict(ENGINE.run(do_chore, tasks, what="double")) == {task: 2 * task.number for task in tasks})
+
+    for number in range(8):
+        (tmp_path / str(number)).mkdir()
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 24
+    assert len(LIVING) <= 16
+
+
+TWO_RUNS = """
+import os, time
+from lc_assets.engines.local import LocalEngine
+for _ in range(2):
+    list(LocalEngine(workers=2).run(time.sleep, [0.01] * 4, what="sleep"))
+{then}
+"""
+FORKED = """
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(read)
+    print(len(list(LocalEngine(workers=2).run(abs, [-1] * 4, what="in the child"))), flush=True)
+    os.close(write)
+    time.sleep(60)
+    os._exit(0)
+os.close(write)
+os.read(read, 1)
+from lc_assets_tests.engines.work import process_after
+print(child, *{process for _, process in LocalEngine(workers=2).run(process_after, [0.05] * 4, what="in the parent")}, flush=True)
+os.kill(os.getpid(), 9)
+"""
+linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+
+
+def started(script: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+@linux
+@pytest.mark.parametrize(("then", "code"), [("", 0), ("raise SystemExit(3)", 3), ("os.kill(os.getpid(), 9)", -9)])
+def test_workers_end_with_the_interpreter(then, code):
+    """It waits for no idle worker and leaves none, however it ends."""
+    begun = time.monotonic()
+    with started(TWO_RUNS.format(then=then)) as process:
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == code
+    assert time.monotonic() - begun < 30
+    wait_until_gone({int(left) for left in processes_of_session(process.pid)})
+    assert "Traceback" not in said
+
+
+@linux
+def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
+    """Both work; when the parent is killed, its workers end, although its child lives on and had their pipes."""
+    with started(TWO_RUNS.format(then=FORKED)) as process:
+        in_child, (child, *in_parent) = process.stdout.readline(), map(int, process.stdout.readline().split())
+        try:
+            assert (in_child, len(in_parent)) == ("4\n", 2)
+            process.wait(60)
+            wait_until_gone(set(in_parent))
+            assert is_there(child)
+        finally:
+            os.kill(child, signal.SIGKILL)
+    wait_until_gone({int(left) for left in processes_of_session(process.pid)})
