@@ -28,6 +28,9 @@ Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", m
 Engine = Annotated[
     str, typer.Option("--engine", envvar="LC_ENGINE", help="Who works: local, or a Ray cluster's address, such as ray://host:10001.")
 ]
+TaskSeconds = Annotated[
+    float, typer.Option("--task-seconds", envvar="LC_TASK_SECONDS", min=0.0, help="End a shard that takes longer; 0 is for ever.")
+]
 Source = Annotated[
     Path | None, typer.Option("--from", help="Folder of .txt, .md or .rst files; by default the documentation of installed packages.")
 ]

@@ -34,6 +34,7 @@ def rebuild(
     own: Annotated[Path | None, typer.Option("--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own.")] = None,
     workers: options.Workers = None,
     engine: options.Engine = "",
+    task_seconds: options.TaskSeconds = 0.0,
     look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and end with 3 when there is something to do.")] = False,
     stop: Annotated[bool, typer.Option("--stop", help="Stop at the first failure instead of going on with the rest.")] = False,
@@ -53,7 +54,7 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    workshop = _workshop(str(lake), upstream, crawl, recipe, withdrawn, workers, engine)
+    workshop = _workshop(str(lake), upstream, crawl, recipe, withdrawn, workers, engine, task_seconds)
     names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
     looked = look_at_all(workshop, names) if look_upstream else {}
 
@@ -66,14 +67,17 @@ def rebuild(
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     started = time.monotonic()
-    places = {"crawl": crawl, "withdrawn": withdrawn, "engine": engine}
-    how = _plainly(workshop) if home is None else _through_dagster(workshop, home, recipe, own, **places)
+    how = _plainly(workshop)
+    if home is not None:
+        how = _through_dagster(workshop, home, recipe, own, crawl=crawl, withdrawn=withdrawn, engine=engine, task_seconds=task_seconds)
     with fates_into(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
     raise typer.Exit(_conclude(made, time.monotonic() - started))
 
 
-def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str) -> "Workshop":
+def _workshop(
+    lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str, task_seconds: float
+) -> "Workshop":
     import os
 
     from lc_assets.engines.progress import on_terminal
@@ -88,7 +92,14 @@ def _workshop(lake: str, upstream: str, crawl: str, recipe: Path | None, withdra
         lake=opened,
         upstream=read,
         recipe=read_recipe(recipe, withdrawn=withdrawn),
-        engine=hire(engine, lake=opened, reads=(read, archives), workers=workers or os.cpu_count() or 1, watch=on_terminal),
+        engine=hire(
+            engine,
+            lake=opened,
+            reads=(read, archives),
+            workers=workers or os.cpu_count() or 1,
+            watch=on_terminal,
+            task_seconds=task_seconds,
+        ),
         crawl=archives,
         say=say,
     )
@@ -125,7 +136,15 @@ def _said(built: "Built") -> str:
 
 @contextlib.contextmanager
 def _through_dagster(
-    workshop: "Workshop", home: Path, recipe: Path | None, own: Path | None, *, crawl: str, withdrawn: str, engine: str
+    workshop: "Workshop",
+    home: Path,
+    recipe: Path | None,
+    own: Path | None,
+    *,
+    crawl: str,
+    withdrawn: str,
+    engine: str,
+    task_seconds: float,
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
     from lc_assets.cli.dagster_runs import Recorder, instance_at
@@ -140,6 +159,7 @@ def _through_dagster(
         crawl=crawl,
         withdrawn=withdrawn,
         engine=engine,
+        task_seconds=task_seconds,
     )
     with instance_at(home) as instance:
         yield Recorder(defs, instance, say).build

@@ -9,7 +9,7 @@ import hashlib
 import platform
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata, resources
 from importlib.resources.abc import Traversable
@@ -29,7 +29,7 @@ class Likeness(NamedTuple):
     Attributes:
         python: version, all of it: iteration order and hashes of some libraries differ between small ones.
         code: SHA-256 of all sources of this package.
-        libraries: versions of those that shape bytes.
+        libraries: those that shape bytes, each with its version, ``none`` where it is not installed.
         signs: a file in every folder that is written to; its content is its own name.
         sees: folders that are read, and must be there.
     """
@@ -48,7 +48,7 @@ def likeness_of_this_process(*, libraries: Sequence[str], folders: Sequence[Path
     try:
         for sign in signs:
             publish_bytes(sign, sign.name.encode())
-        yield Likeness(platform.python_version(), code_digest(), _versions(tuple(libraries)), signs, tuple(sees))
+        yield Likeness(platform.python_version(), code_digest(), _versions(libraries), signs, tuple(sees))
     finally:
         for sign in signs:
             sign.unlink(missing_ok=True)
@@ -66,12 +66,17 @@ def insist_on(wanted: Likeness) -> None:
         raise WorkerUnfit(f"the worker on {host} runs Python {found}, wanted {wanted.python}: give it the image of the process that asks")
     if code_digest() != wanted.code:
         raise WorkerUnfit(f"the worker on {host} has another version of lc_assets: give it the one of the process that asks")
-    for (name, version), (_, expected) in zip(_versions(tuple(name for name, _ in wanted.libraries)), wanted.libraries, strict=True):
+    for (name, version), (_, expected) in zip(_versions([name for name, _ in wanted.libraries]), wanted.libraries, strict=True):
         if version != expected:
             raise WorkerUnfit(f"the worker on {host} has {name} {version}, wanted {expected}: its bytes could differ")
     unseen = [*(sign.parents[1] for sign in wanted.signs if not _is_seen(sign)), *(folder for folder in wanted.sees if not folder.is_dir())]
     if unseen:
         raise WorkerUnfit(f"the worker on {host} does not see {unseen[0]}: mount the same folder there under the same path")
+
+
+def _versions(libraries: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    found = versions_of(tuple(libraries))
+    return tuple((name, found.get(name, "none")) for name in libraries)
 
 
 def _is_seen(sign: Path) -> bool:
@@ -99,12 +104,10 @@ def _sources(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]
 
 
 @cache
-def _versions(libraries: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, _version(name)) for name in libraries)
-
-
-def _version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "none"
+def versions_of(libraries: tuple[str, ...]) -> Mapping[str, str]:
+    """Versions of libraries by name, those that are installed here; asked once."""
+    found = {}
+    for name in libraries:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

@@ -11,11 +11,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import connection
+from multiprocessing import connection, forkserver
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,9 +32,14 @@ class Kind(NamedTuple):
     environment: tuple[tuple[str, str], ...]
 
 
+ENVIRONMENT: Final = threading.Lock()
+"""Is held while this process's environment is read here, and while it is another for a moment."""
+
+
 def kind_now(preload: tuple[str, ...]) -> Kind:
     """The kind of worker that this process would start now, with modules that are imported first."""
-    return Kind(preload, Path.cwd(), tuple(sys.path), tuple(sorted(os.environ.items())))
+    with ENVIRONMENT:
+        return Kind(preload, Path.cwd(), tuple(sys.path), tuple(sorted(os.environ.items())))
 
 
 @dataclass(slots=True, eq=False)
@@ -71,11 +76,36 @@ LIVING: Final[set[Worker]] = set()
 def start(kind: Kind, method: str) -> Worker:
     """A new worker; its process starts with its first task, by a method of `multiprocessing`."""
     context = multiprocessing.get_context(method)
-    context.set_forkserver_preload(["__main__", *kind.preload])
+    if method == "forkserver":
+        context.set_forkserver_preload(["__main__", *kind.preload])
+        _start_server_of_forks(kind)
     lifeline, held = context.Pipe(duplex=False)
     worker = Worker(kind, ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment)), lifeline, held)
     LIVING.add(worker)
     return worker
+
+
+def _start_server_of_forks(kind: Kind) -> None:
+    """Start the process that workers are forks of, unless it runs: it must import what this process would.
+
+    Left to itself it imports from the working folder first (Python 3.11 to 3.13 are told this process's path and forget it): other
+    code where another version lies there, and whatever somebody put there under a module's name.
+    """
+    path = os.pathsep.join(str(kind.folder / entry) for entry in kind.path)
+    with ENVIRONMENT, _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1"):
+        forkserver.ensure_running()
+
+
+@contextlib.contextmanager
+def _environment(usual: Iterable[tuple[str, str]], **changed: str) -> Iterator[None]:
+    before = dict(usual)
+    os.environ.update(changed)
+    try:
+        yield
+    finally:
+        for name in changed:
+            os.environ.pop(name)
+        os.environ.update({name: before[name] for name in changed if name in before})
 
 
 def _settle(lifeline: connection.Connection, environment: Iterable[tuple[str, str]]) -> None:

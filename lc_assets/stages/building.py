@@ -9,7 +9,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,6 +16,7 @@ import filelock
 import msgspec
 
 from lc_assets.engines.engine import Engine
+from lc_assets.engines.likeness import versions_of
 from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, make_folder, remove_drafts
 from lc_assets.stages.metering import Meter, measured_by
@@ -260,7 +260,7 @@ def build(
         _refuse_what_is_wrong(findings, place, draft)
         files = version_files(draft.folder, draft.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
-        more = {"randomness": dict(randomness or {}), "libraries": _versions(), "measured": measured}
+        more = {"randomness": dict(randomness or {}), "libraries": dict(versions_of(LIBRARIES)), "measured": measured}
         measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
         receipt = receipt_of(draft.folder, fingerprint, tally, files=files, **more)
         return Built(published=_publish(place, draft.folder, receipt, before), reused=False, findings=tuple(findings))
@@ -382,11 +382,3 @@ def _alone(place: Place) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for name in LIBRARIES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found

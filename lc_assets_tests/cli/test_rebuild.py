@@ -138,3 +138,14 @@ def test_through_dagster_a_failure_is_named_with_its_run(rebuild, monkeypatch, t
     said = rebuild("--dagster-home", tmp_path / "home", change=STRICTER)
     assert said.code == 1
     assert re.search(rf"tokens/{ONE}: CorruptFile: \d+-en_\w+: no good \(run ", said.err)
+
+
+@pytest.mark.parametrize("through_dagster", [False, True])
+def test_a_shard_that_takes_too_long_is_ended(rebuild, monkeypatch, tmp_path, through_dagster):
+    """By a limit in the environment that no shard keeps: the run fails and names the shard."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("LC_TASK_SECONDS", "0.0001")
+    home = ("--dagster-home", tmp_path / "home") if through_dagster else ()
+    said = rebuild("--workers", "2", "--stop", *home, change=STRICTER)
+    assert said.code == 1
+    assert re.search(r"filtered/.*cost 2 workers: the last was ended after 0.0001 s", said.err)

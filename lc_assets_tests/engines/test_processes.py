@@ -132,6 +132,38 @@ def test_runs_of_many_threads_have_workers_of_their_own(tmp_path):
     assert len(LIVING) <= 16
 
 
+FROM_THERE = """
+import sys, time
+from lc_assets.engines.local import LocalEngine
+if __name__ == "__main__":
+    results = LocalEngine(workers=2, preload=("lc_assets.engines.attempts",)).run(time.sleep, [0.01] * 4, what="sleep")
+    print(len(list(results)))
+"""
+PLANTED = """
+import os
+open(os.path.join({folder!r}, "imported"), "a").write(__name__)
+"""
+
+
+def test_nothing_is_imported_from_where_one_happens_to_be(tmp_path):
+    """A folder with modules of well-known names: who works there by a script gets none of them, neither here nor in workers."""
+    (tmp_path / "there").mkdir()
+    for name in ("lc_assets", "multiprocessing", "socket", "tenacity", "selectors"):
+        (tmp_path / "there" / f"{name}.py").write_text(PLANTED.format(folder=str(tmp_path)))
+    (tmp_path / "script.py").write_text(FROM_THERE)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path / "there",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("4\n", "")
+    assert not (tmp_path / "imported").exists(), (tmp_path / "imported").read_text()
+
+
 TWO_RUNS = """
 import os, time
 from lc_assets.engines.local import LocalEngine
