@@ -41,7 +41,7 @@ class BucketServer:
         watch: told the kind of each request before it is answered; for a test that kills who asks.
     """
 
-    def __init__(self, bucket: str = "crawl") -> None:
+    def __init__(self, bucket: str = "crawl", host: str = "127.0.0.1") -> None:
         self.requests: Counter[str] = Counter()
         self.faults: dict[str, list[int]] = {}
         self.injected: Counter[str] = Counter()
@@ -49,8 +49,8 @@ class BucketServer:
         self.storage = server.Storage(use_memory_fs=True)
         server.buckets.create_bucket(bucket, self.storage)
         self._lock = threading.Lock()
-        self._http = _Listening(("127.0.0.1", 0), partial(_Handler, self))
-        self.url = f"http://127.0.0.1:{self._http.server_port}"
+        self._http = _Listening((host, 0), partial(_Handler, self))
+        self.url = f"http://{host}:{self._http.server_port}"
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
 
     def __enter__(self) -> "BucketServer":

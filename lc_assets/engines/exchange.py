@@ -62,8 +62,8 @@ class BucketWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, *, buffered_bytes: int = BUFFERED_BYTES) -> None:
         self.schema = schema.insert(0, BUCKET)
-        # Keys and numbers seldom repeat: no dictionaries, and their bytes by place, which zstd packs better. For pairs of documents a quarter
-        # of the processor time of Arrow's own choice, half the bytes.
+        # Keys and numbers seldom repeat: no dictionaries, and their bytes by place, which zstd packs better. For pairs of documents
+        # a third of the processor time of Arrow's own choice, half the bytes.
         self._file = pq.ParquetWriter(
             path,
             self.schema,

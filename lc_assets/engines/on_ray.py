@@ -32,6 +32,17 @@ KNOCK_SECONDS: Final = 10.0
 LOOK_AGAIN_SECONDS: Final = 10.0
 """How often the cluster is asked how large it is: workers come and go."""
 
+UNANSWERED: Final = 2
+"""After so many knocks the head is gone. Ray knows a minute later, and ends this process, with nothing that could be caught."""
+
+WORDS_TO_RAY: Final = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # A cable that is cut closes no connection. Without these, a task over there was waited for for five minutes more and then for two.
+    "RAY_grpc_client_keepalive_time_ms": "15000",
+    "RAY_grpc_client_keepalive_timeout_ms": "15000",
+}
+"""What Ray is told where the environment says nothing else."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayEngine:
@@ -71,11 +82,13 @@ class RayEngine:
         ray = connected(self.address)
         with likeness_of_this_process(libraries=self.libraries, folders=self.folders, sees=self.sees) as likeness:
             asked = {"num_cpus": self.processors, "max_retries": 0, "name": what} | ({"memory": self.memory} if self.memory else {})
-            crew = _Workers(ray, ray.remote(**asked)(do_there), likeness, self.terms, self.processors, self.patience)
+            head = self.address if "//" in self.address else ray.get_runtime_context().gcs_address
+            crew = _Workers(ray, ray.remote(**asked)(do_there), head, likeness, self.terms, self.processors, self.patience)
             try:
                 yield from work_through(crew, function, tasks, self.terms)
             except ConnectionError as error:
-                raise Unreachable(f"the cluster at {self.address} went away while it worked: {error}; run this again") from error
+                crew.leave()
+                raise Unreachable(f"the cluster at {self.address} went away while it worked: {in_a_line(error)}; run this again") from error
             finally:
                 crew.dismiss()
 
@@ -88,7 +101,8 @@ def connected(address: str) -> Any:
         Unreachable: when no cluster answers.
         WorkerUnfit: when the cluster runs another version of Ray or of Python.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    for name, value in WORDS_TO_RAY.items():
+        os.environ.setdefault(name, value)
     try:
         import ray  # noqa: PLC0415 - a second, that only who has a cluster need pay
     except ImportError as error:
@@ -101,7 +115,7 @@ def connected(address: str) -> Any:
     except (ConnectionError, TimeoutError, ValueError) as error:
         raise Unreachable(_nobody(address, error)) from error
     except RuntimeError as error:  # Ray's word for another version of itself, or of Python
-        raise WorkerUnfit(f"the cluster at {address} cannot be joined: {error}") from error
+        raise WorkerUnfit(f"the cluster at {address} cannot be joined: {' '.join(str(error).split())}") from error
     return ray
 
 
@@ -118,7 +132,16 @@ def _knock(address: str) -> None:
 
 
 def _nobody(address: str, error: Exception) -> str:
-    return f"no Ray cluster answers at {address}: {error}; is it started, and is the address that of its head?"
+    return f"no Ray cluster answers at {address}: {in_a_line(error)}; is it started, and is the address that of its head?"
+
+
+def in_a_line(error: BaseException) -> str:
+    """What an error of Ray's says in the end; it may bring a whole traceback of another process.
+
+    >>> in_a_line(ConnectionError(f"Initialization failure from server:{os.linesep}Traceback …{os.linesep}OSError: no more"))
+    'OSError: no more'
+    """
+    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
 
 
 def do_there(function: Callable[[Task], Result], task: Task, terms: Terms, likeness: Likeness) -> Result:
@@ -133,20 +156,20 @@ class _Workers:
 
     ray: Any
     remote: Any
+    head: str
     likeness: Likeness
     terms: Terms
     processors: float
     patience: float
     begun: float = field(default_factory=time.monotonic)
     looked: float = float("-inf")
-    n_places: int = 1
+    unanswered: int = 0
+    n_processors: float = 0.0
     in_hand: dict[Any, float] = field(default_factory=dict)
 
     def places(self) -> int:
-        if (now := time.monotonic()) - self.looked > LOOK_AGAIN_SECONDS:
-            self.looked = now
-            self.n_places = max(1, int(AHEAD * self.ray.cluster_resources().get("CPU", 0) / self.processors))
-        return self.n_places
+        self._look()
+        return max(1, int(AHEAD * self.n_processors / self.processors))
 
     def hand_out(self, function: Callable[[Task], Any], task: Task) -> Any:
         handle = self.remote.remote(function, task, self.terms, self.likeness)
@@ -156,6 +179,7 @@ class _Workers:
     def wait(self, handles: Collection[Any]) -> Iterator[tuple[Any, Done | Lost]]:
         listed = list(handles)
         while not self.ray.wait(listed, timeout=LOOK_AGAIN_SECONDS)[0]:
+            self._look()
             self._insist_on_workers()
         for handle in self.ray.wait(listed, num_returns=len(listed), timeout=0)[0]:
             begun = self.in_hand.pop(handle)
@@ -167,20 +191,40 @@ class _Workers:
             return Done(self.ray.get(handle))
         except errors.OutOfMemoryError:
             return OUT_OF_MEMORY
-        except (errors.NodeDiedError, errors.ObjectLostError):
+        except (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError):
             return Lost("went away", departed=True)
-        except (errors.WorkerCrashedError, errors.LocalRayletDiedError):
+        except errors.WorkerCrashedError:
             return ended(time.monotonic() - begun, self.terms, otherwise="was killed")
         except errors.RayTaskError as error:
             if isinstance(error.cause, MemoryError):
                 return OUT_OF_MEMORY
             raise error.cause from None
 
+    def _look(self) -> None:
+        """Ask now and then how large the cluster is, having knocked at its head: Ray would wait for the answer of one that is gone."""
+        if (now := time.monotonic()) - self.looked < LOOK_AGAIN_SECONDS:
+            return
+        self.looked = now
+        try:
+            _knock(self.head)
+        except Unreachable as error:
+            self.unanswered += 1
+            if self.unanswered >= UNANSWERED:
+                raise ConnectionError(str(error.__cause__)) from error
+        else:
+            self.unanswered = 0
+            self.n_processors = self.ray.cluster_resources().get("CPU", 0)
+
     def _insist_on_workers(self) -> None:
-        if self.ray.cluster_resources().get("CPU", 0) >= self.processors:
+        if self.n_processors >= self.processors:
             self.begun = time.monotonic()
         elif (waited := time.monotonic() - self.begun) > self.patience:
             raise Unreachable(f"the cluster has had no worker of {self.processors:g} processors for {waited:.0f} s; add one, and run again")
+
+    def leave(self) -> None:
+        """Forget a cluster that is gone, so that the next run may join another."""
+        self.in_hand.clear()
+        self.ray.shutdown()
 
     def dismiss(self) -> None:
         """Cancel what is in hand, there too."""

@@ -7,13 +7,11 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from numpy.random import default_rng
@@ -25,67 +23,30 @@ from lc_assets.engines.on_ray import RayEngine
 from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
 from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.engines import clusters
 from lc_assets_tests.engines.contract import QUICK, EngineContract
+from lc_assets_tests.engines.driving import Slowly
 from lc_assets_tests.engines.work import chores, do_chore
 from lc_assets_tests.faults import digests
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.network, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
 
-HERE = Path(__file__).parents[2]
 
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+@pytest.fixture(scope="module")
+def nodes():
+    """A head without processors and two workers of one each: three nodes of Ray, each with a raylet of its own."""
+    with clusters.cluster() as made:
+        made.start_head()
+        made.start_worker()
+        made.start_worker()
+        yield made
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    """Address of a head without processors and two workers of one each: three nodes of Ray, each with a raylet of its own."""
-    folder = tmp_path_factory.mktemp("ray")
-    address = f"127.0.0.1:{free_port()}"
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "RAY_USAGE_STATS_ENABLED": "0"}
-    ray = [str(Path(sys.executable).parent / "ray"), "start", "--disable-usage-stats", "--block", "--object-store-memory=100000000"]
-    head = [
-        *ray,
-        "--head",
-        f"--port={address.rpartition(':')[2]}",
-        "--num-cpus=0",
-        "--include-dashboard=false",
-        "--node-ip-address=127.0.0.1",
-    ]
-    worker = [*ray, f"--address={address}", "--num-cpus=1", "--node-ip-address=127.0.0.1"]
-    with contextlib.ExitStack() as stack:
-        for number, command in enumerate((head, worker, worker)):
-            log = stack.enter_context((folder / f"{number}.log").open("wb"))
-            process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-            stack.callback(end, process)
-            time.sleep(8 if number == 0 else 1)
-        yield address
-
-
-def end(process: subprocess.Popen) -> None:
-    """End a node and everything that it started."""
-    family = descendants(process.pid)
-    process.terminate()
-    process.wait(30)
-    for one in family:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(one, signal.SIGKILL)
-
-
-def descendants(ancestor: int) -> list[int]:
-    """Processes that a process started, and those that these did, where Linux lists them."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-    found = [ancestor]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found[1:]
+def cluster(nodes):
+    """Its address."""
+    return nodes.address
 
 
 class TestRayEngine(EngineContract):
@@ -128,48 +89,28 @@ def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path, upstre
     assert found == wanted
 
 
-def test_workers_killed_while_the_chain_is_built_change_no_byte(cluster, tmp_path, upstream, of_this_machine):
-    """One of the workers of the cluster, at random, after a second and every six until the end; a new one takes some to start."""
-    workshop, done, killed, chance = on_cluster(tmp_path, upstream, cluster, deaths=50), threading.Event(), [], default_rng(64)
+def test_workers_killed_while_the_chain_is_built_change_no_byte(nodes, cluster, tmp_path, upstream, of_this_machine):
+    """One of the workers of the cluster, at random, every three seconds until the end; each task is made to take half of one."""
+    there, done, killed, chance = on_cluster(tmp_path, upstream, cluster, deaths=50), threading.Event(), [], default_rng(64)
 
     def kill() -> None:
-        while not done.wait(6.0 if killed else 1.0):
-            if living := workers_of_the_cluster():
+        while not done.wait(3.0):
+            if living := nodes.workers:
                 killed.append(int(chance.choice(living)))
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(killed[-1], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
+    begun = time.monotonic()
     try:
-        found = digests(build_all(workshop))
+        found = digests(build_all(replace(there, engine=Slowly(there.engine, 0.5))))
     finally:
         done.set()
         killer.join()
-    print(f"\n{len(killed)} workers killed while {len(found)} partitions were built")
+    print(f"\n{len(killed)} workers killed while {len(found)} partitions were built in {time.monotonic() - begun:.0f} s")
     assert found == of_this_machine[0]
-    assert killed
-
-
-def workers_of_the_cluster() -> list[int]:
-    """Processes of Ray that have or await a task, of the nodes that this module started; a node ends with its agents."""
-    found = []
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            name = place.read_bytes()
-            if name.startswith(b"ray::") and b"Agent" not in name and os.getpid() in ancestors(int(place.parent.name)):
-                found.append(int(place.parent.name))
-    return sorted(found)
-
-
-def ancestors(process: int) -> list[int]:
-    """The process that started a process, and the one that started that, and so on."""
-    found = []
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        while process > 1:
-            process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-            found.append(process)
-    return found
+    assert len(set(killed)) >= 10
 
 
 def test_workers_killed_again_and_again_change_no_result(cluster, tmp_path):
@@ -224,7 +165,7 @@ list(engine_at("{address}").run(abs, [1], what="nobody"))
 @pytest.mark.parametrize("address", ["ray:127.0.0.1:1", "ray://127.0.0.1:1", "ray:no-such-host.invalid:6379"])
 def test_an_address_that_does_not_answer_is_said(address):
     """In a process of its own: one process has one cluster."""
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = clusters.environment()
     code = NOBODY_THERE.format(address=address)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, timeout=60)
     assert "lc_assets.errors.Unreachable: no Ray cluster answers at" in done.stderr
@@ -239,16 +180,15 @@ def test_without_ray_the_way_to_it_is_said(monkeypatch):
 
 HIDDEN = """
 mount -t tmpfs none {folder}
-exec {ray} start --block --address={address} --num-cpus=1 --resources='{{"blind": 1}}' --node-ip-address=127.0.0.1 \
-  --disable-usage-stats --object-store-memory=100000000
+exec {ray} --address={address} --num-cpus=1 --resources='{{"blind": 1}}' --node-ip-address=127.0.0.1
 """
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs a namespace of its own for mounts")
 def test_a_worker_that_does_not_see_the_lake_is_refused(cluster, tmp_path):
     """A node whose mounts hide the folder; the one task that only it can take is not begun."""
-    script = HIDDEN.format(folder=tmp_path, address=cluster, ray=Path(sys.executable).parent / "ray")
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    script = HIDDEN.format(folder=tmp_path, address=cluster, ray=" ".join(clusters.ray_start()))
+    environment = clusters.environment()
     node = subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", script], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -262,4 +202,4 @@ def test_a_worker_that_does_not_see_the_lake_is_refused(cluster, tmp_path):
         with pytest.raises(WorkerUnfit, match=f"does not see {tmp_path}: mount the same folder there under the same path"):
             list(RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="blind"))
     finally:
-        end(node)
+        clusters.kill(node)

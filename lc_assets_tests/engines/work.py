@@ -3,6 +3,7 @@
 import errno
 import os
 import signal
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,6 +78,20 @@ def full(_: Chore, __: int) -> int:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def swell(_: Chore, __: int) -> int:
+    """Take 16 GB, some at a time."""
+    return sum(len(taken) for taken in [bytearray(os.urandom(1 << 20) * 64) for _ in range(256)])
+
+
+def swell_once(chore: Chore, n_before: int) -> int:
+    return swell(chore, n_before) if n_before == 0 else 2 * chore.number
+
+
+def say(chore: Chore, _: int) -> int:
+    print(f"{chore} says so", file=sys.stderr, flush=True)
+    return 2 * chore.number
+
+
 def exhaust(_: Chore, __: int) -> int:
     raise MemoryError
 
@@ -96,6 +111,9 @@ KINDS = {
     "full": full,
     "exhaust": exhaust,
     "answer_much": answer_much,
+    "swell": swell,
+    "swell_once": swell_once,
+    "say": say,
 }
 
 

@@ -1,0 +1,64 @@
+"""The whole chain on a cluster, from a process of its own, each task made to last; prints the digests, or the sentence that it ended with.
+
+As a program: ``python -m … ENGINE LAKE UPSTREAM FOLDER SECONDS``; ``FOLDER`` gets the rule file.
+"""
+
+import functools
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from lc_assets.engines.choosing import engine_at
+from lc_assets.engines.engine import Engine, Terms
+from lc_assets.errors import LcError
+from lc_assets.stages.building import LIBRARIES, Workshop
+from lc_assets.storage.bucket_lake import open_lake
+from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.builders import CRAWL, build_all, tiny_recipe
+from lc_assets_tests.faults import digests
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Slowly:
+    """An engine whose tasks take so many seconds more."""
+
+    engine: Engine
+    seconds: float
+
+    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
+        return self.engine.run(functools.partial(later, self.seconds, function), tasks, what=what)
+
+
+def later(seconds: float, function: Callable[[Task], Result], task: Task) -> Result:
+    time.sleep(seconds)
+    return function(task)
+
+
+def main(engine: str, root: str, upstream: str, folder: str, seconds: str) -> None:
+    """Build, and say what came of it."""
+    lake = open_lake(root)
+    known = engine_at(engine, workers=2, folders=(lake.root.resolve(),), libraries=LIBRARIES, terms=Terms(deaths=50))
+    workshop = Workshop(
+        lake=lake,
+        upstream=Upstream(upstream),
+        recipe=tiny_recipe(Path(folder)),
+        engine=Slowly(known, float(seconds)),
+        crawl=Upstream(f"{upstream}/{CRAWL}"),
+    )
+    try:
+        found = digests(build_all(workshop))
+    except LcError as error:
+        print(f"{type(error).__name__}: {error}")
+        raise SystemExit(1) from None
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
