@@ -42,6 +42,18 @@ def two_machines():
         yield made
 
 
+DRIVERS: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def nobody_drives_on():
+    """Processes that were begun end with their test."""
+    yield
+    for driver in DRIVERS:
+        driver.kill()
+        driver.wait()
+
+
 def drive(
     engine: str, lake: object, upstream: object, folder: Path, *, before: Sequence[str] = (), seconds: str = TASK_SECONDS, **more: str
 ):
