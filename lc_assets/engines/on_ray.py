@@ -35,14 +35,6 @@ LOOK_AGAIN_SECONDS: Final = 10.0
 UNANSWERED: Final = 2
 """After so many knocks the head is gone. Ray knows a minute later, and ends this process, with nothing that could be caught."""
 
-WORDS_TO_RAY: Final = {
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # A cable that is cut closes no connection. Without these, a task over there was waited for for five minutes more and then for two.
-    "RAY_grpc_client_keepalive_time_ms": "15000",
-    "RAY_grpc_client_keepalive_timeout_ms": "15000",
-}
-"""What Ray is told where the environment says nothing else."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayEngine:
@@ -101,8 +93,7 @@ def connected(address: str) -> Any:
         Unreachable: when no cluster answers.
         WorkerUnfit: when the cluster runs another version of Ray or of Python.
     """
-    for name, value in WORDS_TO_RAY.items():
-        os.environ.setdefault(name, value)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray  # noqa: PLC0415 - a second, that only who has a cluster need pay
     except ImportError as error:

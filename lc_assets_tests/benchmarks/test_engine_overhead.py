@@ -4,6 +4,7 @@ import multiprocessing
 import time
 
 from lc_assets.engines.local import LocalEngine
+from lc_assets.engines.processes import BENCH
 from lc_assets_tests.benchmarks.timing import BUSY
 
 TASKS = 4_000
@@ -32,3 +33,18 @@ def test_a_task_costs_little_more_than_in_a_plain_pool():
         overhead = (ours - theirs) / len(tasks)
         print(f"\n{len(tasks):,} × {function.__name__}: ours {ours:.2f} s, plain pool {theirs:.2f} s: {overhead * 1e6:+,.0f} µs per task")
         assert BUSY or overhead < 0.005
+
+
+def test_a_run_after_another_starts_no_workers():
+    """Twenty short runs, by workers that stay from one to the next, and by new ones for each."""
+    engine, n_runs = LocalEngine(workers=2), 20
+
+    def runs(between):
+        for _ in range(n_runs):
+            assert len(list(engine.run(abs, range(4), what="short"))) == 4
+            between()
+
+    runs(lambda: None)
+    staying, anew = wall_seconds(lambda: runs(lambda: None)) / n_runs, wall_seconds(lambda: runs(BENCH.clear)) / n_runs
+    print(f"\na run of 4 tasks: {staying * 1e3:.1f} ms by workers that stay, {anew * 1e3:.0f} ms by new ones")
+    assert BUSY or staying < anew / 3

@@ -20,6 +20,9 @@ from lc_assets_tests.engines.clusters import HASTY, cluster, environment, kill, 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.network, pytest.mark.timeout(900), pytest.mark.filterwarnings("default"), needs_machines]
 
+ASKS_OFTEN = {"RAY_grpc_client_keepalive_time_ms": "15000", "RAY_grpc_client_keepalive_timeout_ms": "15000"}
+"""Whether anybody is at the other end of a cable; for long tasks it would be too often (docs/clusters.md)."""
+
 TASK_SECONDS = "0.4"
 """What each task takes more, so that there is a middle to strike at."""
 
@@ -106,7 +109,7 @@ def test_a_cable_that_is_cut_changes_no_byte_of_a_lake_in_a_bucket(two_machines,
         of_bucket = {"STORAGE_EMULATOR_HOST": server.url, "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false", "GOOGLE_CLOUD_PROJECT": "test"}
         alone = drive("local", "gs://crawl/alone", "gs://crawl/pages", tmp_path, seconds="0", **of_bucket, LC_CACHE=str(tmp_path / "alone"))
         wanted = ended_well(alone)
-        together = {**of_bucket, "LC_CACHE": str(tmp_path / "together")}
+        together = {**of_bucket, **ASKS_OFTEN, "LC_CACHE": str(tmp_path / "together")}
         with cluster(here.host, **HASTY, **together) as nodes:
             nodes.start_head(before=here.on_it, processors=1)
             nodes.start_worker(host=there.host, before=there.on_it)
