@@ -2,10 +2,15 @@
 
 import multiprocessing
 import time
+from dataclasses import replace
+
+import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.processes import BENCH
+from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.benchmarks.timing import BUSY
+from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
 
 TASKS = 4_000
 SHARDS, SHARD_SECONDS = 60, 0.02
@@ -48,3 +53,27 @@ def test_a_run_after_another_starts_no_workers():
     staying, anew = wall_seconds(lambda: runs(lambda: None)) / n_runs, wall_seconds(lambda: runs(BENCH.clear)) / n_runs
     print(f"\na run of 4 tasks: {staying * 1e3:.1f} ms by workers that stay, {anew * 1e3:.0f} ms by new ones")
     assert BUSY or staying < anew / 3
+
+
+class Anew:
+    """An engine whose workers start anew for every run."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def run(self, function, tasks, *, what):
+        yield from self.engine.run(function, tasks, what=what)
+        BENCH.clear()
+
+
+@pytest.mark.slow
+def test_a_tiny_lake_by_workers_that_stay(tmp_path):
+    """The whole chain, some thirty partitions of a few kB: what is waited for is workers."""
+    engine, upstream, seconds = LocalEngine(workers=2, preload=WORKERS_IMPORT), tiny_upstream(tmp_path / "upstream"), {}
+    for name, chosen in (("first", engine), ("staying", engine), ("anew", Anew(engine))):
+        workshop = replace(tiny_workshop(tmp_path / name, upstream=upstream), engine=chosen)
+        begun = time.perf_counter()
+        built = build_all(workshop)
+        seconds[name] = time.perf_counter() - begun
+    print(f"\n{len(built)} partitions: {seconds['staying']:.1f} s by workers that stay, {seconds['anew']:.1f} s by new ones for every run")
+    assert seconds["staying"] < seconds["anew"] / 2
