@@ -62,7 +62,7 @@ class Cluster:
         host, _, port = self.address.rpartition(":")
         head = ["--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false", f"--temp-dir={self.folder}"]
         head += [f"--num-cpus={processors}", *options]
-        return self._start([*before, *ray_start(), *head], ready=host)
+        return self._start([*before, *ray_start(), *head])
 
     def start_worker(self, *options: str, host: str = "127.0.0.1", before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         """A node of one processor."""
@@ -73,12 +73,13 @@ class Cluster:
         """Processes of all nodes that have or await a task."""
         return [worker for node in self.nodes for worker in workers_of(node)]
 
-    def _start(self, command: Sequence[str], ready: str = "") -> subprocess.Popen[bytes]:
+    def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a node and wait until it stands: two that start at once on one machine may take the same ports."""
         log = self.folder / f"node-{len(self.nodes)}.log"
         with log.open("wb") as said:
             self.nodes.append(subprocess.Popen(command, env=environment(**self.more), stdout=said, stderr=said))
         deadline = time.monotonic() + 90
-        while ready and b"Ray runtime started" not in log.read_bytes():
+        while b"Ray runtime started" not in log.read_bytes():
             assert self.nodes[-1].poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)

@@ -3,10 +3,12 @@
 Needs ``lc_assets[ray]``: ``pytest -m network lc_assets_tests/orchestration/test_runs_on_a_cluster.py``.
 """
 
+import contextlib
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import dagster as dg
@@ -51,11 +53,17 @@ def address():
         yield f"ray:{nodes.address}"
 
 
-def started(folder: Path, address: str, *kinds: str) -> subprocess.Popen[str]:
+@contextlib.contextmanager
+def started(folder: Path, address: str, *kinds: str) -> Iterator[subprocess.Popen[str]]:
+    """A run that ends with the block, if not before."""
     script = folder / "run.py"
     script.write_text(RUN)
     command = [sys.executable, str(script), str(folder), address, *kinds]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(DAGSTER_DISABLE_TELEMETRY="1"))
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(DAGSTER_DISABLE_TELEMETRY="1")) as run:
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 def test_remote_tasks_end_with_a_run_that_is_terminated(address, tmp_path):
