@@ -6,6 +6,7 @@ what Ray keeps in a folder of the test's own, and all that was started is ended.
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -169,7 +170,7 @@ needs_machines = pytest.mark.skipif(shutil.which("ip") is None or os.geteuid() !
 @contextlib.contextmanager
 def machines(count: int) -> Iterator[tuple[str, list[Machine]]]:
     """Some machines on a bridge, and the address that the bridge has on this one."""
-    tag, net = f"lc{os.getpid() % 100_000}", f"10.{os.getpid() % 250 + 1}.{time.time_ns() // 1000 % 250 + 1}"
+    tag, net = f"lc{secrets.token_hex(3)}", f"10.{os.getpid() % 250 + 1}.{time.time_ns() // 1000 % 250 + 1}"
     made = [Machine(f"{tag}n{number}", f"{net}.{number + 10}", f"{tag}v{number}") for number in range(count)]
     with contextlib.ExitStack() as stack:
         try:
