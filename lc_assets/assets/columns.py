@@ -27,6 +27,8 @@ SIGNATURES: Origins = {
 
 CONTAMINATED: Origins = {"id": [("filtered_documents", "id")], "coverage": [("filtered_documents", "raw_content")]}
 
+BANDED: Origins = carried(("id", "digest", "date_download"), "filtered_documents")
+
 NEAR_PAIRS: Origins = {
     "a": [("filtered_documents", "id")],
     "b": [("filtered_documents", "id")],

@@ -8,7 +8,7 @@ import pytest
 
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
-from lc_assets.stages.deduplication.index import PLACE_BITS, publish_bands
+from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands
 from lc_assets.text.duplicate_keys import band_keys
 
 CENTRES = 4
@@ -25,7 +25,7 @@ def met(tmp_path, signatures, *, files=1, band=0, first_new=0, slices=1, repeats
     found = []
     for part in range(slices):
         task = SliceTask(
-            folders=(tmp_path / "index",) * files,
+            bands=tuple(bands_path(tmp_path / "index", number) for number in range(files)),
             first_new=first_new,
             repeats=tmp_path / "repeats.npy",
             band=band,
