@@ -10,7 +10,7 @@ are published. Who goes is not decided here (`lc_assets.stages.removals`), so an
 
 import contextlib
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,13 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.publishing import publish
 from lc_assets.stages.banded_documents import documents_at, read_bands_manifest, shards_at
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.deduplication.asking import Search, Signing
-from lc_assets.stages.deduplication.evidence import Banded, compared_pairs
+from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, write_names
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile, bands_path
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Scheme
@@ -43,7 +41,6 @@ from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 NEAR_PAIRS: Final = pa.schema([("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())])
 """`near_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true Jaccard index."""
 
-NAMES: Final = pa.schema([("number", pa.int64()), ("id", pa.string())])
 TABLE: Final = "near_pairs.parquet"
 REFUTED: Final = "less alike than the floor"
 COMPARED_AGAIN: Final = 20
@@ -159,22 +156,21 @@ def _publish(draft: Draft, work: Path, verified: list[Path], files: Sequence[Ban
     with queries(work / "duckdb", Means().memory // 2) as asked:
         if verified:
             asked.do(f"CREATE OR REPLACE VIEW pairs AS SELECT * FROM {parquet(verified)}")
-            numbers = [np.asarray(batch.column(0)) for batch in asked.batches("SELECT a FROM pairs UNION SELECT b FROM pairs ORDER BY 1")]
-            _name(work / "names.parquet", np.concatenate([np.empty(0, np.int64), *numbers]), files)
+            numbers = asked.numbers("SELECT a FROM pairs UNION SELECT b FROM pairs ORDER BY 1")
+            write_names(work / "names.parquet", _names(numbers, files))
             asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([work / 'names.parquet'])}")
         named = """SELECT l.id AS a, r.id AS b, bands, similarity
             FROM pairs JOIN names l ON l.number = pairs.a JOIN names r ON r.number = pairs.b ORDER BY 1, 2"""
         return asked.publish(named if verified else nothing, draft.folder / TABLE, NEAR_PAIRS)
 
 
-def _name(path: Path, numbers: Numbers, files: Sequence[BandedFile]) -> None:
-    """Write the ids of some documents, by ascending numbers, a file of bands at a time."""
-    with publish(path) as out, pq.ParquetWriter(out, NAMES) as writer:
-        for number in np.unique(numbers >> PLACE_BITS).tolist():
-            begin, end = np.searchsorted(numbers, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
-            places = numbers[begin:end] & ((1 << PLACE_BITS) - 1)
-            ids = documents_at(files[number].folder, files[number].number, places, ["id"])["id"]
-            writer.write_table(pa.table([pa.array(numbers[begin:end]), ids], schema=NAMES))
+def _names(numbers: Numbers, files: Sequence[BandedFile]) -> Iterator[pa.Table]:
+    """Ids of some documents, by ascending numbers, a file of bands at a time."""
+    for number in np.unique(numbers >> PLACE_BITS).tolist():
+        begin, end = np.searchsorted(numbers, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
+        places = numbers[begin:end] & ((1 << PLACE_BITS) - 1)
+        table = documents_at(files[number].folder, files[number].number, places, ["id"])
+        yield table.append_column("number", pa.array(numbers[begin:end]))
 
 
 def the_pairs_add_up(evidence: Evidence) -> Finding:

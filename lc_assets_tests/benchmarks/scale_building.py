@@ -48,7 +48,7 @@ def keys(bench: Bench) -> Measured:
         for snapshot in bench.scale.snapshots:
             tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
             table = made.keyed_of(bench.scale, snapshot)
-            publisher.publish("keys", snapshot, lambda home, _, table=table: keying.write_keys(home, table), tally=tally)
+            publisher.publish("keys", snapshot, lambda home, _, table=table: keying.write_keys(home, [table], table.schema), tally=tally)
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index

@@ -2,19 +2,21 @@
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.asking import Search
 from lc_assets.stages.deduplication.candidates import SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, repeated_texts
+from lc_assets.stages.deduplication.facts_reading import facts_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile
 from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
@@ -24,6 +26,7 @@ from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers
 
 _NOBODY: Final = np.empty(0, np.int64)
+NAMES: Final = pa.schema([("number", pa.int64()), ("id", pa.string())])
 
 
 Finder = Callable[[int, Numbers], IndexedFile]
@@ -45,7 +48,7 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
         return Tally()
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         repeated_texts(asked, index.fact_paths)
-        again = [np.asarray(batch.column(0)) for batch in asked.batches("SELECT number FROM texts WHERE number <> first ORDER BY 1")]
+        again = asked.numbers("SELECT number FROM texts WHERE number <> first ORDER BY 1")
     files = index.files
     banded = Banded(
         scheme=index.scheme,
@@ -53,7 +56,7 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
         documents=tuple(files[number].n_documents for number in sorted(files)),
         first_new=first_new,
     )
-    verified, counted = compared_pairs(search, banded, lambda number, _: files[number], repeats=np.concatenate([_NOBODY, *again]))
+    verified, counted = compared_pairs(search, banded, lambda number, _: files[number], repeats=again)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         _publish_pairs(search, asked, index, verified, old_pairs)
     return counted
@@ -159,10 +162,20 @@ def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[
     columns = ", ".join(PAIRS.names)
     parts = [f"SELECT {columns} FROM {parquet([old_pairs])}"] if old_pairs else []
     if verified:
-        parts.append(f"""
+        asked.do(f"CREATE OR REPLACE VIEW verified AS SELECT * FROM {parquet(verified)}")
+        numbers = asked.numbers("SELECT a FROM verified UNION SELECT b FROM verified ORDER BY 1")
+        write_names(search.work / "names.parquet", facts_of(index.fact_paths, numbers, NAMES.names))
+        asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([search.work / 'names.parquet'])}")
+        parts.append("""
             SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, v.bands, v.similarity, true AS verified
-            FROM {parquet(verified)} v JOIN facts l ON l.number = v.a JOIN facts r ON r.number = v.b""")
+            FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b""")
     if not parts:
         parts = ["SELECT '' AS a, '' AS b, 0 AS a_number, 0 AS b_number, 0 AS bands, 0.0 AS similarity, true AS verified WHERE false"]
-    asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT number, id FROM {parquet(index.fact_paths)}")
     asked.publish(f"{' UNION ALL '.join(parts)} ORDER BY a_number, b_number", search.out / PAIRS_FILE, PAIRS)
+
+
+def write_names(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write ids of documents by their numbers, `NAMES`."""
+    with publish(path) as draft, pq.ParquetWriter(draft, NAMES) as writer:
+        for table in tables:
+            writer.write_table(table.select(NAMES.names).cast(NAMES))

@@ -165,7 +165,7 @@ def read_bands(at: Path) -> BandFile:
         CorruptFile: when they are missing, or are no bands.
     """
     keys, places = read_npy(at / "keys.npy"), read_npy(at / "places.npy")
-    if (keys.dtype, places.dtype) != (np.uint64, np.uint32) or keys.ndim != 2 or keys.shape != places.shape:
+    if (keys.dtype, places.dtype) != (np.dtype(np.uint64), np.dtype(np.uint32)) or keys.ndim != 2 or keys.shape != places.shape:
         raise CorruptFile(
             f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; wanted uint64 and uint32 (bands, m)"
         )
@@ -179,7 +179,7 @@ def read_rows(at: Path) -> NDArray[np.uint16]:
         CorruptFile: when they are missing, or something else.
     """
     rows: NDArray[np.uint16] = read_npy(at / "rows.npy")
-    if rows.dtype != np.uint16 or rows.ndim != 2:
+    if rows.dtype != np.dtype(np.uint16) or rows.ndim != 2:
         raise CorruptFile(f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)")
     return rows
 
