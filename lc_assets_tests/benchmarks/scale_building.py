@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lc_assets.formats.grid import create_grid
-from lc_assets.stages import keying, lineage, near_pairs, ordering, raw
+from lc_assets.stages import keying, lineage, near_pairs, ordering, raw, signature_bands
 from lc_assets.stages.gridding import (
     ROWS_FILE,
     count_of,
@@ -52,6 +52,11 @@ def keys(bench: Bench) -> Measured:
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index
+
+
+def bands_of_a_snapshot(bench: Bench) -> Measured:
+    """`signature_bands` of one snapshot, by its verb, claims included: as many small files as there are shards; documents."""
+    return lambda: signature_bands.cut_snapshot(bench.workshop, parse_snapshot(bench.scale.whole)).tally.kept
 
 
 def near_pairs_of_a_snapshot(bench: Bench) -> Measured:

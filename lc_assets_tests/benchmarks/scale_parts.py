@@ -22,6 +22,7 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "manifests_read": building.manifests_read,
     "documents": building.documents,
     "keys": building.keys,
+    "signature_bands": building.bands_of_a_snapshot,
     "near_pairs": building.near_pairs_of_a_snapshot,
     "removals": building.removals,
     "rows": building.rows,
