@@ -9,7 +9,7 @@ from lc_assets.stages.gridding import (
     count_of,
 )
 from lc_assets.stages.row_plans import plan_rows
-from lc_assets.stages.tables import write_table
+from lc_assets.stages.tables import KEYED, write_table
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_lake as made
@@ -47,8 +47,8 @@ def keys(bench: Bench) -> Measured:
         publisher = Publisher.into(bench.lake)
         for snapshot in bench.scale.snapshots:
             tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
-            table = made.keyed_of(bench.scale, snapshot)
-            publisher.publish("keys", snapshot, lambda home, _, table=table: keying.write_keys(home, [table], table.schema), tally=tally)
+            tables = made.keyed_of(bench.scale, snapshot)
+            publisher.publish("keys", snapshot, lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED), tally=tally)
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index
