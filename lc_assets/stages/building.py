@@ -308,10 +308,18 @@ def put_to_test(claim: Claim, evidence: Evidence) -> Finding:
         return Finding(claim=claim.__name__, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
 
 
-def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
-    """The evidence for re-testing a published version: its inputs are the very versions it was made from."""
+def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()) -> Evidence:
+    """The evidence for re-testing a published version: its inputs are the very versions it was made from.
+
+    Args:
+        lake: where they are.
+        published: the version.
+        by_head: see `Stage.by_head`.
+    """
     fingerprint = published.receipt.fingerprint
-    found = {name: _input(lake, name, digest) for name, digest in fingerprint.inputs.items()}
+    heads = tuple(f"{stage}/" for stage in by_head)
+    names = {name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}") for name in fingerprint.inputs}
+    found = {name: _input(lake, name, digest, by_head=names[name]) for name, digest in fingerprint.inputs.items()}
     inputs = {name: version for name, version in found.items() if version is not None}
     return Evidence(folder=published.folder, fingerprint=fingerprint, tally=published.receipt.tally, lake=lake, inputs=inputs)
 
@@ -338,9 +346,16 @@ def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally
     return run.run(function, tasks, what=what)
 
 
-def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
+def _input(lake: LakeFolder, name: str, digest: str, *, by_head: bool) -> Published | None:
     stage, _, key = name.partition("/")
-    return lake.place(stage, key).with_digest(digest) if key else None
+    if not key:
+        return None
+    if by_head:
+        with contextlib.suppress(LcError):
+            glanced = lake.place(stage, key).glance()
+            if glanced is not None and glanced.digest == digest:
+                return glanced
+    return lake.place(stage, key).with_digest(digest)
 
 
 def _republish(place: Place, standing: Published, before: int) -> Built:
