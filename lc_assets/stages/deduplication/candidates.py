@@ -86,16 +86,26 @@ def slices_for(n_signed: int, memory: int) -> int:
 def pair_slice(task: SliceTask) -> Tally:
     """Publish the candidate pairs of one slice of one band, and count buckets, members and pairs."""
     counted = Counter({"buckets": 0, "buckets of more than all pairs": 0, "pairs met": 0})
+    waiting = list[pa.Table]()
     with publish(task.out) as draft, BucketWriter(draft, CANDIDATES) as writer:
         for members, starts in _pieces(task):
             for left, right in _pairs(task, members, starts):
                 new = right >> PLACE_BITS >= task.first_new
-                table = pa.table([left[new], right[new], np.full(int(new.sum()), task.band, np.uint8)], schema=CANDIDATES)
-                writer.send(table, by_range(left[new], task.bounds))
-                counted["pairs met"] += table.num_rows
+                waiting.append(pa.table([left[new], right[new], np.full(int(new.sum()), task.band, np.uint8)], schema=CANDIDATES))
+                counted["pairs met"] += waiting[-1].num_rows
+                if sum(table.num_rows for table in waiting) >= PAIRS_AT_ONCE:
+                    _send(writer, waiting, task.bounds)
             counted["buckets"] += len(starts) - 1
             counted["buckets of more than all pairs"] += int((np.diff(starts) > task.centres + 1).sum())
+        _send(writer, waiting, task.bounds)
     return Tally(also=dict(counted))
+
+
+def _send(writer: BucketWriter, waiting: list[pa.Table], bounds: tuple[int, ...]) -> None:
+    """Send what waits, many pairs at once: those of one piece are few for each of many buckets."""
+    table = pa.concat_tables([CANDIDATES.empty_table(), *waiting])
+    writer.send(table, by_range(table["a"].to_numpy(), bounds))
+    waiting.clear()
 
 
 def _pieces(task: SliceTask) -> Iterator[tuple[Numbers, Numbers]]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from lc_assets.engines.exchange import BucketWriter, by_hash, read_bucket
 from lc_assets.publishing import publish
+from lc_assets.stages.line_reading import regrouped
 from lc_assets.stages.tables import count_lines, damage_said_plainly
 from lc_assets.text.duplicates import Numbers
 from lc_assets.text.key_matches import standing_among
@@ -27,6 +28,8 @@ from lc_assets.text.key_matches import standing_among
 LINES_AT_ONCE: Final = 1 << 16
 TEXTS_AT_ONCE: Final = 1 << 19
 """Documents whose texts' keys are grouped at once."""
+SENT_AT_ONCE: Final = 1 << 20
+"""Lines that are sent to buckets together: of few there would be next to none for each."""
 TEXTS: Final = pa.schema([("text_high", pa.uint64()), ("text_low", pa.uint64()), ("number", pa.int64())])
 
 
@@ -60,7 +63,7 @@ def repeated_in(paths: Sequence[Path], scratch: Path) -> Iterator[tuple[Numbers,
         yield _repeated([_keys(table) for table in _tables(paths, TEXTS.names)])
         return
     with publish(scratch / "texts.parquet") as draft, BucketWriter(draft, TEXTS) as writer:
-        for table in _tables(paths, TEXTS.names):
+        for table in regrouped(_tables(paths, TEXTS.names), SENT_AT_ONCE):
             keyed = table.filter(pc.is_valid(table["text_high"])).select(TEXTS.names).cast(TEXTS)
             writer.send(keyed, by_hash(keyed["text_high"].to_numpy(), n_pieces))
     for piece in range(n_pieces):
