@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.npy import npy_bytes
+from lc_assets.stages.deduplication import candidates
 from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands
 from lc_assets.text.duplicate_keys import band_keys
@@ -95,6 +96,18 @@ def test_what_is_new_only_adds_pairs(tmp_path):
     new = set(met(tmp_path / "new", signatures, files=3, first_new=2))
     assert old | new == every
     assert not old & new
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1 << 20])
+def test_sorting_in_pieces_and_sending_a_few_make_no_difference(tmp_path, monkeypatch, at_once):
+    """Of three files the last is new; pieces of one key range, or all of it."""
+    signatures = np.random.default_rng(8).integers(3, size=(200, 4, 2), dtype=np.uint32)
+    for name in ("whole", "pieces"):
+        (tmp_path / name).mkdir()
+    whole = met(tmp_path / "whole", signatures, files=3, first_new=2)
+    monkeypatch.setattr(candidates, "PIECE_MEMBERS", at_once)
+    monkeypatch.setattr(candidates, "PAIRS_AT_ONCE", max(at_once, CENTRES))
+    assert sorted(met(tmp_path / "pieces", signatures, files=3, first_new=2)) == sorted(whole)
 
 
 def test_a_text_that_repeats_an_earlier_one_is_no_candidate(tmp_path):
