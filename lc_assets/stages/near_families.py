@@ -86,7 +86,7 @@ def _members(asked: Queries, inputs: Mapping[str, Published], key: str, *, lengt
         return MEMBERS.empty_table()
     if bands is None:
         raise NotPublished(f"signature_bands/{key} has not been published, filtered/{key} has: materialize it first")
-    found = documents_named(bands.folder, ids)
+    found = documents_named(bands.only("bands.json", "documents/*", "shards/*"), ids)
     dates = pc.binary_join_element_wise(pa.scalar(key), found["date_download"], " ")
     n_chars = _lengths(asked, inputs[f"filtered/{key}"], found["id"]) if lengths else pa.repeat(0, found.num_rows)
     return pa.table([found["id"], found["digest"], pa.repeat(key, found.num_rows), dates, n_chars], schema=MEMBERS)

@@ -12,7 +12,7 @@ import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.stages import signature_bands
+from lc_assets.stages import near_pairs, removals, signature_bands
 from lc_assets.stages.banded_documents import (
     BANDED,
     MANIFEST,
@@ -25,12 +25,16 @@ from lc_assets.stages.banded_documents import (
 )
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.deduplication import verification
+from lc_assets.stages.deduplication.deciding import PAIRS_FILE
+from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.document_settings import DeduplicationSettings
 from lc_assets.stages.filtering import filter_snapshot
+from lc_assets.stages.near_families import gather_families
 from lc_assets.stages.near_pairs import TABLE, pair_snapshot
 from lc_assets.stages.raw import take_stock
 from lc_assets.stages.signature_bands import NOT_SIGNED, SIGNED, cut_snapshot
 from lc_assets.stages.signing import sign_snapshot
+from lc_assets.storage.standing import StandingLake
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import TAGS, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
 
@@ -39,7 +43,7 @@ OLD, NEW = parse_snapshot("2023-06"), parse_snapshot("2023-14")
 
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory):
-    """Texts of their own everywhere; only the newer snapshot's first shard also holds a version of one text of the older one's."""
+    """Texts of their own everywhere, but one pair within the older snapshot, and one of the newer's first shard with the older's last."""
     folder = tiny_upstream(tmp_path_factory.mktemp("bands") / "upstream")
     rng = np.random.default_rng(7)
     known = ""
@@ -48,6 +52,8 @@ def upstream(tmp_path_factory):
             texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(9)] + ["one two three"]
             if snapshot == NEW and tag == TAGS[0]:
                 texts[3] = known + " and a little more"
+            if snapshot == OLD and tag == TAGS[1]:
+                texts[6] = texts[5] + " and some more"
             known = texts[4] if snapshot == OLD and tag == TAGS[-1] else known
             shard = Shard.parse(f"{snapshot}/{tag}")
             write_shard(folder, shard, [made_up_record(shard, line, text) for line, text in enumerate(texts)])
@@ -141,6 +147,42 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
     assert [path.name for path in of_old] == [f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"]
     assert cut_snapshot(workshop, OLD).reused
     assert cut_snapshot(workshop, NEW).reused
+
+
+def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
+    """Of the older snapshot's two pairs' documents only the one is looked up that is like a new one; its length, where it counts."""
+    workshop, _ = made
+    tables = [pair_snapshot(workshop, snapshot).published.folder / TABLE for snapshot in (OLD, NEW)]
+    inputs = removals.STAGE.inputs(workshop.lake, workshop.recipe, NEW)
+    (old,) = pq.read_table(tables[0]).to_pylist()
+    (new,) = pq.read_table(tables[1]).to_pylist()
+    texts = {line["id"]: line["raw_content"] for name in (OLD, NEW) for line in texts_of(workshop, name)}
+    for lengths in (False, True):
+        with queries(tmp_path / "duckdb", 64 << 20) as asked:
+            gather_families(asked, inputs, NEW, tables, tmp_path, lengths=lengths)
+            found = asked.lines("SELECT id, source, n_chars FROM documents ORDER BY number")
+            pairs = pq.read_table(tmp_path / PAIRS_FILE, columns=["a", "b"]).to_pylist()
+        wanted = [(new["a"], OLD), (new["b"], NEW)]
+        assert found == [{"id": name, "source": source, "n_chars": len(texts[name]) if lengths else 0} for name, source in wanted]
+        assert pairs == [{"a": new["a"], "b": new["b"]}]
+        assert {old["a"], old["b"]}.isdisjoint({new["a"], new["b"]})
+
+
+def texts_of(workshop, snapshot):
+    files = workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet")
+    return [line for path in files for line in pq.read_table(path, columns=["id", "raw_content"]).to_pylist()]
+
+
+def test_of_older_snapshots_no_list_of_files_is_held(made):
+    """What a stage reads by its head has the same digest, whoever asks."""
+    workshop, _ = made
+    for lake in (workshop.lake, StandingLake.of(workshop.lake)):
+        found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
+        assert not found[f"filtered/{OLD}"].receipt.files
+        assert found[f"filtered/{OLD}"].digest == workshop.lake.place("filtered", OLD).require().digest
+    assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[f"filtered/{NEW}"].receipt.files
+    again = evidence_of(workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head)
+    assert not again.inputs[f"filtered/{OLD}"].receipt.files
 
 
 def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
