@@ -37,6 +37,10 @@ PAIRS_AT_ONCE = 1 << 20
 PIECE_MEMBERS = 1 << 18
 """New documents of a slice that are sorted at once: some megabytes, which a processor's cache holds. When all of a slice were, 30 million
 documents took 1.6 times as long each as 3 million; so, 1.1 times."""
+LEAST_OF_A_FILE = 64
+"""Members of each file in a piece, on average: each costs ten microseconds a piece, however few they are."""
+MOST_MAPPED = 1 << 14
+"""Files whose bands are mapped, two arrays each, while a slice is paired."""
 
 Keys = NDArray[np.uint64]
 Places = NDArray[np.uint32]
@@ -116,13 +120,18 @@ def _pieces(task: SliceTask) -> Iterator[tuple[Numbers, Numbers]]:
     width = -(-(1 << 64) // task.slices)
     low, high = task.slice * width, min((task.slice + 1) * width, 1 << 64)
     repeats, first_new = read_npy(task.repeats), task.first_new << PLACE_BITS
-    files = [read_bands(path).within(task.band, low, high if high < 1 << 64 else None) for path in task.bands]
-    n_pieces = -(-sum(len(keys) for keys, _ in files[task.first_new :]) // PIECE_MEMBERS)
+    files = [_mapped_or_copied(read_bands(path).within(task.band, low, high if high < 1 << 64 else None), task) for path in task.bands]
+    n_pieces = -(-sum(len(keys) for keys, _ in files[task.first_new :]) // max(PIECE_MEMBERS, LEAST_OF_A_FILE * len(files)))
     bounds = [low + (high - low) * number // n_pieces for number in range(1, n_pieces)]
     ends = [(0, *np.searchsorted(keys, np.array(bounds, np.uint64)).tolist(), len(keys)) for keys, _ in files]
     for piece in range(n_pieces):
         parts = [(keys[at[piece] : at[piece + 1]], whose[at[piece] : at[piece + 1]]) for (keys, whose), at in zip(files, ends, strict=True)]
         yield _new_buckets(*_members(task, parts, repeats), first_new)
+
+
+def _mapped_or_copied(found: tuple[Keys, Places], task: SliceTask) -> tuple[Keys, Places]:
+    """A file's keys and places; of very many files a copy, for a process may map 65,530 stretches of memory."""
+    return found if len(task.bands) <= MOST_MAPPED else (np.array(found[0]), np.array(found[1]))
 
 
 def _members(task: SliceTask, parts: Sequence[tuple[Keys, Places]], repeats: Numbers) -> tuple[Keys, Numbers]:
