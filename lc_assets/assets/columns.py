@@ -32,7 +32,7 @@ BANDED: Origins = carried(("id", "digest", "date_download"), "filtered_documents
 NEAR_PAIRS: Origins = {
     "a": [("filtered_documents", "id")],
     "b": [("filtered_documents", "id")],
-    "bands": [("document_signatures", "signature_sim0.8")],
+    "bands": [("signature_index", "id")],
     "similarity": [("filtered_documents", "raw_content")],
 }
 
