@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,15 +25,16 @@
 
 static char root[MOST], journal[MOST];
 static long n_calls, kill_at, n_kept, n_clock, jump_seconds;
-static int armed, log_file = -1;
+static int armed, holding, log_file = -1;
 
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump) {
+void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long hold) {
     strcpy(root, folder);
     strcpy(journal, kept);
     kill_at = at;
     jump_seconds = jump;
+    holding = (int)hold;
     if (*log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC, 0600);
     armed = 1;
 }
@@ -58,7 +60,8 @@ static int at(int fd, const char *name, char *out) {
     return under(out);
 }
 
-static void die(void) { syscall(SYS_kill, getpid(), SIGKILL); for (;;) pause(); }
+/* Dies, or stands still until somebody else kills it. */
+static void die(void) { syscall(SYS_kill, getpid(), holding ? SIGSTOP : SIGKILL); for (;;) pause(); }
 
 /* Whether this call is the last one. */
 static int last(void) { return __atomic_add_fetch(&n_calls, 1, __ATOMIC_SEQ_CST) == kill_at; }
@@ -127,6 +130,13 @@ int ftruncate64(int fd, off_t n) { WRITING(fd, (void)0, REAL(ftruncate64)(fd, n)
         if (ours && !answer) { char size[32]; snprintf(size, sizeof size, "%ld", size_of(full)); say('S', full, size); } \
         return answer; \
     }
+/* Not counted: it changes nothing. */
+int flock(int fd, int how) {
+    char full[MOST];
+    if (armed && (how & LOCK_EX) && path_of(fd, full)) say('K', full, "");
+    return REAL(flock)(fd, how);
+}
+
 SYNCING(fsync)
 SYNCING(fdatasync)
 
