@@ -145,15 +145,7 @@ class Dying:
     def __init__(self, folder: Path, work: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
         self.folder, self._work, self._environment = folder, dict(work), dict(environment or {})
         self.log, self.journal = folder.with_name(f"{folder.name}.log"), folder.with_name(f"{folder.name}.kept")
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", FORKING],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[1],
-            bufsize=1,
-            env=os.environ | {"LD_PRELOAD": str(kill_points())},
-        )
+        self._process = _forking()
 
     @classmethod
     def over(cls, workshop: Workshop) -> Self:
@@ -167,6 +159,11 @@ class Dying:
 
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
+
+    def restart(self) -> None:
+        """End the process that forks, and begin another."""
+        self._process.communicate()
+        self._process = _forking()
 
     def warm(self, **work: str) -> None:
         """Do some work in the process that forks, so that none of its forks has to import, load or compile what it takes."""
@@ -236,3 +233,15 @@ class Dying:
     def _stdout(self) -> IO[str]:
         assert self._process.stdout is not None
         return self._process.stdout
+
+
+def _forking() -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        bufsize=1,
+        env=os.environ | {"LD_PRELOAD": str(kill_points())},
+    )
