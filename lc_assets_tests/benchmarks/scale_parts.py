@@ -7,7 +7,6 @@ before the work. Here: parts. Not here: what is made up (`lc_assets_tests.benchm
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from pathlib import Path
 from lc_assets_tests.benchmarks import scale_asking as asking
 from lc_assets_tests.benchmarks import scale_building as building
 from lc_assets_tests.benchmarks.scaled_lake import Bench, Measured, Scale
+from lc_assets_tests.memory import peak_mb
 
 PARTS: dict[str, Callable[[Bench], Measured]] = {
     "manifests": building.manifests,
@@ -40,11 +40,6 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "tick_out_of_date": asking.tick_out_of_date,
 }
 """In the order in which they build on one another."""
-
-
-def peak_mb() -> float:
-    """Most memory that this process had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def main(part: str, percent: str, folder: str) -> None:
