@@ -15,7 +15,7 @@ from lc_assets.stages.serving import sources_of
 from lc_assets.stages.tracing import grid_behind, order_behind
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.releases import Made, Pin, PinnedLake, Release, publish_release, read_release
+from lc_assets.storage.releases import Made, Pin, PinnedLake, Release, note_damage, publish_release, read_release
 from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 
@@ -136,7 +136,7 @@ def release_damage(lake: LakeFolder, name: str) -> list[str]:
     Raises:
         NotPublished: when there is no such release.
     """
-    pinned, found = PinnedLake.at(lake, name), list[str]()
+    pinned, found = PinnedLake.at(lake, name), note_damage(lake, name)
     for of in read_release(lake, name).pins:
         stage, _, key = of.partition("/")
         try:
