@@ -34,7 +34,7 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.megatron_writing import write_data_set, write_parts
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.upstream import Upstream
@@ -50,15 +50,21 @@ def build(lake, upstream, crawl, recipe, stage, key):
 def write(source, prefix):
     write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
 
+def parts(source, folder):
+    write_parts([Path(source)], Path(folder), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+
+def does(work):
+    (build if "stage" in work else write if "prefix" in work else parts)(**work)
+
 def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
     said = ""
     try:
-        (build if "stage" in work else write)(**work)
+        does(work)
     except LcError as error:
         said = type(error).__name__
-    os.write(answering, json.dumps([points.kill_points_calls(), said]).encode())
+    os.write(answering, json.dumps([points.kill_points_calls(), said, time.time()]).encode())
     os._exit(0)
 
 def begin(run):
@@ -71,9 +77,9 @@ def begin(run):
 
 def ended(pid, reading):
     _, status = os.waitpid(pid, 0)
-    calls, said = json.loads(os.read(reading, 200) or "[0, null]")
+    calls, said, clock = json.loads(os.read(reading, 200) or "[0, null, 0]")
     os.close(reading)
-    return {"code": os.waitstatus_to_exitcode(status), "calls": calls, "said": said}
+    return {"code": os.waitstatus_to_exitcode(status), "calls": calls, "said": said, "clock": clock}
 
 def waits_for_the_lock(pid, log):
     while not os.path.exists(log) or "\\nK" not in "\\n" + open(log).read():
@@ -99,7 +105,7 @@ def answers_of(asked):
 for line in sys.stdin:
     asked = json.loads(line)
     if "warm" in asked:
-        (build if "stage" in asked["warm"] else write)(**asked["warm"])
+        does(asked["warm"])
         gc.collect(), gc.freeze()  # what forks share stays shared
         print("warm", flush=True)
     else:
@@ -122,11 +128,12 @@ def kill_points() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none."""
+    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none; its clock."""
 
     code: int
     calls: int
     said: str | None
+    clock: float
 
     @property
     def killed(self) -> bool:
@@ -170,7 +177,9 @@ class Dying:
         print(json.dumps({"warm": self._work | work}), file=self._stdin, flush=True)
         assert self._stdout.readline() == "warm\n"
 
-    def run(self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, **work: str) -> Ended:
+    def run(
+        self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, shift: int = 0, **work: str
+    ) -> Ended:
         """Do some work in a process.
 
         Args:
@@ -178,9 +187,10 @@ class Dying:
             after: be killed after so many seconds.
             logged: write down what is done.
             jump: seconds that the clock jumps ahead and back.
+            shift: seconds that it is ahead.
             work: what to build.
         """
-        return self._ask([self._run(kill_at, work, logged=logged, jump=jump)], after)[0]
+        return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[0]
 
     def two(self, *, kill_at: int, **work: str) -> list[Ended]:
         """Two runs of the same work at once: the first is held at a call until the second asks for the lock, and dies there.
@@ -208,12 +218,13 @@ class Dying:
         logged: bool = False,
         hold: bool = False,
         jump: int = 0,
+        shift: int = 0,
         environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         if logged:
             shutil.rmtree(self.journal, ignore_errors=True)
             self.journal.mkdir(parents=True)
-        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump, int(hold)]
+        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump, int(hold), shift]
         return {"armed": armed, "work": self._work | work, "environment": self._environment | dict(environment or {})}
 
     def _ask(self, runs: list[dict[str, Any]], after: float | None) -> list[Ended]:

@@ -16,6 +16,7 @@
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,17 +25,18 @@
 #define MOST 4096
 
 static char root[MOST], journal[MOST];
-static long n_calls, kill_at, n_kept, n_clock, jump_seconds;
+static long n_calls, kill_at, n_kept, n_clock, jump_seconds, shift_seconds;
 static int armed, holding, log_file = -1;
 
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long hold) {
+void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long hold, long shift) {
     strcpy(root, folder);
     strcpy(journal, kept);
     kill_at = at;
     jump_seconds = jump;
     holding = (int)hold;
+    shift_seconds = shift;
     if (*log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC, 0600);
     armed = 1;
 }
@@ -171,10 +173,27 @@ int mkdir(const char *path, mode_t mode) { ONE('M', AT_FDCWD, path, REAL(mkdir)(
 int mkdirat(int fd, const char *path, mode_t mode) { ONE('M', fd, path, REAL(mkdirat)(fd, path, mode)) }
 int rmdir(const char *path) { ONE('D', AT_FDCWD, path, REAL(rmdir)(path)) }
 
-/* A clock that is set to and fro: every second question is answered with a moment that lies that far ahead, the others behind. */
+/* A clock that is wrong by so many seconds; or set to and fro: every second question is answered with a moment that far ahead, the others behind. */
 int clock_gettime(clockid_t which, struct timespec *now) {
     int answer = (int)syscall(SYS_clock_gettime, which, now);
+    if (armed && which == CLOCK_REALTIME && !answer) now->tv_sec += shift_seconds;
     if (armed && jump_seconds && which == CLOCK_REALTIME && !answer)
         now->tv_sec += (__atomic_add_fetch(&n_clock, 1, __ATOMIC_SEQ_CST) & 1) ? jump_seconds : -jump_seconds;
     return answer;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec found;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &found);
+    now->tv_sec = found.tv_sec;
+    now->tv_usec = found.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *now) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (now) *now = found.tv_sec;
+    return found.tv_sec;
 }

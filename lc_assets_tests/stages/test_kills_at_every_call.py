@@ -14,6 +14,8 @@ import pytest
 from lc_assets.errors import CorruptFile, NotPublished
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.planning import plan
+from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.lost_writes import cut_power, letters
 from lc_assets_tests.twice import TwoVersions, built_twice, key_of, left_behind, read_all_of
@@ -21,6 +23,7 @@ from lc_assets_tests.twice import TwoVersions, built_twice, key_of, left_behind,
 STAGES = [found.name for found in CHAIN]
 KILLS = int(os.environ.get("LC_KILLS", "300"))
 COLUMNS = ("at a call", "with a power cut", "at a moment", "beside another", "and its rerun")
+TEN_YEARS = 10 * 365 * 86_400
 A_CENTURY = 100 * 365 * 86_400
 LETTERS = {"C": "create", "W": "write", "S": "fsync", "R": "rename", "L": "link", "U": "unlink", "M": "mkdir", "D": "rmdir"}
 
@@ -143,6 +146,33 @@ def calls_in_turn(last: int) -> list[tuple[int, bool]]:
     both = [(kill_at, published) for kill_at in range(1, last + 1) for published in (True, False)]
     chosen = np.linspace(0, len(both) - 1, min(len(both), max(1, KILLS // 2))).astype(int)
     return [(both[number][0], bool(index % 2) if len(chosen) < len(both) else both[number][1]) for index, number in enumerate(chosen)]
+
+
+def assert_the_clock_does_not_matter(twice: TwoVersions, dying: Dying, stage: str, shift: int) -> None:
+    """Built ten years from now, or ago: the same bytes; the plan, by the true clock, is current; nor is it built again by the wrong one."""
+    twice.as_before(stage, published=True)
+    ended = dying.run(stage=stage, key=key_of(stage), shift=shift)
+    assert (ended.code, ended.said) == (0, "")
+    assert abs(ended.clock - time.time() - shift) < 3600
+    assert twice.place(stage).require().digest == twice.newer(stage).digest
+    made = {found.name: found.status for found in plan(twice.workshop.lake, twice.workshop.recipe, SNAPSHOTS)}
+    assert made[f"{stage}/{key_of(stage)}"] == "current"
+    again = dying.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)
+    assert "R" not in set(letters(dying.log)), f"{again.calls} calls: it was built again"
+
+
+@pytest.mark.parametrize(
+    ("stage", "shift"), [("raw", TEN_YEARS), ("longcrawl", -TEN_YEARS), ("tokens", TEN_YEARS), ("withdrawals", -TEN_YEARS)]
+)
+def test_a_clock_that_is_wrong_by_years_changes_nothing(twice, dying, stage, shift):
+    assert_the_clock_does_not_matter(twice, dying, stage, shift)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [TEN_YEARS, -TEN_YEARS], ids=["ahead", "behind"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_clock_changes_anything_in_any_stage(twice, dying, stage, shift):
+    assert_the_clock_does_not_matter(twice, dying, stage, shift)
 
 
 @pytest.mark.slow

@@ -89,6 +89,31 @@ def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
         assert place.survive(kill_at, rng, cut=bool(kill_at % 2))
 
 
+def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
+    """Kill while parts are written, with the power cut every second time; what has an ``.idx`` is whole, a rerun does the rest."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    ended = place.dying.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
+    if kill_at % 2:
+        cut_power(place.dying.log, rng=rng)
+    assert all(len(MegatronReader(path.with_suffix(""))) == 5 for path in out.glob("[!.]*.idx"))
+    assert place.dying.run(source=str(place.old), folder=str(out)).said == ""
+    return ended.killed
+
+
+def test_kills_while_parts_are_written(place):
+    """A data set per file: the same files after every kill, no draft among them."""
+    rng, out = rng_for("kills of megatron write", seed=64, key="parts"), place.prefix.parent / "parts"
+    survive_parts(place, out, 0, rng)
+    wanted = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert len(wanted) == 3 * 4  # .bin, .idx, .receipt and the memo
+    shutil.rmtree(out)
+    last = place.dying.run(source=str(place.old), folder=str(out)).calls
+    for kill_at in (*rng.integers(1, last, size=KILLS // 2).tolist(), last):
+        assert survive_parts(place, out, int(kill_at), rng)
+        assert {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()} == wanted
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_at_every_call(place):
