@@ -94,7 +94,7 @@ def publish_release(lake: LakeFolder, name: str, release: Release) -> None:
         BadInput: when the name cannot be a file's, or there is another release of this name.
     """
     found = lake.note(note_of(name))
-    if found is None or msgspec.structs.replace(decode_release(found, where=lake.url), seal="") != release:
+    if found is None or sealed(decode_release(found, where=lake.url)) != sealed(release):
         lake.publish_note(note_of(name), encode_json(sealed(release)))
 
 
