@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -101,17 +102,38 @@ def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
     return ended.killed
 
 
-def test_kills_while_parts_are_written(place):
-    """A data set per file: the same files after every kill, no draft among them."""
-    rng, out = rng_for("kills of megatron write", seed=64, key="parts"), place.prefix.parent / "parts"
+def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], int]:
+    """What kills a run at a call and asserts what a rerun ends with; and how many calls there are."""
+    rng, out = rng_for("kills of megatron write", seed=64, key=key), place.prefix.parent / "parts"
     survive_parts(place, out, 0, rng)
-    wanted = {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    wanted = files_in(out)
     assert len(wanted) == 3 * 4  # .bin, .idx, .receipt and the memo
     shutil.rmtree(out)
-    last = place.dying.run(source=str(place.old), folder=str(out)).calls
-    for kill_at in (*rng.integers(1, last, size=KILLS // 2).tolist(), last):
-        assert survive_parts(place, out, int(kill_at), rng)
-        assert {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()} == wanted
+
+    def assert_survived(kill_at: int) -> None:
+        assert survive_parts(place, out, kill_at, rng)
+        assert files_in(out) == wanted
+
+    return assert_survived, place.dying.run(source=str(place.old), folder=str(out)).calls
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_kills_while_parts_are_written(place):
+    """A data set per file: the same files after every kill, no draft among them."""
+    assert_survived, last = parts_that_survive(place, "parts")
+    for kill_at in (*range(3, last, last // 4), last):
+        assert_survived(kill_at)
+
+
+@pytest.mark.slow
+def test_kills_at_every_call_while_parts_are_written(place):
+    assert_survived, last = parts_that_survive(place, "all parts")
+    for kill_at in range(1, last + 1):
+        assert_survived(kill_at)
+    print(f"\nmegatron write, a data set per file: {last} calls, {last} kills, all survived")
 
 
 @pytest.mark.slow

@@ -175,9 +175,11 @@ def what_lies_in_the_bucket(machines: Machines, stage: str) -> set[str]:
 
 
 def n_requests(machines: Machines, stage: str, *, published: bool = True) -> int:
-    machines.as_before(stage, published=published)
-    ended = machines.dies(stage, 0)
-    assert (ended.code, ended.said) == (0, "")
+    """How many a build makes on a machine that has copies of what it reads."""
+    for _ in range(2):
+        machines.as_before(stage, published=published)
+        ended = machines.dies(stage, 0)
+        assert (ended.code, ended.said) == (0, "")
     return ended.calls
 
 
