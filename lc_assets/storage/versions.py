@@ -15,7 +15,7 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, digest_of_facts, file_facts, short
-from lc_assets.storage.receipts import NOT_COUNTED, RECEIPT, Fingerprint, Receipt, decode_json, encode_json
+from lc_assets.storage.receipts import NOT_COUNTED, RECEIPT, Fingerprint, Receipt, decode_json, encode_json, is_as_sealed
 from lc_assets.tally import Tally
 
 
@@ -139,7 +139,13 @@ class Published:
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
-        return [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
+        wrong = [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
+        return wrong or ([] if is_as_sealed(self._receipt_bytes(), self.receipt) else [f"{RECEIPT}: its content is not what was sealed"])
+
+    def _receipt_bytes(self) -> bytes:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.home / RECEIPT).read_bytes()
+        return b""
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:

@@ -7,7 +7,6 @@ bands of 9 rows. As a program: ``python -m … FOLDER N_DOCUMENTS MEMORY_BYTES``
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -28,6 +27,7 @@ from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Sche
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
 from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import band_keys
+from lc_assets_tests.memory import peak_mb
 
 BLOCK, VERSIONS, STRANGERS = 80, 6, 4
 SHINGLES, BANDS, ROWS = 40, 14, 9
@@ -162,7 +162,7 @@ def main(folder: str, n_documents: str, memory: str) -> None:
         "cpu_pairs": round(paired - made, 1),
         "cpu_deciding": round(time.process_time() - paired, 1),
         "wall": round(time.perf_counter() - wall, 1),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_rss_mb": peak_mb(),
         "kept": tally.kept,
         **counted.also,
         **judged(out, n),

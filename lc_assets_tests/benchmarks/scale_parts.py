@@ -8,7 +8,6 @@ exponents (`test_scale`).
 
 import json
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from pathlib import Path
 from lc_assets_tests.benchmarks import scale_asking as asking
 from lc_assets_tests.benchmarks import scale_building as building
 from lc_assets_tests.benchmarks.scaled_lake import MAKING_UP, Bench, Measured, Scale
+from lc_assets_tests.memory import peak_mb
 
 PARTS: dict[str, Callable[[Bench], Measured]] = {
     "manifests": building.manifests,
@@ -42,11 +42,6 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
     "tick_out_of_date": asking.tick_out_of_date,
 }
 """In the order in which they build on one another."""
-
-
-def peak_mb() -> float:
-    """Most memory that this process had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def main(part: str, percent: str, folder: str) -> None:
