@@ -101,7 +101,7 @@ def parquet_bytes(columns: Sequence[Column], n_rows: int) -> bytes:
             places.append((page.kind, len(out)))
             out += page.bytes
         data = next(place for kind, place in places if kind == 0)
-        dictionary = {11: Long(place) for kind, place in places if kind == 2}
+        dictionary = {11: Long(places[0][1])} if places[0][0] == 2 else {}
         size = Long(len(out) - start)
         leaf = column.elements[-1][1]
         said = {1: leaf, 2: [PLAIN], 3: name, 4: column.codec, 5: Long(column.n_values), 6: size, 7: size, 9: Long(data), **dictionary}

@@ -29,6 +29,7 @@ VALUES_OF_A_BYTE: Final = 8
 
 BYTE_ARRAY: Final = 6
 FIXED_BYTE_ARRAY: Final = 7
+_REQUIRED: Final = 0
 _REPEATED: Final = 2
 
 _SCHEMA: Final[Shape] = {1: None, 2: None, 3: None, 4: None, 5: None}
@@ -44,12 +45,14 @@ class Leaf(NamedTuple):
         type: its number in ``parquet.thrift``.
         width: bytes of a value, where they are stated (`FIXED_BYTE_ARRAY`); else 0.
         is_repeated: whether a row may hold several.
+        is_optional: whether a row may hold none.
     """
 
     name: str
     type: int
     width: int
     is_repeated: bool
+    is_optional: bool
 
     @property
     def is_text(self) -> bool:
@@ -114,7 +117,7 @@ def _footer(file: BinaryIO, n_bytes: int) -> Footer:
 
 def _leaves(elements: list[Any]) -> Iterator[Leaf]:
     """Walk the schema, which is a tree laid out in order: an element says how many of those behind it are its children."""
-    open_groups: list[list[Any]] = []  # children to come, whether repeated, name
+    open_groups: list[list[Any]] = []  # children to come, whether repeated, whether optional, name
     for place, element in enumerate(_structs(elements)):
         while open_groups and not open_groups[-1][0]:
             open_groups.pop()
@@ -124,14 +127,15 @@ def _leaves(elements: list[Any]) -> Iterator[Leaf]:
             open_groups[-1][0] -= 1
         name = _typed(element.get(4, b""), bytes).decode("utf-8", "replace")
         is_repeated = bool(place) and (element.get(3) == _REPEATED or bool(open_groups and open_groups[-1][1]))
+        is_optional = bool(place) and (element.get(3) != _REQUIRED or bool(open_groups and open_groups[-1][2]))
         n_children = _number(element, 5, 0)
         if n_children > 0 or not place:
-            open_groups.append([n_children, is_repeated, name])
+            open_groups.append([n_children, is_repeated, is_optional, name])
             if len(open_groups) > MOST_NESTED:
                 raise CorruptFile(f"its schema is nested deeper than {MOST_NESTED} groups")
         else:
-            path = ".".join([*(group[2] for group in open_groups[1:]), name])
-            yield Leaf(path, _number(element, 1), _number(element, 2, 0), is_repeated)
+            path = ".".join([*(group[3] for group in open_groups[1:]), name])
+            yield Leaf(path, _number(element, 1), _number(element, 2, 0), is_repeated, is_optional)
     if any(left for left, *_ in open_groups):
         raise CorruptFile("its schema lacks elements")
 

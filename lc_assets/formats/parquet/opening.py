@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.parquet.footer import Chunk, Footer, read_footer
-from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, ReadAt, walk
+from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
 """How many times its own size a file may come to once it is decoded; deflate does not go much beyond that. Small ones may have `FREELY`."""
@@ -120,21 +120,39 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
             file.seek(at)
             return file.read(n_bytes)
 
-        rows = [_rows_of(group, read_at, most_rows, str(path)) for group in footer.groups]
-    named = [leaf.name for leaf in footer.leaves if leaf.is_repeated and leaf.is_text]
+        groups = [_pages(group, read_at, most_rows, str(path)) for group in footer.groups]
+    spelled = {each.chunk.leaf.name for group in groups for each in group if each.has_lengths}
+    named = [leaf.name for leaf in footer.leaves if leaf.is_repeated and leaf.is_text and leaf.name not in spelled]
+    _require_bounded_lists([each for group in groups for each in group], named, most_rows, str(path))
     with pq.ParquetFile(path, pre_buffer=False, read_dictionary=named) as opened:
-        yield Bounded(opened, footer.n_bytes, str(path)), rows
+        yield Bounded(opened, footer.n_bytes, str(path)), [_rows_of(group, most_rows) for group in groups]
 
 
-def _rows_of(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> int:
+def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> list[Pages]:
     try:
-        pages = [walk(read_at, chunk, most_longest=MOST_PAGE_BYTES) for chunk in group]
+        return [
+            walk(read_at, chunk, most_longest=_most_longest(chunk, most_rows) if chunk.leaf.is_repeated else MOST_PAGE_BYTES)
+            for chunk in group
+        ]
     except CorruptFile as error:
         raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
-    flat = [each for each in pages if not each.chunk.leaf.is_repeated]
+
+
+def _most_longest(chunk: Chunk, n_rows: int) -> int:
+    """How long a string may be that each value of some rows names."""
+    return MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + min(n_rows, chunk.n_rows), 1)
+
+
+def _require_bounded_lists(pages: list[Pages], named: list[str], most_rows: int, where: str) -> None:
+    """One row may be all that a chunk has, but for what stays in a dictionary."""
     for each in pages:
-        if each.chunk.leaf.is_repeated and sum(n_bytes for _, n_bytes in each.sizes) > MOST_BATCH_BYTES:
+        taken = sum(n_bytes for _, n_bytes in each.sizes) if each.chunk.leaf.name in named else each.bytes_of(most_rows)
+        if each.chunk.leaf.is_repeated and taken > MOST_BATCH_BYTES:
             raise _too_much(each.chunk, where)
+
+
+def _rows_of(pages: list[Pages], most_rows: int) -> int:
+    flat = [each for each in pages if not each.chunk.leaf.is_repeated]
     n_rows = most_rows
     while n_rows > 1 and sum(each.bytes_of(n_rows) for each in flat) > SOME_BYTES:
         n_rows //= 2
@@ -172,7 +190,7 @@ class _Watched:
             return content[at - chunk.start : at - chunk.start + n_bytes]
 
         try:
-            pages = walk(read_at, chunk, most_longest=MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + rows, 1))
+            pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
         except CorruptFile as error:
             raise CorruptFile(f"{self._where}: not readable Parquet: {chunk.leaf.name} {error}") from error
         if pages.bytes_of(rows) > MOST_BATCH_BYTES:

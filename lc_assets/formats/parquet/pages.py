@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.deltas import DELTA_LENGTH_STRINGS, DELTA_STRINGS, require_lengths
 from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
 from lc_assets.formats.parquet.thrift import Shape, read_struct
 
@@ -21,7 +22,6 @@ _FIRST_BYTES: Final = 256
 """Headers with statistics of short strings are shorter."""
 
 _DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
-_DELTA_STRINGS: Final = 7
 _NAMED: Final = (2, 8)
 """Encodings by which values name entries of a dictionary."""
 
@@ -47,11 +47,13 @@ class Pages(NamedTuple):
         sizes: ``(values, bytes)`` of each page whose values are stored one by one.
         longest: bytes that a value may have which another one shares: named in a dictionary, or spelled by what it adds to
             the value before; 0 where there is none.
+        has_lengths: whether strings of a page are stored behind their lengths, which Arrow does not read as a dictionary.
     """
 
     chunk: Chunk
     sizes: list[tuple[int, int]]
     longest: int
+    has_lengths: bool
 
     def bytes_of(self, n_rows: int) -> int:
         """What ``n_rows`` rows behind each other may take at most, in bytes.
@@ -78,6 +80,7 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
     at, end, left = chunk.start, chunk.start + chunk.n_bytes, chunk.n_values
     sizes: list[tuple[int, int]] = []
     dictionary = longest = 0
+    has_lengths = False
     while left > 0:
         header, at = _header(read_at, at, end)
         unpacked, packed, said = _sizes(header, end - at)
@@ -93,14 +96,21 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
             _require(n_values <= left, f"{n_values:,} values in a page, where {left:,} are left")
             left -= n_values
             encoding = _number(said, 2 if kind == _DATA else 4)
+            if encoding in {DELTA_STRINGS, DELTA_LENGTH_STRINGS}:
+                _require(
+                    encoding != DELTA_STRINGS or not chunk.leaf.is_repeated,
+                    "strings in lists, stored by their differences: these are not read",
+                )
+                require_lengths(_values(read_at(at, packed), header, chunk), encoding, n_values)
+                has_lengths = True
             if encoding in _NAMED:
                 longest = max(longest, dictionary)
-            elif encoding == _DELTA_STRINGS:
+            elif encoding == DELTA_STRINGS:
                 longest = max(longest, unpacked)
             else:
                 sizes.append((n_values, unpacked))
         at += packed
-    return Pages(chunk, sizes, longest)
+    return Pages(chunk, sizes, longest, has_lengths)
 
 
 def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
@@ -129,14 +139,34 @@ def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]
     return unpacked, packed, said
 
 
+def _values(content: bytes, header: dict[int, Any], chunk: Chunk) -> bytes:
+    """The values of a page, behind its levels."""
+    unpacked = _number(header, 2)
+    if header[1] == _DATA_2:
+        said = header[8]
+        levels = _number(said, 5) + _number(said, 6)
+        return _plain(content[levels:], chunk.codec if said.get(7, True) else 0, unpacked - levels)
+    plain, at = _plain(content, chunk.codec, unpacked), 0
+    for _ in range(chunk.leaf.is_repeated + chunk.leaf.is_optional):
+        at += 4 + int.from_bytes(plain[at : at + 4], "little")
+    return plain[at:]
+
+
+def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
+    if not codec:
+        return content
+    _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
+    try:
+        return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"holds a page that does not unpack: {error}") from error
+
+
 def _longest(content: bytes, codec: int, unpacked: int) -> int:
     """Length of the longest string of a dictionary; what cannot be unpacked here may be as long as all of it."""
     if codec not in _CODECS and codec:
         return unpacked
-    try:
-        plain = content if not codec else pa.Codec(_CODECS[codec]).decompress(content, unpacked).to_pybytes()
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"a dictionary that does not unpack: {error}") from error
+    plain = _plain(content, codec, unpacked)
     at = longest = 0
     while at + 4 <= len(plain):
         size = int.from_bytes(plain[at : at + 4], "little")
