@@ -15,15 +15,19 @@ from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.flat_codecs import ZSTD
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.grid import GridReader
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.launch_arguments import read_identities, read_launch
 from lc_assets.formats.npy import read_npy
+from lc_assets.formats.parquet.footer import Chunk, Leaf
+from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
-from lc_assets_tests.fuzzing.array_readers import make_flat
+from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
+from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader
 
@@ -148,6 +152,36 @@ def test_a_launch_has_a_batch(tmp_path, size):
     (tmp_path / "x.args").write_text(f"--seq-length 24 --data-path a --train-samples 80 --global-batch-size {size}")
     with pytest.raises(BadInput, match="at least 1"):
         read_launch(tmp_path / "x.args")
+
+
+def test_a_page_whose_kind_is_no_number_is_damage(tmp_path):
+    """Thrift says of each value what it is, and nobody else did."""
+    odd = encoded({1: {1: 2}, 2: 4, 3: 4, 5: {1: 1, 2: 0}}) + text(b"")
+    content = parquet_bytes([flat(b"text", [Page(b"", 0, {})], 1)], 1).replace(Page(b"", 0, {}).bytes, odd)
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(CorruptFile):
+        list(read_corpus(tmp_path / "x.parquet"))
+    with pytest.raises(CorruptFile, match="where a size or a number"):
+        walk(lambda at, n: odd[at : at + n], Chunk(Leaf("text", 6, 0, False, False), 0, len(odd), 1, 1, 0), most_longest=0)
+
+
+def test_holes_of_an_array_that_promises_everything_are_named_in_time(tmp_path):
+    """Metadata of 2^62 rows: what is there is looked at, and a thousand of the rest are named."""
+    (tmp_path / "flat").mkdir()
+    make_flat(ZSTD)(tmp_path / "flat")
+    said = json.loads((tmp_path / "flat/.zarray").read_text())
+    (tmp_path / "flat/.zarray").write_text(json.dumps(said | {"shape": [2**62, 48]}))
+    found = FlatReader(tmp_path / "flat").holes()
+    assert len(found) == 1001
+    assert found[0] == f"{tmp_path}/flat/2.0: the chunk is missing"
+    assert found[-1].endswith(f"and {2**62 // 4 * 2 - 4 - 1000:,} files more are missing")
+    (tmp_path / "grid").mkdir()
+    make_grid(tmp_path / "grid")
+    said = json.loads((tmp_path / "grid/zarr.json").read_text())
+    (tmp_path / "grid/zarr.json").write_text(json.dumps(said | {"shape": [2**62, 48]}))
+    found = GridReader(tmp_path / "grid").holes()
+    assert any("and 2,305,843,009,213,6" in words for words in found)
+    assert "c/1/0: inner chunks" in found[0]
 
 
 def test_a_chunk_of_two_frames_is_damage(tmp_path):

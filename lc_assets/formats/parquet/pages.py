@@ -131,7 +131,7 @@ def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]
     unpacked, packed = _number(header, 2), _number(header, 3)
     _require(unpacked <= MOST_PAGE_BYTES, f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read")
     _require(packed <= left, f"a page of {packed:,} bytes, where {left:,} are left")
-    said = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(header.get(1, -1), 0), {})
+    said = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(_number(header, 1), 0), {})
     _require(isinstance(said, dict), "a page without a header")
     if header.get(1) == _DATA_2:
         levels = _number(said, 5) + _number(said, 6)
