@@ -161,17 +161,19 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
         CorruptFile: when it is not Parquet or lacks a column; names the file.
     """
     with opened_table(path) as file:
-        _require_columns(file.schema_arrow.names, columns, path)
+        _require_columns(file.schema_arrow, columns, path)
         table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)  # a damaged page may decompress to bytes that are no text
         return table
 
 
-def _require_columns(found: Sequence[str], wanted: Sequence[str] | None, path: Path) -> None:
-    """Arrow itself passes over a column that is not there."""
-    missing = [name for name in wanted or () if name not in found]
+def _require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:
+    """Arrow itself passes over a column that is not there; and a time may be one that Python has not, so no table of ours has any."""
+    missing = [name for name in wanted or () if name not in found.names]
     if missing:
-        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found)[:200]}")
+        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found.names)[:200]}")
+    if times := [field.name for field in found if pa.types.is_temporal(field.type)]:
+        raise CorruptFile(f"{path}: is no table of a lake: {', '.join(times)[:200]} holds times")
 
 
 def read_schema(path: Path) -> pa.Schema:
@@ -223,7 +225,7 @@ def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines:
         CorruptFile: as `read_table`.
     """
     with opened_table(path) as file:
-        _require_columns(file.schema_arrow.names, columns, path)
+        _require_columns(file.schema_arrow, columns, path)
         for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
             yield from batch.to_pylist()
 

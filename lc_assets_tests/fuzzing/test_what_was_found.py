@@ -23,10 +23,12 @@ from lc_assets.formats.parquet.footer import Chunk, Leaf
 from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.stages.recipe import parse_recipe
+from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
+from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar
 from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader
@@ -79,6 +81,26 @@ def test_values_that_python_does_not_have_cost_their_rows(tmp_path, column):
     assert found.why == "a value that Python does not have"
     with pytest.raises(BadInput, match="row 0"):
         list(read_items(tmp_path / "x.parquet"))
+
+
+def test_an_index_of_a_crawl_is_text(tmp_path):
+    """Arrow believes a file's word that bytes are text; who took a row out of the batch was told so by Python."""
+    make_columnar(tmp_path)
+    table = pq.read_table(tmp_path / "x.parquet")
+    place = table.schema.get_field_index("url")
+    bytes_ = pa.array([b"\xff"] * 3)
+    as_text = pa.Array.from_buffers(pa.string(), 3, bytes_.buffers())
+    pq.write_table(table.set_column(place, "url", as_text), tmp_path / "x.parquet")
+    with pytest.raises(CorruptFile, match="not a readable index"):
+        columnar(tmp_path)
+
+
+def test_tables_of_a_lake_hold_no_times(tmp_path):
+    """A time zone that nobody knows is a `KeyError` to who asks for the value."""
+    pq.write_table(pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("s", "Mars/Olympus"))}), tmp_path / "x.parquet")
+    for read in (read_table, lambda path: list(read_lines(path))):
+        with pytest.raises(CorruptFile, match="at holds times"):
+            read(tmp_path / "x.parquet")
 
 
 def test_deep_json_is_damage_to_every_reader_of_json(tmp_path):

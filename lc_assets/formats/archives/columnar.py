@@ -69,7 +69,9 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
                 raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
             columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
             for batch in file.batches(ROWS_AT_ONCE, columns):
-                yield _read(batch)
+                found = _read(batch)
+                found.validate(full=True)  # Arrow believes a file's word that bytes are text
+                yield found
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error
     except OSError as error:
