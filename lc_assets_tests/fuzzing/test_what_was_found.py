@@ -27,6 +27,7 @@ from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
+from lc_assets.text.page_keys import page_key
 from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
 from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar
 from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text
@@ -81,6 +82,15 @@ def test_values_that_python_does_not_have_cost_their_rows(tmp_path, column):
     assert found.why == "a value that Python does not have"
     with pytest.raises(BadInput, match="row 0"):
         list(read_items(tmp_path / "x.parquet"))
+
+
+def test_a_key_is_never_too_long_to_be_its_own_key():
+    """Escapes are longer than what they stand for, so an address within the limit had a key beyond it."""
+    for n_chars in (1000, 2720, 2726, 4000, 8000):
+        key = page_key("http://a.example/" + "\u00fc" * n_chars)
+        assert (key is None) == (n_chars > 1360)
+        assert key is None or page_key(f"http://{key}") == key
+    assert page_key("http://a.example/" + "x" * 8170) == "a.example/" + "x" * 8170
 
 
 def test_an_index_of_a_crawl_is_text(tmp_path):
