@@ -93,6 +93,18 @@ def test_a_key_is_never_too_long_to_be_its_own_key():
     assert page_key("http://a.example/" + "x" * 8170) == "a.example/" + "x" * 8170
 
 
+def test_names_of_lists_are_text_and_differ(tmp_path):
+    """Which lists stay in a dictionary is said to Arrow by their names."""
+    pq.write_table(pa.table({"text": ["a"], "choices": [["x"]]}), tmp_path / "x.parquet")
+    content = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(content.replace(b"choices", b"cho\xff\xffes"))
+    with pytest.raises(CorruptFile, match="not UTF-8"):
+        list(read_corpus(tmp_path / "x.parquet"))
+    pq.write_table(pa.table([["a"], [["x"]], [["y"]]], names=["text", "l", "l"]), tmp_path / "x.parquet")
+    with pytest.raises(CorruptFile, match="two columns of one name"):
+        list(read_corpus(tmp_path / "x.parquet"))
+
+
 def test_an_index_of_a_crawl_is_text(tmp_path):
     """Arrow believes a file's word that bytes are text; who took a row out of the batch was told so by Python."""
     make_columnar(tmp_path)

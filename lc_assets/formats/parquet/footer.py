@@ -125,7 +125,7 @@ def _leaves(elements: list[Any]) -> Iterator[Leaf]:
             raise CorruptFile("its schema has more elements than its root says")
         if open_groups:
             open_groups[-1][0] -= 1
-        name = _typed(element.get(4, b""), bytes).decode("utf-8", "replace")
+        name = _name(element)
         is_repeated = bool(place) and (element.get(3) == _REPEATED or bool(open_groups and open_groups[-1][1]))
         is_optional = bool(place) and (element.get(3) != _REQUIRED or bool(open_groups and open_groups[-1][2]))
         n_children = _number(element, 5, 0)
@@ -138,6 +138,13 @@ def _leaves(elements: list[Any]) -> Iterator[Leaf]:
             yield Leaf(path, _number(element, 1), _number(element, 2, 0), is_repeated, is_optional)
     if any(left for left, *_ in open_groups):
         raise CorruptFile("its schema lacks elements")
+
+
+def _name(element: dict[int, Any]) -> str:
+    try:
+        return str(_typed(element.get(4, b""), bytes), "utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFile("a column's name is not UTF-8") from error
 
 
 def _chunks(group: dict[int, Any], leaves: list[Leaf]) -> list[Chunk]:

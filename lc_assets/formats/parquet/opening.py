@@ -123,6 +123,8 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
         groups = [_pages(group, read_at, most_rows, str(path)) for group in footer.groups]
     spelled = {each.chunk.leaf.name for group in groups for each in group if each.has_lengths}
     named = [leaf.name for leaf in footer.leaves if leaf.is_repeated and leaf.is_text and leaf.name not in spelled]
+    if len({leaf.name for leaf in footer.leaves}) < len(footer.leaves) and named:  # Arrow tells them by name
+        raise CorruptFile(f"{path}: has two columns of one name, and lists; rename them")
     _require_bounded_lists([each for group in groups for each in group], named, most_rows, str(path))
     with pq.ParquetFile(path, pre_buffer=False, read_dictionary=named) as opened:
         yield Bounded(opened, footer.n_bytes, str(path)), [_rows_of(group, most_rows) for group in groups]
