@@ -24,7 +24,9 @@ from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.versions import version_named
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets.text.page_keys import page_key
@@ -103,6 +105,18 @@ def test_names_of_lists_are_text_and_differ(tmp_path):
     pq.write_table(pa.table([["a"], [["x"]], [["y"]]], names=["text", "l", "l"]), tmp_path / "x.parquet")
     with pytest.raises(CorruptFile, match="two columns of one name"):
         list(read_corpus(tmp_path / "x.parquet"))
+
+
+def test_names_that_no_file_system_takes_are_refused(tmp_path):
+    """The system's own error came through: a version in a pointer or a release, and a file that a launch names."""
+    for name in ("x" * 70_000, "\u00fc" * 101):
+        with pytest.raises(BadInput, match="not a version's name"):
+            version_named(name, "x")
+        with pytest.raises(BadInput, match="not the name of a stage"):
+            LakeFolder(tmp_path).place("grid", name)
+    (tmp_path / "x.args").write_text(f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 --global-batch-size 8")
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_launch(tmp_path / "x.args")
 
 
 def test_an_index_of_a_crawl_is_text(tmp_path):

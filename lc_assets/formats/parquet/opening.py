@@ -180,16 +180,25 @@ class _Watched:
     def read(self, n_bytes: int = -1) -> bytes:
         place = self._file.tell()
         content = self._file.read(n_bytes)
-        chunk = self._waiting.pop(place, None)
-        if chunk is not None:
-            self._look(chunk, content)
+        self._look(place, memoryview(content))
         return content
 
-    def _look(self, chunk: Chunk, content: bytes) -> None:
+    def read_buffer(self, n_bytes: int) -> pa.Buffer:
+        if not hasattr(self._file, "read_buffer"):
+            return pa.py_buffer(self.read(n_bytes))
+        place = self._file.tell()
+        content = self._file.read_buffer(n_bytes)
+        self._look(place, memoryview(content))
+        return content
+
+    def _look(self, place: int, content: memoryview) -> None:
+        chunk = self._waiting.pop(place, None)
+        if chunk is None:
+            return
         rows = min(self._rows, chunk.n_rows)
 
         def read_at(at: int, n_bytes: int) -> bytes:
-            return content[at - chunk.start : at - chunk.start + n_bytes]
+            return bytes(content[at - chunk.start : at - chunk.start + n_bytes])
 
         try:
             pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
@@ -223,8 +232,8 @@ class _Watched:
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[BinaryIO]:
-    if isinstance(source, Path):
-        with source.open("rb") as file:
+    if isinstance(source, Path):  # into Arrow's own memory: as bytes of Python's the reading alone cost a sixth more
+        with source.open("rb"), pa.OSFile(str(source)) as file:
             yield file
     else:
         yield source
