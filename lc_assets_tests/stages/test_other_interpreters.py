@@ -82,9 +82,8 @@ def test_other_pythons_and_numpys_give_the_same_bytes(tmp_path):
             print(f"{name}: not on this machine")
             continue
         found[name] = digests_by(python, tmp_path / name, upstream, recipe)
-        print(
-            f"{name}: {run(python, '-c', SAID).strip()}; {run(python, '-m', 'pytest', '-q', '-n', '0', '--timeout=1200', *GOLDEN).splitlines()[-1]}"
-        )
+        golden = run(python, "-m", "pytest", "-q", "-n", "0", "--timeout=1200", *GOLDEN)
+        print(f"{name}: {run(python, '-c', SAID).strip()}; {golden.splitlines()[-1]}")
     assert len(found) > 1, "nothing to compare"
     print(f"{'':30}", *(f"{name:22}" for name in found))
     for stage in next(iter(found.values())):
