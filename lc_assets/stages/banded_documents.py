@@ -21,10 +21,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
-from lc_assets.stages.tables import damage_said_plainly, read_table
+from lc_assets.stages.tables import opened_table, read_table
 from lc_assets.text.duplicates import Numbers
 from lc_assets.vocabulary import parse_document_id
 
@@ -96,7 +95,7 @@ def documents_at(folder: Path, number: int, places: Numbers, columns: Sequence[s
         CorruptFile: when the table is damaged or has no such place.
     """
     path = documents_path(folder, number)
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         starts = np.cumsum([0, *counts])
         if len(places) and not 0 <= places[0] <= places[-1] < starts[-1]:

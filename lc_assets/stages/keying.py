@@ -28,17 +28,7 @@ from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Wo
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
-from lc_assets.stages.tables import (
-    COMPRESSION,
-    FILTERED,
-    IDENTITY,
-    KEYED,
-    count_lines,
-    damage_said_plainly,
-    read_all,
-    read_schema,
-    read_table,
-)
+from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, count_lines, opened_table, read_all, read_schema, read_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
@@ -122,7 +112,7 @@ def schema_of(filtered: pa.Schema) -> pa.Schema:
 
 def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     columns = [name for name in names if name != "text_digest"]
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
             digests = [text_digest(text) for text in batch.column("raw_content").cast(pa.binary()).to_pylist()]
             arrays = {name: batch.column(name) for name in columns} | {"text_digest": pa.array(digests, pa.string())}
@@ -148,7 +138,7 @@ def _by_shard_and_line(paths: Iterable[Path], schema: pa.Schema, columns: Sequen
 
 def _listed(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
     """The lines of ``documents.parquet``, some at a time."""
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
             batch.validate(full=True)
             yield pa.Table.from_batches([batch])

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import msgspec
 
@@ -154,6 +154,10 @@ def write_receipt(folder: Path, receipt: Receipt) -> Published:
     return Published(folder, receipt)
 
 
+MOST_NAME_BYTES: Final = 200
+"""Of a folder of a lake."""
+
+
 def folder_named(name: str) -> str:
     """The name of a stage's or a partition's folder, as it stands in a release or a mix.
 
@@ -163,7 +167,7 @@ def folder_named(name: str) -> str:
     Raises:
         BadInput: when it is none, such as one that leads elsewhere.
     """
-    if name in {"", ".", ".."} or any(character in name for character in "/\\\0"):
+    if name in {"", ".", ".."} or any(character in name for character in "/\\\0") or _is_too_long(name):
         raise BadInput(f"{name[:200]!r} is not the name of a stage or a partition")
     return name
 
@@ -174,9 +178,14 @@ def version_named(name: str, path: Path | str) -> str:
     Raises:
         BadInput: when it is none, such as one that leads elsewhere.
     """
-    if not name.isalnum():
-        raise BadInput(f"{path}: {name!r} is not a version's name")
+    if not name.isalnum() or _is_too_long(name):
+        raise BadInput(f"{path}: {name[:200]!r} is not a version's name")
     return name
+
+
+def _is_too_long(name: str) -> bool:
+    """File systems take 255 bytes and say so by an error of their own; drafts have names that are longer still."""
+    return len(name.encode("utf-8", "replace")) > MOST_NAME_BYTES
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,13 +15,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.engines.exchange import BucketWriter, by_hash, read_bucket
 from lc_assets.publishing import publish
 from lc_assets.stages.line_reading import regrouped
-from lc_assets.stages.tables import count_lines, damage_said_plainly
+from lc_assets.stages.tables import count_lines, opened_table
 from lc_assets.text.duplicates import Numbers
 from lc_assets.text.key_matches import standing_among
 
@@ -72,7 +71,7 @@ def repeated_in(paths: Sequence[Path], scratch: Path) -> Iterator[tuple[Numbers,
 
 def _tables(paths: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.Table]:
     for path in paths:
-        with damage_said_plainly(path), pq.ParquetFile(path) as file:
+        with opened_table(path) as file:
             for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
                 yield pa.Table.from_batches([batch])
 
