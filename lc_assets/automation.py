@@ -9,6 +9,7 @@ SNAPSHOT_JOB = dg.define_asset_job(
         "filtered_documents",
         "document_keys",
         "document_signatures",
+        "signature_index",
         "near_duplicate_pairs",
         "contaminated_documents",
         "withdrawn_documents",
@@ -26,7 +27,15 @@ LONGCRAWL_JOB = dg.define_asset_job(
 )
 DOCUMENTS_JOB = dg.define_asset_job(
     "snapshot_documents",
-    ["raw_snapshot", "filtered_documents", "document_keys", "document_signatures", "near_duplicate_pairs", "contaminated_documents"],
+    [
+        "raw_snapshot",
+        "filtered_documents",
+        "document_keys",
+        "document_signatures",
+        "signature_index",
+        "near_duplicate_pairs",
+        "contaminated_documents",
+    ],
     description="One crawl snapshot's documents, judged and compared: what must stand of all snapshots before rows are made.",
 )
 WITHDRAWN_JOB = dg.define_asset_job(

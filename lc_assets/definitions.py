@@ -59,6 +59,7 @@ STAGE_OF: Mapping[str, tuple[dg.AssetsDefinition, Stage]] = {
     "filtered_documents": (documents.filtered_documents, step("filtered").stage),
     "document_keys": (documents.document_keys, step("keys").stage),
     "document_signatures": (removing.document_signatures, step("signatures").stage),
+    "signature_index": (removing.signature_index, step("signature_bands").stage),
     "near_duplicate_pairs": (removing.near_duplicate_pairs, step("near_pairs").stage),
     "contaminated_documents": (removing.contaminated_documents, step("contamination").stage),
     "withdrawn_documents": (removing.withdrawn_documents, step("withdrawn").stage),

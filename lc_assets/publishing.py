@@ -10,7 +10,7 @@ import errno
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lc_assets.errors import NotWritable, StorageFull
@@ -109,6 +109,15 @@ def flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def finished(paths: Iterable[Path]) -> list[Path]:
+    """Files in the order of their names, without drafts: a task whose worker was killed leaves one beside what was done again.
+
+    >>> [path.name for path in finished(map(Path, ("b.parquet", ".draft-0f3c-a.parquet", "a.parquet")))]
+    ['a.parquet', 'b.parquet']
+    """
+    return sorted(path for path in paths if not path.name.startswith(DRAFT_PREFIX))
 
 
 def remove_drafts(folder: Path, *, below: bool = True) -> int:

@@ -104,6 +104,12 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         self._answer(super().do_DELETE)
 
     def _answer(self, answer: Any) -> None:
+        if n_bytes := int(self.headers.get("Content-Length") or 0):
+            body = self.rfile.read(n_bytes)  # before the lock is held: who sends it may stand still
+            if len(body) < n_bytes:  # or be dead: then nothing was asked
+                self.close_connection = True
+                return
+            self.rfile = _Again(body)
         with self.owner._lock:  # the emulator's storage is made for one thread
             kind = self._kind()
             self.owner.requests[kind] += 1
@@ -146,10 +152,8 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         query = parse_qs(urlparse(self.path).query)
         if self.command != "POST" or "ifGenerationMatch" not in query:
             return False
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        body = self.rfile.read()
         self.rfile = _Again(body)
-        if body.count(b"\r\n\r\n") < 2:  # the heads of both parts
-            return True  # whoever sent it died over it
         name = json.loads(body.split(b"\r\n\r\n", 2)[1].split(b"\r\n")[0])["name"]
         return int(query["ifGenerationMatch"][0]) != self._generation(urlparse(self.path).path.split("/")[-2], unquote(name))
 
@@ -159,7 +163,6 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         return 0
 
     def _refuse(self, status: int) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length") or 0))
         content = json.dumps({"error": {"code": int(status), "message": "as the test wants it"}}).encode()
         self.send_response(int(status))
         self.send_header("Content-Type", "application/json")

@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import pytest
 
@@ -24,7 +24,7 @@ from lc_assets.stages.building import Workshop
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
-import ctypes, json, os, signal, sys, time
+import ctypes, gc, json, os, signal, sys, time
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
 import lc_assets.packing.kernels.fitting
@@ -34,7 +34,7 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.megatron_writing import write_data_set, write_parts
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.upstream import Upstream
@@ -50,37 +50,67 @@ def build(lake, upstream, crawl, recipe, stage, key):
 def write(source, prefix):
     write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
 
+def parts(source, folder):
+    write_parts([Path(source)], Path(folder), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+
+def does(work):
+    (build if "stage" in work else write if "prefix" in work else parts)(**work)
+
 def child(answering, armed, work, environment):
     os.environ.update(environment)
     points.kill_points_arm(*(value.encode() if isinstance(value, str) else ctypes.c_long(value) for value in armed))
     said = ""
     try:
-        (build if "stage" in work else write)(**work)
+        does(work)
     except LcError as error:
         said = type(error).__name__
-    os.write(answering, json.dumps([points.kill_points_calls(), said]).encode())
+    os.write(answering, json.dumps([points.kill_points_calls(), said, time.time()]).encode())
     os._exit(0)
 
-for line in sys.stdin:
-    asked, children = json.loads(line), []
-    for run in asked["runs"]:
-        reading, writing = os.pipe()
-        pid = os.fork()
-        if not pid:
-            child(writing, **run)
-        os.close(writing)
-        children.append((pid, reading))
-    print(json.dumps([pid for pid, _ in children]), flush=True)
+def begin(run):
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if not pid:
+        child(writing, **run)
+    os.close(writing)
+    return pid, reading
+
+def ended(pid, reading):
+    _, status = os.waitpid(pid, 0)
+    calls, said, clock = json.loads(os.read(reading, 200) or "[0, null, 0]")
+    os.close(reading)
+    return {"code": os.waitstatus_to_exitcode(status), "calls": calls, "said": said, "clock": clock}
+
+def waits_for_the_lock(pid, log):
+    while not os.path.exists(log) or "\\nK" not in "\\n" + open(log).read():
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return
+        time.sleep(0.005)
+
+def answers_of(asked):
+    first = begin(asked["runs"][0])
+    print(json.dumps([first[0]]), flush=True)
     if asked["after"] is not None:
         time.sleep(asked["after"])
-        os.kill(children[0][0], signal.SIGKILL)
-    answers = []
-    for pid, reading in children:
-        _, status = os.waitpid(pid, 0)
-        calls, said = json.loads(os.read(reading, 200) or "[0, null]")
-        os.close(reading)
-        answers.append({"code": os.waitstatus_to_exitcode(status), "calls": calls, "said": said})
-    print(json.dumps(answers), flush=True)
+        os.kill(first[0], signal.SIGKILL)
+    for run in asked["runs"][1:]:  # while the first one has come to its call, and is held there
+        if os.waitid(os.P_PID, first[0], os.WEXITED | os.WSTOPPED | os.WNOWAIT).si_code != os.CLD_STOPPED:
+            return [ended(*first)]
+        second = begin(run)
+        waits_for_the_lock(second[0], run["armed"][2])
+        os.kill(first[0], signal.SIGKILL)
+        return [ended(*first), ended(*second)]
+    return [ended(*first)]
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "warm" in asked:
+        does(asked["warm"])
+        gc.collect(), gc.freeze()  # what forks share stays shared
+        print("warm", flush=True)
+    else:
+        print(json.dumps(answers_of(asked)), flush=True)
+os._exit(0)  # what is frozen would be said to leak
 """
 
 
@@ -98,11 +128,12 @@ def kill_points() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none."""
+    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none; its clock."""
 
     code: int
     calls: int
     said: str | None
+    clock: float
 
     @property
     def killed(self) -> bool:
@@ -121,15 +152,7 @@ class Dying:
     def __init__(self, folder: Path, work: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
         self.folder, self._work, self._environment = folder, dict(work), dict(environment or {})
         self.log, self.journal = folder.with_name(f"{folder.name}.log"), folder.with_name(f"{folder.name}.kept")
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", FORKING],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=Path(__file__).parents[1],
-            bufsize=1,
-            env=os.environ | {"LD_PRELOAD": str(kill_points())},
-        )
+        self._process = _forking()
 
     @classmethod
     def over(cls, workshop: Workshop) -> Self:
@@ -144,7 +167,19 @@ class Dying:
     def __exit__(self, *_: object) -> None:
         self._process.communicate()
 
-    def run(self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, **work: str) -> Ended:
+    def restart(self) -> None:
+        """End the process that forks, and begin another."""
+        self._process.communicate()
+        self._process = _forking()
+
+    def warm(self, **work: str) -> None:
+        """Do some work in the process that forks, so that none of its forks has to import, load or compile what it takes."""
+        print(json.dumps({"warm": self._work | work}), file=self._stdin, flush=True)
+        assert self._stdout.readline() == "warm\n"
+
+    def run(
+        self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, shift: int = 0, **work: str
+    ) -> Ended:
         """Do some work in a process.
 
         Args:
@@ -152,13 +187,18 @@ class Dying:
             after: be killed after so many seconds.
             logged: write down what is done.
             jump: seconds that the clock jumps ahead and back.
+            shift: seconds that it is ahead.
             work: what to build.
         """
-        return self._ask([self._run(kill_at, work, logged=logged, jump=jump)], after)[0]
+        return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[0]
 
     def two(self, *, kill_at: int, **work: str) -> list[Ended]:
-        """Two runs of the same work at once, the first of which dies at a call."""
-        return self._ask([self._run(kill_at, work), self._run(0, work)], None)
+        """Two runs of the same work at once: the first is held at a call until the second asks for the lock, and dies there.
+
+        There is only one answer when the first one did not come to that call.
+        """
+        self.log.unlink(missing_ok=True)
+        return self._ask([self._run(kill_at, work, hold=True), self._run(0, work, logged=True)], None)
 
     def begin(self, *, environment: Mapping[str, str], **work: str) -> int:
         """Begin some work; return its process, to be killed by somebody else; `wait` says how it ended."""
@@ -167,26 +207,52 @@ class Dying:
 
     def wait(self) -> Ended:
         """How what was begun ended."""
-        assert self._process.stdout is not None
-        (ended,) = json.loads(self._process.stdout.readline())
+        (ended,) = json.loads(self._stdout.readline())
         return Ended(**ended)
 
     def _run(
-        self, kill_at: int, work: Mapping[str, str], *, logged: bool = False, jump: int = 0, environment: Mapping[str, str] | None = None
+        self,
+        kill_at: int,
+        work: Mapping[str, str],
+        *,
+        logged: bool = False,
+        hold: bool = False,
+        jump: int = 0,
+        shift: int = 0,
+        environment: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         if logged:
             shutil.rmtree(self.journal, ignore_errors=True)
             self.journal.mkdir(parents=True)
-        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump]
+        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump, int(hold), shift]
         return {"armed": armed, "work": self._work | work, "environment": self._environment | dict(environment or {})}
 
     def _ask(self, runs: list[dict[str, Any]], after: float | None) -> list[Ended]:
         self._send(runs, after)
-        assert self._process.stdout is not None
-        return [Ended(**ended) for ended in json.loads(self._process.stdout.readline())]
+        return [Ended(**ended) for ended in json.loads(self._stdout.readline())]
 
     def _send(self, runs: list[dict[str, Any]], after: float | None) -> list[int]:
+        print(json.dumps({"runs": runs, "after": after}), file=self._stdin, flush=True)
+        return json.loads(self._stdout.readline())  # type: ignore[no-any-return]
+
+    @property
+    def _stdin(self) -> IO[str]:
         assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _stdout(self) -> IO[str]:
         assert self._process.stdout is not None
-        print(json.dumps({"runs": runs, "after": after}), file=self._process.stdin, flush=True)
-        return json.loads(self._process.stdout.readline())  # type: ignore[no-any-return]
+        return self._process.stdout
+
+
+def _forking() -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", FORKING],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[1],
+        bufsize=1,
+        env=os.environ | {"LD_PRELOAD": str(kill_points())},
+    )

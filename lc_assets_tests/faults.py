@@ -21,7 +21,18 @@ from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import Shard
 
-BEFORE_TOKENS = ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination", "withdrawn", "withdrawals", "removals")
+BEFORE_TOKENS = (
+    "raw",
+    "filtered",
+    "keys",
+    "signatures",
+    "signature_bands",
+    "near_pairs",
+    "contamination",
+    "withdrawn",
+    "withdrawals",
+    "removals",
+)
 """What stands before a snapshot's tokens can be made."""
 
 PER_SNAPSHOT = tuple(

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,16 +25,18 @@
 #define MOST 4096
 
 static char root[MOST], journal[MOST];
-static long n_calls, kill_at, n_kept, n_clock, jump_seconds;
-static int armed, log_file = -1;
+static long n_calls, kill_at, n_kept, n_clock, jump_seconds, shift_seconds;
+static int armed, holding, log_file = -1;
 
 static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 
-void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump) {
+void kill_points_arm(const char *folder, long at, const char *log, const char *kept, long jump, long hold, long shift) {
     strcpy(root, folder);
     strcpy(journal, kept);
     kill_at = at;
     jump_seconds = jump;
+    holding = (int)hold;
+    shift_seconds = shift;
     if (*log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_TRUNC, 0600);
     armed = 1;
 }
@@ -58,7 +62,8 @@ static int at(int fd, const char *name, char *out) {
     return under(out);
 }
 
-static void die(void) { syscall(SYS_kill, getpid(), SIGKILL); for (;;) pause(); }
+/* Dies, or stands still until somebody else kills it. */
+static void die(void) { syscall(SYS_kill, getpid(), holding ? SIGSTOP : SIGKILL); for (;;) pause(); }
 
 /* Whether this call is the last one. */
 static int last(void) { return __atomic_add_fetch(&n_calls, 1, __ATOMIC_SEQ_CST) == kill_at; }
@@ -127,6 +132,13 @@ int ftruncate64(int fd, off_t n) { WRITING(fd, (void)0, REAL(ftruncate64)(fd, n)
         if (ours && !answer) { char size[32]; snprintf(size, sizeof size, "%ld", size_of(full)); say('S', full, size); } \
         return answer; \
     }
+/* Not counted: it changes nothing. */
+int flock(int fd, int how) {
+    char full[MOST];
+    if (armed && (how & LOCK_EX) && path_of(fd, full)) say('K', full, "");
+    return REAL(flock)(fd, how);
+}
+
 SYNCING(fsync)
 SYNCING(fdatasync)
 
@@ -161,10 +173,27 @@ int mkdir(const char *path, mode_t mode) { ONE('M', AT_FDCWD, path, REAL(mkdir)(
 int mkdirat(int fd, const char *path, mode_t mode) { ONE('M', fd, path, REAL(mkdirat)(fd, path, mode)) }
 int rmdir(const char *path) { ONE('D', AT_FDCWD, path, REAL(rmdir)(path)) }
 
-/* A clock that is set to and fro: every second question is answered with a moment that lies that far ahead, the others behind. */
+/* A clock that is wrong by so many seconds; or set to and fro: every second question is answered with a moment that far ahead, the others behind. */
 int clock_gettime(clockid_t which, struct timespec *now) {
     int answer = (int)syscall(SYS_clock_gettime, which, now);
+    if (armed && which == CLOCK_REALTIME && !answer) now->tv_sec += shift_seconds;
     if (armed && jump_seconds && which == CLOCK_REALTIME && !answer)
         now->tv_sec += (__atomic_add_fetch(&n_clock, 1, __ATOMIC_SEQ_CST) & 1) ? jump_seconds : -jump_seconds;
     return answer;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec found;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &found);
+    now->tv_sec = found.tv_sec;
+    now->tv_usec = found.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *now) {
+    struct timespec found;
+    clock_gettime(CLOCK_REALTIME, &found);
+    if (now) *now = found.tv_sec;
+    return found.tv_sec;
 }

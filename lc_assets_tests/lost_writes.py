@@ -61,7 +61,7 @@ def _replayed(log: Path) -> tuple[dict[str, File], list[tuple[Named, bool]]]:
             _made_sure(paths, files, unsure, names)
         elif what == "W":
             files.setdefault(paths[0], File(sure_bytes=_size(paths[0]))).is_sure = False
-        else:
+        elif what != "K":  # a lock that was asked for
             call = Named(what, paths)
             unsure.setdefault(call.folder, []).append(len(names))
             names.append((call, False))

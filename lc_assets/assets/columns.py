@@ -27,10 +27,12 @@ SIGNATURES: Origins = {
 
 CONTAMINATED: Origins = {"id": [("filtered_documents", "id")], "coverage": [("filtered_documents", "raw_content")]}
 
+BANDED: Origins = carried(("id", "digest", "date_download"), "filtered_documents")
+
 NEAR_PAIRS: Origins = {
     "a": [("filtered_documents", "id")],
     "b": [("filtered_documents", "id")],
-    "bands": [("document_signatures", "signature_sim0.8")],
+    "bands": [("signature_index", "id")],
     "similarity": [("filtered_documents", "raw_content")],
 }
 

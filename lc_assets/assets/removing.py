@@ -12,7 +12,8 @@ from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import contamination, near_pairs, removals, signing, touching, withdrawals, withdrawing
+from lc_assets.stages import contamination, near_pairs, removals, signature_bands, signing, touching, withdrawals, withdrawing
+from lc_assets.stages.banded_documents import BANDED
 from lc_assets.stages.contamination_files import EVIDENCE
 from lc_assets.stages.tables import WITHDRAWN, read_table
 from lc_assets.vocabulary import parse_snapshot
@@ -42,9 +43,25 @@ def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopRes
     pool=WORKERS,
     partitions_def=SNAPSHOTS,
     group_name="documents",
+    kinds={"numpy", "parquet"},
+    code_version=signature_bands.STAGE.code_version,
+    deps=[filtered_documents, document_signatures],
+)
+def signature_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
+    """Signatures of one snapshot cut into bands and sorted, once: newer snapshots look up in it what is like something of theirs."""
+    with workshop.open(context.log) as opened:
+        built = signature_bands.cut_snapshot(opened, parse_snapshot(context.partition_key))
+        counts = {name: built.tally.also.get(name, 0) for name in (signature_bands.SIGNED, signature_bands.NOT_SIGNED)}
+        return report(built, columns=BANDED, origins=columns.BANDED, documents=plots.bars("Documents", counts, unit="documents"))
+
+
+@dg.asset(
+    pool=WORKERS,
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
     kinds={"parquet", "duckdb"},
     code_version=near_pairs.STAGE.code_version,
-    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, document_signatures)],
+    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, signature_index)],
 )
 def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
     """Near duplicates of one snapshot among itself and the older ones, each pair compared by its texts."""
@@ -136,7 +153,7 @@ def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopRe
     kinds={"parquet", "duckdb"},
     code_version=removals.STAGE.code_version,
     deps=[
-        *(dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, near_duplicate_pairs)),
+        *(dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, signature_index, near_duplicate_pairs)),
         contaminated_documents,
         snapshot_withdrawals,
     ],

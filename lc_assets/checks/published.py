@@ -52,7 +52,7 @@ def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, r
     """Test the chosen claims on what is published, and by ``recipe`` whether it may be served still."""
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
-    evidence = evidence_of(lake, published)
+    evidence = evidence_of(lake, published, by_head=stage.by_head)
     found = [put_to_test(claim, evidence) for claim in wanted]
     served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
     return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])

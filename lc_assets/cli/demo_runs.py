@@ -16,7 +16,7 @@ from lc_assets.stages.planning import Plan
 from lc_assets.storage.lake import GLOBAL
 
 STAGES_OF = {
-    "snapshot_documents": ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination"),
+    "snapshot_documents": ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination"),
     "withdrawn": ("withdrawn",),
     "snapshot_rows": ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron"),
     "all_snapshots": ("longcrawl", "flat"),

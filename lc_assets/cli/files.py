@@ -1,11 +1,10 @@
 """Files of a version: arrays, Megatron data sets, tables, orders, indices, recognised by what is in them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lc_assets.cli.artefact import Artefact, Lines, Table
 from lc_assets.cli.printing import sized
@@ -16,10 +15,15 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, idx_path
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, GlobalOrder
+from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
 from lc_assets.stages.link_tables import LINK_CLAIMS, SPANS
 from lc_assets.stages.packing_tables import PACKED_SPANS
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
+
+_ROWS_AT_ONCE: Final = 1 << 14
+_MANY: Final = 1000
+"""Holes; of an array that has more, its metadata are rather wrong, and they may promise any number of chunks."""
 
 
 def is_grid(path: Path) -> bool:
@@ -55,6 +59,7 @@ def is_array(path: Path) -> bool:
 def show_grid(path: Path, verify: bool) -> Artefact:
     """A token grid's array: its shape, its chunks, what its writer said of it."""
     reader = GridReader(path)
+    holes = reader.holes()
     return Artefact(
         kind="token grid (Zarr v3)",
         facts=[
@@ -62,7 +67,7 @@ def show_grid(path: Path, verify: bool) -> Artefact:
             ("shards", " × ".join(map(str, reader.shards.shard)) + ", of chunks " + " × ".join(map(str, reader.chunk_shape))),
             *(reader.attributes.items()),
         ],
-        damage=[*reader.holes(), *(_unreadable_rows(reader) if verify else [])],
+        damage=[*holes, *(_unreadable_rows(reader) if verify and len(holes) <= _MANY else [])],
         checked="every chunk decoded, its checksum tested" if verify else "shards and their indexes looked at",
     )
 
@@ -70,10 +75,11 @@ def show_grid(path: Path, verify: bool) -> Artefact:
 def show_flat(path: Path, verify: bool) -> Artefact:
     """An array of LongCrawl64's layout."""
     reader = FlatReader(path)
+    holes = reader.holes()
     return Artefact(
         kind="flat array (Zarr v2, LongCrawl64's layout)",
         facts=[*_array_facts(reader, path), ("chunks", " × ".join(map(str, reader.chunk_shape)))],
-        damage=[*reader.holes(), *(_unreadable_rows(reader) if verify else [])],
+        damage=[*holes, *(_unreadable_rows(reader) if verify and len(holes) <= _MANY else [])],
         checked="every chunk decoded" if verify else "chunks' names looked at",
     )
 
@@ -119,9 +125,9 @@ def _prefix(path: Path) -> Path:
 def show_table(path: Path, verify: bool) -> Artefact:
     """A Parquet table, by its columns."""
     try:
-        with pq.ParquetFile(path) as file:
-            columns, metadata = file.schema_arrow, file.metadata
-            n_read = sum(batch.num_rows for batch in file.iter_batches()) if verify else metadata.num_rows
+        with guarded(path, where=str(path), rows_at_once=_ROWS_AT_ONCE) as file:
+            columns, metadata = file.file.schema_arrow, file.file.metadata
+            n_read = sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE)) if verify else metadata.num_rows
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
     return Artefact(

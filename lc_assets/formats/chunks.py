@@ -4,8 +4,9 @@ Here: index arithmetic and the copy out of chunks. Not here: how a chunk is stor
 `formats.flat`), nor where.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -139,6 +140,25 @@ def n_chunks(shape: tuple[int, int], chunk_shape: tuple[int, int]) -> tuple[int,
     (2, 1)
     """
     return -(-shape[0] // chunk_shape[0]), -(-shape[1] // chunk_shape[1])
+
+
+def missing(shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int = 1000) -> tuple[list[tuple[int, int]], int]:
+    """Which of ``shape`` files, rows × columns, are not among those found: the first ``most``, and how many there are in all.
+
+    Takes no longer than in proportion to what was found and ``most``, whatever ``shape`` promises.
+
+    >>> missing((2**62, 2), [(0, 0), (1, 1), (7, 9)], most=2)
+    ([(0, 1), (1, 0)], 9223372036854775806)
+    """
+    here = {at for at in found if at[0] < shape[0] and at[1] < shape[1]}
+    n_missing = shape[0] * shape[1] - len(here)
+    names = ((row, column) for row in count() for column in range(shape[1]))
+    return list(islice((at for at in names if at not in here), min(n_missing, most))), n_missing
+
+
+def rest_of(lost: Sequence[tuple[int, int]], n_lost: int, where: object) -> list[str]:
+    """A line for the files that are missing and were not named, if there are any."""
+    return [f"{where}: and {n_lost - len(lost):,} files more are missing"] if n_lost > len(lost) else []
 
 
 def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:

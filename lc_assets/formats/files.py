@@ -5,7 +5,8 @@ and buckets (`lc_assets.loaders.remote`).
 """
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -15,6 +16,8 @@ from lc_assets.errors import CorruptFile, NotPublished
 
 MOST_METADATA_BYTES: Final = 2**24
 """More than any array's metadata has."""
+
+_NUMBERED: Final = re.compile(r"(0|[1-9][0-9]{0,18})(\.(0|[1-9][0-9]{0,18}))?")
 
 
 class Piece(NamedTuple):
@@ -76,6 +79,18 @@ class LocalFiles:
         """
         with _as_missing():
             return [part for path, ours in groupby(pieces, lambda piece: piece.path) for part in _read(f"{self.folder}/{path}", ours)]
+
+
+def numbered(folder: Path) -> Iterator[str]:
+    """Names in a folder that are numbers as arrays' files are named; none where there is no folder.
+
+    Names are taken apart by their callers: ``7``, or ``7.12``.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            yield from (entry.name for entry in entries if _NUMBERED.fullmatch(entry.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return
 
 
 def read_metadata(files: Files, path: str, kind: str) -> bytes:

@@ -137,8 +137,8 @@ def _each_split(folder: Path, name: str) -> list[list[str] | None]:
 
 
 def _text(folder: Path, name: str) -> str:
-    path = Path(name) if Path(name).is_file() else folder / name
     try:
+        path = Path(name) if Path(name).is_file() else folder / name
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise BadInput(f"{name}: cannot be read: {error}") from error

@@ -7,12 +7,20 @@ Source: LongPack (ICLR 2025), section 4, samples roots without saying how, and k
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, UInt64
 
 from lc_assets.errors import BadInput
-from lc_assets.randomness import keyed_u64
+from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
+
+_PURPOSE: Final = "longpack root"
+
+
+def roots_drawn_by(seed: int) -> dict[str, str]:
+    """What `root_ranks` draws, for receipts."""
+    return {"roots": f"{KEYED_ALGORITHM}, seed {seed}, purpose {_PURPOSE!r}, key page key"}
 
 
 def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page"]:
@@ -21,7 +29,7 @@ def root_ranks(page_keys: Iterable[str], seed: int) -> UInt64[np.ndarray, " page
     >>> root_ranks(["example.org/a", "example.org/b"], seed=64)
     array([2915196421650632722,  614795327093774056], dtype=uint64)
     """
-    return keyed_u64("longpack root", seed=seed, keys=page_keys)
+    return keyed_u64(_PURPOSE, seed=seed, keys=page_keys)
 
 
 def are_roots(ranks: UInt64[np.ndarray, " page"], share: float) -> Bool[np.ndarray, " page"]:

@@ -135,6 +135,8 @@ class Stage:
         reads: which of all partitions it reads, when not every published one.
         needs: which of its upstream stages a recipe has it read at all.
         own_only: stages of which it reads its own partition alone, although it reads others of the rest.
+        by_head: stages whose other partitions are read by the heads of their receipts: these list a snapshot's files, and all of them
+            together would grow in memory with the lake. Files are then asked for by name (`Published.only`).
         wanted: whether a recipe asks for it at all; the planner passes over those that are not.
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
@@ -153,6 +155,7 @@ class Stage:
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
     needs: Callable[[Recipe, str], bool] = lambda _recipe, _stage: True
     own_only: tuple[str, ...] = ()
+    by_head: tuple[str, ...] = ()
     wanted: Callable[[Recipe], bool] = lambda _recipe: True
     sharding: Sharding | None = None
     sieve: bool = False
@@ -181,7 +184,10 @@ class Stage:
     def _fed_by(self, lake: LakeFolder, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
         """The published partitions of one stage that are read; of those read alone none is listed."""
         for other in (key, GLOBAL) if stage in self.own_only else lake.keys(stage):
-            published = lake.place(stage, other).current() if self.is_fed_by(recipe, key, stage, other) else None
+            if not self.is_fed_by(recipe, key, stage, other):
+                continue
+            place = lake.place(stage, other)
+            published = place.glance() if stage in self.by_head and other != key else place.current()
             if published is not None:
                 yield published
 
@@ -302,10 +308,18 @@ def put_to_test(claim: Claim, evidence: Evidence) -> Finding:
         return Finding(claim=claim.__name__, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
 
 
-def evidence_of(lake: LakeFolder, published: Published) -> Evidence:
-    """The evidence for re-testing a published version: its inputs are the very versions it was made from."""
+def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()) -> Evidence:
+    """The evidence for re-testing a published version: its inputs are the very versions it was made from.
+
+    Args:
+        lake: where they are.
+        published: the version.
+        by_head: see `Stage.by_head`.
+    """
     fingerprint = published.receipt.fingerprint
-    found = {name: _input(lake, name, digest) for name, digest in fingerprint.inputs.items()}
+    heads = tuple(f"{stage}/" for stage in by_head)
+    names = {name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}") for name in fingerprint.inputs}
+    found = {name: _input(lake, name, digest, by_head=names[name]) for name, digest in fingerprint.inputs.items()}
     inputs = {name: version for name, version in found.items() if version is not None}
     return Evidence(folder=published.folder, fingerprint=fingerprint, tally=published.receipt.tally, lake=lake, inputs=inputs)
 
@@ -332,9 +346,16 @@ def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally
     return run.run(function, tasks, what=what)
 
 
-def _input(lake: LakeFolder, name: str, digest: str) -> Published | None:
+def _input(lake: LakeFolder, name: str, digest: str, *, by_head: bool) -> Published | None:
     stage, _, key = name.partition("/")
-    return lake.place(stage, key).with_digest(digest) if key else None
+    if not key:
+        return None
+    if by_head:
+        with contextlib.suppress(LcError):
+            glanced = lake.place(stage, key).glance()
+            if glanced is not None and glanced.digest == digest:
+                return glanced
+    return lake.place(stage, key).with_digest(digest)
 
 
 def _republish(place: Place, standing: Published, before: int) -> Built:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Claim, Evidence, Finding
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.sharding import SHARDS_FILE, read_records
@@ -23,12 +24,12 @@ DROPPED_SUFFIX = ".dropped.parquet"
 
 def documents_files(folder: Path) -> list[Path]:
     """The tables of kept documents of a version, sorted by shard."""
-    return sorted(folder.glob(f"*{DOCUMENTS_SUFFIX}"))
+    return finished(folder.glob(f"*{DOCUMENTS_SUFFIX}"))
 
 
 def dropped_files(folder: Path) -> list[Path]:
     """The tables of dropped documents of a version, sorted by shard."""
-    return sorted(folder.glob(f"*{DROPPED_SUFFIX}"))
+    return finished(folder.glob(f"*{DROPPED_SUFFIX}"))
 
 
 def evenly_spaced(n_items: int, most: int) -> list[int]:

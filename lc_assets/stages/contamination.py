@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
-from lc_assets.publishing import publish
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced, the_shards_add_up
 from lc_assets.stages.contamination_files import EVIDENCE, lines_of
@@ -112,7 +112,7 @@ def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
 
 def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
     """All evidence of a version, shard by shard."""
-    for path in sorted(folder.glob(f"*{EVIDENCE_SUFFIX}")):
+    for path in finished(folder.glob(f"*{EVIDENCE_SUFFIX}")):
         yield from read_lines(path, EVIDENCE.names)
 
 

@@ -23,6 +23,7 @@ from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.paths import Kind, is_inside
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.capture_choice import NO_CAPTURE, NO_PAGE, choose, note_what_is_wanted, publish_chosen
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
@@ -82,7 +83,7 @@ def look_at_crawl(workshop: Workshop, snapshot: SnapshotId) -> str:
 
 def index_files(folder: Path) -> list[Path]:
     """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
-    return sorted(folder.glob(f"*{INDEX_SUFFIX}"))
+    return finished(folder.glob(f"*{INDEX_SUFFIX}"))
 
 
 def records_by_kind(tally: Tally) -> dict[str, int]:

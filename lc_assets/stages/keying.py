@@ -14,7 +14,7 @@ file                   what
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,19 +27,20 @@ from lc_assets.publishing import publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
 from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.line_reading import write_in_groups
-from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, damage_said_plainly, read_all, read_schema, read_table
+from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
+from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, count_lines, opened_table, read_all, read_schema, read_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
-from lc_assets.text.lookup_keys import keys_of_documents
+from lc_assets.text.lookup_keys import keys_of_parts
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 DOCUMENTS_FILE: Final = "documents.parquet"
 INDEX: Final = "document"
 TEXTS_AT_ONCE: Final = 32
+LINES_AT_ONCE: Final = 1 << 14
 DIGESTS_AGAIN: Final = 20
 """Documents whose text the audit reads once more."""
 
@@ -77,17 +78,17 @@ def key_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         tasks = [KeyTask(documents=path, folder=draft.folder) for path in files]
         counted = run_shards(workshop, draft, list_shard, tasks, what=f"keys of {snapshot}")
         schema = schema_of(read_schema(files[0])) if files else KEYED
-        table = read_all([task.listed for task in tasks], schema)
-        n_keys = write_keys(draft.folder, table.take(pa.array(_by_shard_and_line(table["id"].to_pylist()), pa.int64())))
+        n_keys = write_keys(draft.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema)
         return counted + Tally(also={"keys": n_keys})
 
     return build(workshop, STAGE, snapshot, fill)
 
 
-def write_keys(folder: Path, table: pa.Table) -> int:
-    """Write the files of an index of documents; return how many keys these have."""
-    write_in_groups(folder / DOCUMENTS_FILE, table)
-    keys, places = keys_of_documents(_keyed_columns(table))
+def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
+    """Write the files of an index of documents that come in parts; return how many keys these have."""
+    path = folder / DOCUMENTS_FILE
+    write_parts_in_groups(path, parts, schema)
+    keys, places = keys_of_parts(_keyed_columns(path))
     write_key_index(folder / INDEX, keys, places)
     return len(keys)
 
@@ -111,7 +112,7 @@ def schema_of(filtered: pa.Schema) -> pa.Schema:
 
 def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     columns = [name for name in names if name != "text_digest"]
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
             digests = [text_digest(text) for text in batch.column("raw_content").cast(pa.binary()).to_pylist()]
             arrays = {name: batch.column(name) for name in columns} | {"text_digest": pa.array(digests, pa.string())}
@@ -127,13 +128,25 @@ def text_digest(text: bytes) -> str:
     return f"sha256:{hashlib.sha256(text).hexdigest()}"
 
 
-def _by_shard_and_line(ids: Sequence[str]) -> list[int]:
-    parsed = [parse_document_id(name) for name in ids]
-    return sorted(range(len(ids)), key=parsed.__getitem__)
+def _by_shard_and_line(paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """Tables of the shards, which are sorted, each by its lines."""
+    for path in paths:
+        table = read_all([path], schema, columns)
+        parsed = [parse_document_id(name) for name in table["id"].to_pylist()]
+        yield table.take(pa.array(sorted(range(len(parsed)), key=parsed.__getitem__), pa.int64()))
 
 
-def _keyed_columns(table: pa.Table) -> dict[str, Sequence[str]]:
-    return {name: table[name].to_pylist() for name in ("id", "url", "digest", "text_digest")}
+def _listed(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The lines of ``documents.parquet``, some at a time."""
+    with opened_table(path) as file:
+        for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch])
+
+
+def _keyed_columns(path: Path) -> Iterator[dict[str, Sequence[str]]]:
+    names = ("id", "url", "digest", "text_digest")
+    return ({name: table[name].to_pylist() for name in names} for table in _listed(path, names))
 
 
 def documents_of(keys: Published) -> KeyedTable:
@@ -158,21 +171,21 @@ def the_documents_are_those_filtered(evidence: Evidence) -> Finding:
     """The index lists every filtered document once and as it stands filtered; some texts are read again for their digests."""
     filtered = evidence.only_input("filtered").folder
     names = [name for name, _ in IDENTITY]
-    listed = read_table(evidence.folder / DOCUMENTS_FILE, KEYED.names)
-    standing = read_all(documents_files(filtered), KEYED, names)
-    standing = standing.take(pa.array(_by_shard_and_line(standing["id"].to_pylist()), pa.int64()))
-    same = listed.select(names).equals(standing)
-    chosen = [listed["id"][place].as_py() for place in evenly_spaced(listed.num_rows, DIGESTS_AGAIN)]
-    digests = _digests_again(filtered, set(chosen))
-    stated = dict(zip(listed["id"].to_pylist(), listed["text_digest"].to_pylist(), strict=True))
+    path, files = evidence.folder / DOCUMENTS_FILE, documents_files(filtered)
+    n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
+    standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)
+    same = n_listed == n_standing and all(map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing))
+    lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
+    stated = {line["id"]: line["text_digest"] for line in lines}
+    chosen, digests = list(stated), _digests_again(filtered, set(stated))
     wrong = [name for name in chosen if digests.get(name) != stated[name]]
     return Finding(
         claim="the_documents_are_those_filtered",
         passed=same and not wrong,
-        words=f"{listed.num_rows:,} listed of {standing.num_rows:,} filtered"
+        words=f"{n_listed:,} listed of {n_standing:,} filtered"
         + ("" if same else ", and they differ")
         + f"; {len(chosen):,} texts read again, {len(wrong):,} have another digest",
-        numbers={"listed": listed.num_rows, "digests that differ": len(wrong)},
+        numbers={"listed": n_listed, "digests that differ": len(wrong)},
     )
 
 
@@ -188,7 +201,7 @@ def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
 
 def every_document_is_found_by_its_keys(evidence: Evidence) -> Finding:
     """The keys are those of the listed documents, all of them and no other, and each leads to its document."""
-    wanted = keys_of_documents(_keyed_columns(read_table(evidence.folder / DOCUMENTS_FILE, KEYED.names)))
+    wanted = keys_of_parts(_keyed_columns(evidence.folder / DOCUMENTS_FILE))
     index = KeyIndex(evidence.folder / INDEX)
     right = index.holds(*wanted)
     return Finding(

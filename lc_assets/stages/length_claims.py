@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN, tokenizer_of
 from lc_assets.packing.length_buckets import bucket_counts
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Evidence, Finding
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.stages.document_sets import LONGPACK, NATURAL, PACKED, SETS, STAGE_OF_SET
@@ -29,7 +30,7 @@ COUNTED_AGAIN: Final = 6
 
 def lengths_files(folder: Path, document_set: str) -> list[Path]:
     """The tables of lengths of a set, sorted by shard."""
-    return sorted(folder.glob(f"{document_set}-*{SUFFIX}"))
+    return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
 
 
 def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:

@@ -5,7 +5,7 @@ lines take 30. On the disk small groups cost nothing: the table is 1 % larger.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish
-from lc_assets.stages.tables import COMPRESSION, damage_said_plainly
+from lc_assets.stages.tables import COMPRESSION, opened_table
 
 GROUP_LINES = 1024
 
@@ -24,6 +24,37 @@ def write_in_groups(path: Path, table: pa.Table) -> None:
     """Publish a table whose lines can be read one at a time."""
     with publish(path) as draft:
         pq.write_table(table, draft, compression=COMPRESSION, row_group_size=GROUP_LINES, write_statistics=False)
+
+
+def write_parts_in_groups(path: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
+    """The same bytes, of a table that comes in parts; of which some row groups are held at a time. Return its number of lines."""
+    n_lines = 0
+    with publish(path) as draft, pq.ParquetWriter(draft, schema, compression=COMPRESSION, write_statistics=False) as writer:
+        for table in regrouped(parts, GROUP_LINES):
+            writer.write_table(table, row_group_size=GROUP_LINES)
+            n_lines += table.num_rows
+        if not n_lines:
+            writer.write_table(schema.empty_table())
+    return n_lines
+
+
+def regrouped(parts: Iterable[pa.Table], n_lines: int) -> Iterator[pa.Table]:
+    """The same lines in tables of ``n_lines`` each, but for the last.
+
+    >>> [table["a"].to_pylist() for table in regrouped([pa.table({"a": [1, 2, 3]}), pa.table({"a": [4, 5]})], 2)]
+    [[1, 2], [3, 4], [5]]
+    """
+    waiting, n_waiting = list[pa.Table](), 0
+    for part in parts:
+        waiting.append(part)
+        n_waiting += part.num_rows
+        if n_waiting >= n_lines:
+            table = pa.concat_tables(waiting)
+            whole = n_waiting - n_waiting % n_lines
+            yield from (table.slice(start, n_lines).combine_chunks() for start in range(0, whole, n_lines))
+            waiting, n_waiting = [table.slice(whole)], n_waiting - whole
+    if n_waiting:
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def read_some(path: Path, lines: Iterable[int], columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
@@ -35,7 +66,7 @@ def read_some(path: Path, lines: Iterable[int], columns: Sequence[str] | None = 
     wanted = list(lines)
     if not wanted:
         return []
-    with damage_said_plainly(path), pq.ParquetFile(path, memory_map=True) as file:
+    with opened_table(path, memory_map=True) as file:
         missing = set(columns or ()) - set(file.schema_arrow.names)
         if missing or not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
             asked = f"line {max(wanted):,}" if not missing else f"column {', '.join(sorted(missing))}"

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
+from lc_assets.packing.roots import roots_drawn_by
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import Queries
@@ -55,7 +56,7 @@ def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
             )
         )
 
-    return build(workshop, STAGE, snapshot, fill)
+    return build(workshop, STAGE, snapshot, fill, randomness=roots_drawn_by(workshop.recipe.longpack.seed))
 
 
 def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.publishing import publish
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
@@ -146,7 +146,7 @@ def _note_within_host(edges: TableWriter, url: str, found: Targets) -> None:
 
 def _most_within_hosts(work: Path) -> list[dict[str, Any]]:
     """The pages that most pages of their own host point at, with their share of the host's pages; out of core."""
-    files = sorted(work.rglob("*.parquet"))
+    files = finished(work.rglob("*.parquet"))
     if not files:
         return []
     with queries(work / "most", Means().memory // 4) as asked:

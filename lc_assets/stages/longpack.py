@@ -14,6 +14,7 @@ from typing import Any, Final
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
+from lc_assets.publishing import finished
 from lc_assets.stages import link_claims
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
@@ -56,7 +57,7 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
 def spans_files(folder: Path) -> list[Path]:
     """The tables of spans of a version, sorted by shard."""
-    return sorted(folder.glob(f"*{SPANS_SUFFIX}"))
+    return finished(folder.glob(f"*{SPANS_SUFFIX}"))
 
 
 def packed_documents(folder: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:

@@ -12,7 +12,7 @@ import msgspec
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.receipts import decode_json, encode_json
+from lc_assets.storage.receipts import decode_json, encode_json, sealed
 
 SUFFIX: Final = ".receipt"
 
@@ -46,6 +46,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
         bin_sha256: of the ``.bin``.
         idx_sha256: of the ``.idx``; together they are the content's version.
         dropped: documents that were seen and not written, by reason.
+        seal: digest of all the rest; "" in receipts from before there were seals.
     """
 
     made_by: str
@@ -55,6 +56,7 @@ class DataSetReceipt(msgspec.Struct, frozen=True, kw_only=True):
     bin_sha256: str
     idx_sha256: str
     dropped: dict[str, int] = {}
+    seal: str = ""
 
 
 def receipt_path(prefix: Path) -> Path:
@@ -65,14 +67,16 @@ def receipt_path(prefix: Path) -> Path:
 def write_receipt(prefix: Path, *, made_by: str, ids: Ids | None, dropped: dict[str, int]) -> DataSetReceipt:
     """Read a data set whole and publish its receipt."""
     reader = MegatronReader(prefix)
-    receipt = DataSetReceipt(
-        made_by=made_by,
-        ids=ids,
-        documents=len(reader.document_indices) - 1,
-        tokens=reader.n_tokens,
-        bin_sha256=sha256_of_file(bin_path(prefix)),
-        idx_sha256=sha256_of_file(idx_path(prefix)),
-        dropped=dict(sorted(dropped.items())),
+    receipt = sealed(
+        DataSetReceipt(
+            made_by=made_by,
+            ids=ids,
+            documents=len(reader.document_indices) - 1,
+            tokens=reader.n_tokens,
+            bin_sha256=sha256_of_file(bin_path(prefix)),
+            idx_sha256=sha256_of_file(idx_path(prefix)),
+            dropped=dict(sorted(dropped.items())),
+        )
     )
     publish_bytes(receipt_path(prefix), encode_json(receipt))
     return receipt

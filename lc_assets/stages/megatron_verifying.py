@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.stages.megatron_receipts import DataSetReceipt, read_receipt, receipt_path
 from lc_assets.storage.digests import sha256_of_file
+from lc_assets.storage.receipts import is_as_sealed
 from lc_assets.tokens.dtypes import readers_trap
 
 BLOCK: Final = 1 << 22
@@ -143,3 +144,5 @@ def _contradicted(prefix: Path, reader: MegatronReader, receipt: DataSetReceipt 
             yield f"{path}: SHA-256 {found}, {receipt_path(prefix).name} says {promised}: it changed since; write it again"
     if (receipt.documents, receipt.tokens) != (n_documents, reader.n_tokens):
         yield f"{prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt says {receipt.documents:,}, {receipt.tokens:,}"
+    if not is_as_sealed(receipt_path(prefix).read_bytes(), receipt):
+        yield f"{receipt_path(prefix)}: its content is not what was sealed: it changed since; write it again"

@@ -5,10 +5,12 @@ Here: measuring. Not here: what is measured (`lc_assets.stages.building`), showi
 
 import contextlib
 import os
+import re
 import resource
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -75,4 +77,12 @@ def measured_by(meter: Meter) -> Iterator[dict[str, float]]:
 def usage() -> Spent:
     """What this process has taken so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return Spent(os.getpid(), used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+    return Spent(os.getpid(), used.ru_utime + used.ru_stime, (_peak_of_program() or used.ru_maxrss) / 1024)
+
+
+def _peak_of_program() -> int:
+    """KiB that this program held at most, 0 where Linux does not say: getrusage goes on from what a worker's parent had held."""
+    found = None
+    with contextlib.suppress(OSError):
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii", "replace"))
+    return int(found[1]) if found else 0

@@ -2,42 +2,41 @@
 
 A partition reads its own and all older snapshots, so a newer one makes none of them out of date. Older means that the
 name comes before, as text. Candidates share one of 18 bands of 7 numbers of their signatures, whichever scheme made
-these, and are compared by their texts; pairs that are alike to the floor are published. Who goes is not decided here
-(`lc_assets.stages.removals`), so another threshold costs no comparison.
+these. Bands were cut once, with their snapshot (`lc_assets.stages.signature_bands`): of older ones the keys are passed by, and
+nothing is opened but what is like something new. Candidates are compared by their texts; pairs that are alike to the floor
+are published. Who goes is not decided here (`lc_assets.stages.removals`), so another threshold costs no comparison.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
+import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from lc_assets.errors import Mismatch, NotPublished
-from lc_assets.formats.redpajama.minhash import read_signatures
-from lc_assets.publishing import publish
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
+from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.stages.banded_documents import documents_at, read_bands_manifest, shards_at
+from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.deduplication.asking import Search, Signing
-from lc_assets.stages.deduplication.deciding import PAIRS_FILE
-from lc_assets.stages.deduplication.evidence import publish_evidence
-from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, Index, IndexedFile, Manifest, facts_path, publish_bands
+from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, write_names
+from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile, bands_path
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.stages.deduplication.settings import FACTS, NEAR, Decision, Means, Scheme
+from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Scheme
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.signing import MINHASH_SUFFIX
-from lc_assets.stages.tables import count_lines, read_lines, read_table
+from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
-from lc_assets.text.duplicate_keys import band_keys
+from lc_assets.text.duplicates import Numbers
 from lc_assets.text.shingles import jaccard, shingle_hashes
-from lc_assets.vocabulary import SnapshotId
+from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
 NEAR_PAIRS: Final = pa.schema([("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())])
 """`near_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true Jaccard index."""
@@ -48,39 +47,12 @@ COMPARED_AGAIN: Final = 20
 """Pairs whose similarity the audit computes anew from the texts."""
 
 
-INDEXED_TOGETHER: Final = 1 << 16
-"""Documents from which on no further shard of a snapshot goes into the same file of the index.
-
-RedPajama-V2's shards keep some 40 documents each, and a file of the index is opened some forty times: one a shard would cost
-15 CPU-milliseconds, and be mapped into memory more often than Linux lets a process.
-"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BandsTask:
-    """Some shards' documents and signatures to become the bands of file ``number`` of an index in ``folder``."""
-
-    shards: tuple[tuple[Path, Path], ...]
-    parts: tuple[FilePart, ...]
-    number: int
-    folder: Path
-
-    @property
-    def file(self) -> IndexedFile:
-        """The shards as one file."""
-        sizes = {name: sum(getattr(part, name) for part in self.parts) for name in ("n_bytes", "n_documents")}
-        return IndexedFile(number=self.number, path=self.parts[0].path, source="", parts=self.parts, **sizes)
-
-    def __str__(self) -> str:
-        return f"{self.shards[0][1]} and {len(self.shards) - 1:,} more"
-
-
 def pair_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the near duplicates of one snapshot, among itself and the older ones.
 
     Raises:
-        NotPublished: when filtered documents or signatures of the snapshot are not there.
-        Mismatch: when signatures are of other documents than those that stand filtered.
+        NotPublished: when filtered documents or bands of the snapshot are not there.
+        Mismatch: when bands are of other documents than those that stand filtered, or signed otherwise than those of another one.
     """
 
     def fill(draft: Draft) -> Tally:
@@ -96,95 +68,109 @@ def _fill(workshop: Workshop, draft: Draft, snapshot: SnapshotId) -> Tally:
     settings = workshop.recipe.deduplication
     work = draft.folder / WORKINGS / "search"
     shutil.rmtree(work, ignore_errors=True)
-    tasks = _tasks(draft, work / "index") if settings.near else []
-    run_shards(workshop, draft, cut_bands, tasks, what=f"bands up to {snapshot}")
-    scheme = Scheme(signature=f"{BANDS} × {ROWS}", floor=settings.evidence_floor)
-    files = tuple(task.file for task in tasks)
-    search = Search(
-        sources=(),
-        out=work,
-        signing=Signing(name=scheme.signature, bands=BANDS, sign=sign),
-        engine=workshop.engine,
-        decision=Decision(by=(NEAR,)),
-        scheme=scheme,
-    )
-    work.mkdir(parents=True, exist_ok=True)
-    n_old = sum(not _is_of(task, draft, snapshot) for task in tasks)
-    counted = Tally()
-    if tasks:
-        index = Index(((work / "index", Manifest(scheme=scheme, files=files)),))
-        counted = publish_evidence(search, index, first_new=n_old)
-    with queries(work / "duckdb", Means().memory // 2) as asked:
-        columns = ", ".join(NEAR_PAIRS.names)
-        nothing = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
-        query = f"SELECT {columns} FROM {parquet([work / PAIRS_FILE])} ORDER BY a, b" if tasks else nothing
-        n_pairs = asked.publish(query, draft.folder / TABLE, NEAR_PAIRS)
+    work.mkdir(parents=True)
+    verified, counted = list[Path](), Tally()
+    files = banded_files(draft.inputs) if settings.near else []
+    if files:
+        search = Search(
+            sources=(),
+            out=work,
+            signing=Signing(name=f"{BANDS} × {ROWS}", bands=BANDS, sign=sign),
+            engine=workshop.engine,
+            decision=Decision(by=(NEAR,)),
+        )
+        banded = Banded(
+            scheme=Scheme(signature=search.signing.name, floor=settings.evidence_floor),
+            bands=tuple(bands_path(file.folder, file.number) for file in files),
+            documents=tuple(file.n_documents for file in files),
+            first_new=sum(file.snapshot != snapshot for file in files),
+        )
+        verified, counted = compared_pairs(search, banded, partial(_texts_of, draft.inputs, files))
+    n_pairs = _publish(draft, work, verified, files)
     n_candidates = counted.also.get("candidates", 0)
     dropped = {REFUTED: n_candidates - n_pairs} if n_candidates > n_pairs else {}
     also = {name: count for name, count in counted.also.items() if name in {"documents compared", "characters compared"}}
     return Tally(seen=n_candidates, kept=n_pairs, dropped=dropped, complaints=dropped, also=also)
 
 
-def _tasks(draft: Draft, folder: Path) -> list[BandsTask]:
-    """Shards of all snapshots, oldest first: what is new so comes last; many small ones of a snapshot together."""
-    snapshots = sorted(name.partition("/")[2] for name in draft.inputs if name.startswith("filtered/"))
-    groups = [(key, parts) for key in snapshots for parts in _together(documents_files(_folder(draft, key)))]
-    return [
-        BandsTask(
-            shards=tuple((Path(part.path), _signatures(draft.inputs, key, Path(part.path))) for part in parts),
-            parts=parts,
-            number=number,
-            folder=folder,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandedFile:
+    """A file of bands: of which snapshot, its number there, where it lies, how many documents it is of."""
+
+    snapshot: str
+    number: int
+    folder: Path
+    n_documents: int
+
+
+def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
+    """The files of bands of all snapshots that are read, oldest first.
+
+    Raises:
+        NotPublished: when a snapshot stands filtered whose bands do not.
+        Mismatch: when they are of other documents, or were signed otherwise than those of the newest snapshot.
+    """
+    found, schemes = list[BandedFile](), dict[str, str]()
+    for snapshot in sorted(name.partition("/")[2] for name in inputs if name.startswith("filtered/")):
+        folder = _bands_of(inputs, snapshot).folder
+        manifest = read_bands_manifest(folder)
+        counted = enumerate(manifest.documents)
+        found += [BandedFile(snapshot=snapshot, number=number, folder=folder, n_documents=n_documents) for number, n_documents in counted]
+        schemes |= {snapshot: manifest.signature} if manifest.signature else {}
+    newest = schemes[max(schemes)] if schemes else ""
+    if other := [snapshot for snapshot, scheme in schemes.items() if scheme != newest]:
+        raise Mismatch(
+            f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of {max(schemes)} by {newest}, and the two do not "
+            "compare: materialize `signatures` and `signature_bands` of all snapshots by one recipe"
         )
-        for number, (key, parts) in enumerate(groups)
-    ]
+    return found
 
 
-def _together(paths: Sequence[Path]) -> Iterator[tuple[FilePart, ...]]:
-    parts, n_documents = list[FilePart](), 0
-    for path in paths:
-        parts.append(FilePart(path=str(path), n_bytes=path.stat().st_size, n_documents=count_lines(path)))
-        n_documents += parts[-1].n_documents
-        if n_documents >= INDEXED_TOGETHER:
-            yield tuple(parts)
-            parts, n_documents = [], 0
-    if parts:
-        yield tuple(parts)
+def _bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
+    bands, filtered = inputs.get(f"signature_bands/{snapshot}"), inputs[f"filtered/{snapshot}"]
+    if bands is None:
+        raise NotPublished(f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: materialize it first")
+    if bands.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
+        raise Mismatch(
+            f"{bands.name}: is of other documents than {filtered.name} now has; materialize `signature_bands` of this snapshot again"
+        )
+    return bands
 
 
-def _folder(draft: Draft, key: str) -> Path:
-    return draft.inputs[f"filtered/{key}"].folder
+def _texts_of(inputs: Mapping[str, Published], files: Sequence[BandedFile], number: int, places: Numbers) -> IndexedFile:
+    """Where the texts of some documents of a file lie: of the shards of that snapshot only those that hold one."""
+    file = files[number]
+    shards = shards_at(file.folder, file.number, places).to_pylist()
+    names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
+    folder = inputs[f"filtered/{file.snapshot}"].only(*names)
+    parts = tuple(
+        FilePart(path=str(folder / name), n_bytes=shard["n_bytes"], n_documents=shard["n_documents"], first=shard["first"])
+        for name, shard in zip(names, shards, strict=True)
+    )
+    return IndexedFile(number=number, path=parts[0].path, source="", n_bytes=0, n_documents=file.n_documents, parts=parts)
 
 
-def _is_of(task: BandsTask, draft: Draft, snapshot: str) -> bool:
-    return task.shards[0][0].parent == _folder(draft, snapshot)
+def _publish(draft: Draft, work: Path, verified: list[Path], files: Sequence[BandedFile]) -> int:
+    """Publish the pairs by their documents' ids, of which only those in a pair are looked up; return how many there are."""
+    nothing = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
+    with queries(work / "duckdb", Means().memory // 2) as asked:
+        if verified:
+            asked.do(f"CREATE OR REPLACE VIEW pairs AS SELECT * FROM {parquet(verified)}")
+            numbers = asked.numbers("SELECT a FROM pairs UNION SELECT b FROM pairs ORDER BY 1")
+            write_names(work / "names.parquet", _names(numbers, files))
+            asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([work / 'names.parquet'])}")
+        named = """SELECT l.id AS a, r.id AS b, bands, similarity
+            FROM pairs JOIN names l ON l.number = pairs.a JOIN names r ON r.number = pairs.b ORDER BY 1, 2"""
+        return asked.publish(named if verified else nothing, draft.folder / TABLE, NEAR_PAIRS)
 
 
-def _signatures(inputs: Any, key: str, documents: Path) -> Path:
-    published: Published | None = inputs.get(f"signatures/{key}")
-    if published is None:
-        raise NotPublished(f"signatures/{key} has not been published, filtered/{key} has: materialize it first")
-    return published.folder / documents.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
-
-
-def cut_bands(task: BandsTask) -> Tally:
-    """Publish facts (who, nothing else) and bands of some shards."""
-    ids, keys, signed = list[str](), [np.empty((0, BANDS), np.uint64)], [np.empty(0, np.bool_)]
-    for documents, signatures in task.shards:
-        found: list[str] = []
-        for part in read_signatures(signatures, where=str(signatures)):
-            keys.append(band_keys(part.numbers[:, : BANDS * ROWS].reshape(-1, BANDS, ROWS)))
-            signed.append(part.is_signed)
-            found += part.ids
-        if found != read_table(documents, ["id"])["id"].to_pylist():
-            raise Mismatch(f"{signatures}: is of other documents than {documents}; materialize `signatures` of this snapshot again")
-        ids += found
-    publish_bands(task.folder, task.number, np.concatenate(keys), np.concatenate(signed))
-    nothing = {name: pa.nulls(len(ids), FACTS.field(name).type) for name in FACTS.names}
-    numbers = task.number << PLACE_BITS | np.arange(len(ids))
-    with publish(facts_path(task.folder, task.number)) as draft:
-        pq.write_table(pa.table(nothing | {"number": numbers, "id": ids}, schema=FACTS), draft)
-    return Tally()
+def _names(numbers: Numbers, files: Sequence[BandedFile]) -> Iterator[pa.Table]:
+    """Ids of some documents, by ascending numbers, a file of bands at a time."""
+    for number in np.unique(numbers >> PLACE_BITS).tolist():
+        begin, end = np.searchsorted(numbers, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
+        places = numbers[begin:end] & ((1 << PLACE_BITS) - 1)
+        table = documents_at(files[number].folder, files[number].number, places, ["id"])
+        yield table.append_column("number", pa.array(numbers[begin:end]))
 
 
 def the_pairs_add_up(evidence: Evidence) -> Finding:
@@ -228,14 +214,18 @@ def _unlike(texts: dict[str, str], line: dict[str, Any]) -> bool:
 
 
 def _texts(evidence: Evidence, ids: set[str]) -> dict[str, str]:
-    folders = [published.folder for name, published in evidence.inputs.items() if name.startswith("filtered/")]
-    shards = {name.rpartition("/")[0] for name in ids}
     found: dict[str, str] = {}
-    for path in (path for folder in folders for path in documents_files(folder)):
-        first = next(iter(read_lines(path, ["id"], batch_lines=1)), None)
-        if first is not None and first["id"].rpartition("/")[0] in shards:
+    for shard in sorted({shard for shard in map(_shard_of, ids) if shard is not None}):
+        filtered, name = evidence.inputs.get(f"filtered/{shard.snapshot}"), f"{shard.name}{DOCUMENTS_SUFFIX}"
+        if filtered is not None and (path := filtered.only(name) / name).is_file():
             found |= {line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"]) if line["id"] in ids}
     return found
+
+
+def _shard_of(name: str) -> Shard | None:
+    with contextlib.suppress(BadInput):
+        return parse_document_id(name)[0]
+    return None
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -245,11 +235,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 
 STAGE = Stage(
     name="near_pairs",
-    code_version="1",
-    upstream=("filtered", "signatures"),
+    code_version="2",
+    upstream=("filtered", "signature_bands"),
     params=_params,
     claims=(the_pairs_add_up, pairs_are_as_alike_as_they_say),
     global_upstream=True,
+    by_head=("filtered",),
     reads=lambda _recipe, key, upstream_key: upstream_key <= key,
 )
 """Near duplicates of a snapshot, among itself and the older ones."""

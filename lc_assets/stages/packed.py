@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
@@ -36,7 +35,7 @@ from lc_assets.stages.packing_plans import drawn_by, ended_lengths, plan_packing
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.recipe import Recipe, plain
-from lc_assets.stages.tables import damage_said_plainly
+from lc_assets.stages.tables import opened_table
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS, SnapshotId
@@ -153,7 +152,7 @@ def piece_lengths(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def decoded_packed_rows(folder: Path, tokenizer: str, *, n_rows: int, n_tokens: int = 16) -> list[dict[str, Any]]:
     """How the pieces of the first training rows begin, as text, for people; a line per piece."""
     path = folder / SPANS_FILE
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         lines = file.read_row_group(0).to_pylist() if file.num_row_groups else []
     reader = GridReader(folder / "train.zarr")
     chosen = [line for line in lines if line["split"] == "train" and line["row"] < n_rows]

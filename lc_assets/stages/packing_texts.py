@@ -24,7 +24,7 @@ from lc_assets.publishing import publish
 from lc_assets.stages.packing_gathering import gather_pieces
 from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing_writing import Vocabulary
-from lc_assets.stages.tables import damage_said_plainly
+from lc_assets.stages.tables import damage_said_plainly, opened_table
 from lc_assets.tally import Tally
 
 FOLDER: Final = "texts"
@@ -69,7 +69,7 @@ def write_group(task: TextsTask) -> Tally:
 
 def _rows(task: TextsTask, torn: list[int]) -> Iterator[CorpusDocument]:
     path = task.folder / SPANS_FILE
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         plan = file.read_row_group(task.group, columns=[name for name in PACKED_SPANS.names if name != "digest"])
     lengths = np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
     ends = np.cumsum(lengths)

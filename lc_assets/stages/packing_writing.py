@@ -28,7 +28,7 @@ from lc_assets.stages.packing_documents import PackingDocuments
 from lc_assets.stages.packing_gathering import COLUMNS, gather_pieces
 from lc_assets.stages.packing_plans import span_lines
 from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
-from lc_assets.stages.tables import COMPRESSION, damage_said_plainly
+from lc_assets.stages.tables import COMPRESSION, opened_table
 from lc_assets.storage.workings import once
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
@@ -220,7 +220,7 @@ def read_groups(folder: Path, groups: range) -> Iterator[pa.Table]:
         CorruptFile: when it is damaged.
     """
     path = folder / SPANS_FILE
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for group in groups:
             yield file.read_row_group(group, columns=["row", "row_start", *COLUMNS])
 

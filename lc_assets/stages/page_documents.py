@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lc_assets.formats.archives.captures import timestamp_of
 from lc_assets.formats.archives.paths import Kind
-from lc_assets.publishing import publish
+from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import TableWriter, read_lines
@@ -69,7 +69,7 @@ class DocumentsTask:
 
 def tables_in(folder: Path, what: str) -> list[Path]:
     """The tables in a version's workings: ``documents`` or ``captures``."""
-    return sorted((folder / WORKINGS / what).glob("*.parquet"))
+    return finished((folder / WORKINGS / what).glob("*.parquet"))
 
 
 def wanted_file(folder: Path, kind: Kind) -> Path:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lc_assets.packing.roots import roots_drawn_by
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, evenly_spaced
 from lc_assets.stages.crawl_files import crawl_of, kind_that_is_read
@@ -57,12 +59,12 @@ def find_page_links(workshop: Workshop, snapshot: SnapshotId) -> Built:
         ]
         return run_shards(workshop, draft, find_links, tasks, what=f"links of {snapshot}")
 
-    return build(workshop, STAGE, snapshot, fill)
+    return build(workshop, STAGE, snapshot, fill, randomness=roots_drawn_by(settings.seed))
 
 
 def page_links_files(folder: Path) -> list[Path]:
     """The tables of a version, sorted by shard."""
-    return sorted(folder.glob(f"*{LINKS_SUFFIX}"))
+    return finished(folder.glob(f"*{LINKS_SUFFIX}"))
 
 
 def links_by_fate(tally: Tally) -> dict[str, int]:

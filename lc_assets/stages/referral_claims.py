@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.referral_words import digest_of_words, read_special_words
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Evidence, Finding
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.document_sets import LONGPACK, NATURAL, PACKED, SETS, STAGE_OF_SET, SetDocument, SetShard, texts_of
@@ -35,7 +36,7 @@ PAPER_SET: Final = {NATURAL: "RefinedWeb", LONGPACK: "Packed"}
 
 def referral_files(folder: Path, document_set: str) -> list[Path]:
     """The tables of referrals of a set, sorted by shard."""
-    return sorted(folder.glob(f"{document_set}-*{SUFFIX}"))
+    return finished(folder.glob(f"{document_set}-*{SUFFIX}"))
 
 
 def referral_lines(folder: Path, document_set: str) -> Iterator[dict[str, Any]]:
@@ -93,7 +94,7 @@ def every_sample_is_as_asked(evidence: Evidence) -> Finding:
 
 def _unlike_the_lengths(lines: Sequence[tuple[str, int, str]], lengths: Path, document_set: str, most: int) -> list[str]:
     known: dict[str, tuple[int, str]] = {}
-    for path in sorted(lengths.glob(f"{document_set}-*.lengths.parquet")):
+    for path in finished(lengths.glob(f"{document_set}-*.lengths.parquet")):
         known |= {line["id"]: (line["n_tokens"], line["length_group"]) for line in read_lines(path, ["id", "n_tokens", "length_group"])}
     there, found = Counter(group for _, group in known.values()), Counter(group for _, _, group in lines)
     wrong = [f"{found[group]:,} of {n:,} documents of {group}" for group, n in there.items() if found[group] != min(n, most)]

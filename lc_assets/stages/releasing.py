@@ -15,7 +15,8 @@ from lc_assets.stages.serving import sources_of
 from lc_assets.stages.tracing import grid_behind, order_behind
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.releases import Made, Pin, PinnedLake, Release, publish_release, read_release
+from lc_assets.storage.receipts import sealed
+from lc_assets.storage.releases import Made, Pin, PinnedLake, Release, note_damage, publish_release, read_release
 from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 
@@ -31,7 +32,7 @@ def release(lake: LakeFolder, name: str) -> Release:
         Mismatch: when a mix is made of other versions than the order is over.
         BadInput: when there is a release of this name with other versions.
     """
-    found = described(lake, pinned_now(lake))
+    found = sealed(described(lake, pinned_now(lake)))
     publish_release(lake, name, found)
     return found
 
@@ -136,7 +137,7 @@ def release_damage(lake: LakeFolder, name: str) -> list[str]:
     Raises:
         NotPublished: when there is no such release.
     """
-    pinned, found = PinnedLake.at(lake, name), list[str]()
+    pinned, found = PinnedLake.at(lake, name), note_damage(lake, name)
     for of in read_release(lake, name).pins:
         stage, _, key = of.partition("/")
         try:

@@ -31,13 +31,14 @@ import pyarrow as pa
 
 from lc_assets.errors import NotPublished
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.claims import documents_files
 from lc_assets.stages.contamination import contaminated_ids
 from lc_assets.stages.decontaminating import CONTAMINATED
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
-from lc_assets.stages.deduplication.settings import FACTS, NEAR, PAIRS, REASONS, Decision, Means
+from lc_assets.stages.deduplication.settings import NEAR, REASONS, Decision, Means
 from lc_assets.stages.line_reading import write_in_groups
+from lc_assets.stages.near_families import gather_families
 from lc_assets.stages.near_pairs import TABLE as NEAR_PAIRS_TABLE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
@@ -109,8 +110,7 @@ def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot
     ]
     if not settings.near or not any(count_lines(path) for path in pairs):
         return []
-    # The length of a text is known only by reading it, and the texts of all snapshots are many.
-    _gather(asked, draft, sorted(pairs), work, n_chars="length(raw_content)" if "longest" in settings.prefer else "0")
+    gather_families(asked, draft.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer)
     decision = Decision(threshold=settings.threshold, by=(NEAR,), prefer=settings.prefer)
     decide(asked, [work / "facts.parquet"], work / PAIRS_FILE, decision, work)
     ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
@@ -147,31 +147,6 @@ def _withdrawn(draft: Draft, snapshot: str, gone: Collection[str]) -> list[dict[
         for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
         if line["id"] not in gone
     ]
-
-
-def _gather(asked: Queries, draft: Draft, pairs: list[Path], work: Path, *, n_chars: str) -> None:
-    """Facts of the documents that are in any pair, numbered by their ids; and the pairs by these numbers."""
-    filtered = {name.partition("/")[2]: published for name, published in draft.inputs.items() if name.startswith("filtered/")}
-    folders = {key: published.only(f"*{DOCUMENTS_SUFFIX}") for key, published in filtered.items()}
-    parts = [
-        f"SELECT id, digest, {quoted(key)} AS source, {quoted(key)} || ' ' || date_download AS date, {n_chars} AS n_chars "
-        f"FROM {parquet(paths)}"
-        for key, folder in sorted(folders.items())
-        if (paths := documents_files(folder))
-    ]
-    asked.do(f"CREATE OR REPLACE VIEW near AS SELECT * FROM {parquet(pairs)}")
-    asked.do(f"""CREATE OR REPLACE TABLE documents AS
-        SELECT row_number() OVER (ORDER BY id) - 1 AS number, * FROM ({" UNION ALL ".join(parts)})
-        SEMI JOIN (SELECT a AS id FROM near UNION SELECT b FROM near) USING (id)""")
-    keys = ", ".join(f"NULL AS {name}" for name in FACTS.names[6:])
-    facts = f"SELECT number, id, source, date, n_chars, NULL AS perplexity, {keys} FROM documents ORDER BY number"
-    asked.publish(facts, work / "facts.parquet", FACTS)
-    asked.publish(
-        """SELECT a, b, least(l.number, r.number) AS a_number, greatest(l.number, r.number) AS b_number, bands, similarity, true AS verified
-           FROM near JOIN documents l ON l.id = a JOIN documents r ON r.id = b ORDER BY a_number, b_number""",
-        work / PAIRS_FILE,
-        PAIRS,
-    )
 
 
 def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
@@ -268,11 +243,12 @@ def _params(recipe: Recipe, _: str) -> dict[str, Any]:
 STAGE = Stage(
     name="removals",
     code_version="2",
-    upstream=("filtered", "near_pairs", "contamination", "withdrawals"),
+    upstream=("filtered", "signature_bands", "near_pairs", "contamination", "withdrawals"),
     params=_params,
     claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
     global_upstream=True,
     own_only=("contamination", "withdrawals"),
+    by_head=("filtered",),
     reads=lambda recipe, key, upstream_key: upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",),
 )
 """Filtered documents that do not go on: near duplicates, what is like the held out, what holds evaluation items, what is withdrawn."""

@@ -22,7 +22,7 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter, read_signatures, scheme_label_of
-from lc_assets.publishing import publish
+from lc_assets.publishing import finished, publish
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, the_shards_add_up
 from lc_assets.stages.corpus_runs import over_corpus
@@ -264,7 +264,7 @@ def every_document_is_signed_or_short(evidence: Evidence) -> Finding:
 
 def one_scheme_signed_all(evidence: Evidence) -> Finding:
     """All files say that they were made by one scheme; signatures of two say nothing about each other."""
-    labels = {scheme_label_of(path, where=str(path)) for path in sorted(evidence.folder.glob(f"*{MINHASH_SUFFIX}"))}
+    labels = {scheme_label_of(path, where=str(path)) for path in finished(evidence.folder.glob(f"*{MINHASH_SUFFIX}"))}
     return Finding(
         claim="one_scheme_signed_all",
         passed=len(labels) < 2,

@@ -27,7 +27,7 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, finished, publish
 from lc_assets.stages.tables import TableWriter, read_lines
 from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import Tokenizer, without_surrogates
@@ -157,7 +157,7 @@ def places(folder: Path, number: int) -> tuple[Path, Path]:
 
 def tables(folder: Path) -> list[Path]:
     """The tables of a spool, in the order of its parts."""
-    return sorted(folder.glob("*.parquet"))
+    return finished(folder.glob("*.parquet"))
 
 
 def read_spooled(folder: Path, columns: Iterable[str] = ()) -> Iterator[tuple[SpooledText, dict[str, Any]]]:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.publishing import finished
 from lc_assets.stages.building import Evidence, Finding
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, dropped_files
 from lc_assets.stages.measuring import Survivors
@@ -73,7 +74,7 @@ def table_of(swept: Sweep, *, unread: bool = False, unmeasured: Collection[str] 
 
 def sweep_files(folder: Path) -> list[Path]:
     """The sweeps of a version's shards, sorted."""
-    return sorted(folder.glob(f"*{SWEEP_SUFFIX}"))
+    return finished(folder.glob(f"*{SWEEP_SUFFIX}"))
 
 
 def total_sweep(paths: Iterable[Path]) -> pa.Table:

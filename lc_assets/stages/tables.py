@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.opening import require_sound_footer
 from lc_assets.publishing import publish
 
 COMPRESSION = "zstd"
@@ -159,18 +160,20 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
     Raises:
         CorruptFile: when it is not Parquet or lacks a column; names the file.
     """
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
-        _require_columns(file.schema_arrow.names, columns, path)
+    with opened_table(path) as file:
+        _require_columns(file.schema_arrow, columns, path)
         table = file.read(columns=None if columns is None else list(columns))
         table.validate(full=True)  # a damaged page may decompress to bytes that are no text
         return table
 
 
-def _require_columns(found: Sequence[str], wanted: Sequence[str] | None, path: Path) -> None:
-    """Arrow itself passes over a column that is not there."""
-    missing = [name for name in wanted or () if name not in found]
+def _require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:
+    """Arrow itself passes over a column that is not there; and a time may be one that Python has not, so no table of ours has any."""
+    missing = [name for name in wanted or () if name not in found.names]
     if missing:
-        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found)[:200]}")
+        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found.names)[:200]}")
+    if times := [field.name for field in found if pa.types.is_temporal(field.type)]:
+        raise CorruptFile(f"{path}: is no table of a lake: {', '.join(times)[:200]} holds times")
 
 
 def read_schema(path: Path) -> pa.Schema:
@@ -179,8 +182,8 @@ def read_schema(path: Path) -> pa.Schema:
     Raises:
         CorruptFile: when it is not Parquet; names the file.
     """
-    with damage_said_plainly(path):
-        return pq.read_schema(path)
+    with opened_table(path) as file:
+        return file.schema_arrow
 
 
 def count_lines(path: Path) -> int:
@@ -189,8 +192,21 @@ def count_lines(path: Path) -> int:
     Raises:
         CorruptFile: when it is not Parquet; names the file.
     """
+    with opened_table(path) as file:
+        return int(file.metadata.num_rows)
+
+
+@contextlib.contextmanager
+def opened_table(path: Path, *, memory_map: bool = False) -> Iterator[pq.ParquetFile]:
+    """Open a table whose footer is sound; what the pages hold is held against a receipt's digests, not looked at here.
+
+    Raises:
+        CorruptFile: when it is not Parquet, promises what cannot be, or is damaged where it is read; names the file.
+    """
     with damage_said_plainly(path):
-        return int(pq.read_metadata(path).num_rows)
+        require_sound_footer(path)
+        with pq.ParquetFile(path, memory_map=memory_map) as file:
+            yield file
 
 
 @contextlib.contextmanager
@@ -208,8 +224,8 @@ def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines:
     Raises:
         CorruptFile: as `read_table`.
     """
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
-        _require_columns(file.schema_arrow.names, columns, path)
+    with opened_table(path) as file:
+        _require_columns(file.schema_arrow, columns, path)
         for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
             yield from batch.to_pylist()
 

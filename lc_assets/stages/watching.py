@@ -24,7 +24,7 @@ from lc_assets.formats.archives.paths import LISTS
 from lc_assets.formats.redpajama import listings
 from lc_assets.stages.crawl_files import places_of
 from lc_assets.stages.document_settings import RawSettings
-from lc_assets.storage.digests import digest_of, short
+from lc_assets.storage.digests import digest_of, digest_of_set, short
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
@@ -105,9 +105,7 @@ def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *,
     if marks is None:
         looked = {path: upstream.look(path) for path in paths}
         return short(digest_of({path: file.identity if file else None for path, file in looked.items()}))
-    files: dict[str, str] = {}
-    for folder in FOLDERS:
-        files |= upstream.marks(f"{folder}/{snapshot}") or {}
+    files = [digest_of_set((upstream.marks(f"{folder}/{snapshot}") or {}).items()) for folder in FOLDERS]
     return short(digest_of([{path: marks.get(path) for path in paths}, files]))
 
 

@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lc_assets.errors import Mismatch
 from lc_assets.formats.withdrawal_lists import Withdrawal, read_withdrawals
@@ -30,7 +29,7 @@ from lc_assets.stages.keying import documents_of
 from lc_assets.stages.near_pairs import TABLE as PAIRS_TABLE
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.stages.tables import WITHDRAWN, damage_said_plainly, read_table, write_table
+from lc_assets.stages.tables import WITHDRAWN, opened_table, read_table, write_table
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.lake import GLOBAL
 from lc_assets.storage.versions import Published
@@ -157,7 +156,7 @@ def _near(withdrawn: set[str], pairs: Iterable[Published], threshold: float) -> 
 
 
 def _pairs_with(path: Path, wanted: pa.Array, threshold: float) -> Iterator[tuple[str, str, float]]:
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for batch in file.iter_batches(1 << 16, columns=["a", "b", "similarity"]):
             ours = pc.or_(pc.is_in(batch.column("a"), value_set=wanted), pc.is_in(batch.column("b"), value_set=wanted))
             near = batch.filter(pc.and_(ours, pc.greater_equal(batch.column("similarity"), threshold)))

@@ -16,6 +16,7 @@ one request per file and 5 more. docs/google-cloud.md has the counts of a whole 
 
 import contextlib
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ from lc_assets.storage.shelf import BYTES_VARIABLE, Lease, Shelf, bound_said
 from lc_assets.storage.versions import Published, folder_named, version_named
 
 CACHE_VARIABLE: Final = "LC_CACHE"
+WILD: Final = re.compile(r"[*?\[]")
+"""What makes a pattern of a name; of a snapshot's files some ten thousand may be asked for by name."""
 ON_ITS_WAY_SECONDS: Final = 86_400.0
 """Files without a receipt that are no older may be of a version that is going up now."""
 
@@ -68,7 +71,9 @@ class Copies:
 
     def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """See `Keeper.bring`; what is copied is held against the receipt's digests, and room is made for it."""
-        wanted = [fact for fact in receipt.files if any(fnmatchcase(fact.path, pattern) for pattern in patterns)]
+        names = {pattern for pattern in patterns if not WILD.search(pattern)}
+        wild = [pattern for pattern in patterns if pattern not in names]
+        wanted = [fact for fact in receipt.files if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)]
         lease = self._leased(home)
         missing = [fact for fact in wanted if not (home / fact.path).is_file()]
         if missing:

@@ -92,6 +92,20 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def digest_of_set(marks: Iterable[tuple[str, str]]) -> str:
+    """Digest of names and their marks in whatever order: the sum of each pair's SHA-256. Linear, and nothing is sorted.
+
+    It tells whether something has changed. It is no proof against who would make up names until a sum comes out.
+
+    >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("b", "2"), ("a", "1")])
+    True
+    >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("a", "2"), ("b", "1")])
+    False
+    """
+    total = sum(int.from_bytes(hashlib.sha256(f"{len(name)} {name}{mark}".encode()).digest()) for name, mark in marks)
+    return f"{total % (1 << 256):064x}"
+
+
 def short(digest: str) -> str:
     """The first digits of a digest, for people."""
     return digest[:SHORT]

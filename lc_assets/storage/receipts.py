@@ -1,16 +1,22 @@
-"""Receipts: what a version is, what determined its bytes, and in words how two of them differ. JSON, for people and machines."""
+"""Receipts: what a version is, what determined its bytes, and in words how two of them differ. JSON, for people and machines.
+
+Such a file holds the digest of all that it says, its *seal*: the digests in it find what changes in the files, the seal finds
+what changes in the receipt.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
 from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
 from lc_assets.tally import Tally
 
 T = TypeVar("T")
+Sealed = TypeVar("Sealed", bound=Struct)
 
 RECEIPT: Final = "receipt.json"
 WORKINGS: Final = ".workings"
@@ -64,7 +70,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         tally: what was seen, kept and dropped.
         randomness: what was drawn, by which algorithm and seed.
         libraries: versions of the libraries that shaped the bytes.
-        measured: seconds, CPU seconds, peak memory; not part of any digest.
+        measured: seconds, CPU seconds, peak memory; part of no digest but the seal.
+        seal: digest of all the rest; "" in receipts from before there were seals.
     """
 
     fingerprint: Fingerprint
@@ -74,6 +81,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     randomness: dict[str, str] = {}
     libraries: dict[str, str] = {}
     measured: dict[str, float] = {}
+    seal: str = ""
 
     @property
     def n_bytes(self) -> int:
@@ -84,7 +92,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, *, files: list[FileFact] | None = None, **more: Any) -> Receipt:
     """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just looked at."""
     files = version_files(folder) if files is None else files
-    return Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more)
+    return sealed(Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more))
 
 
 def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
@@ -95,6 +103,25 @@ def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> 
 def encode_json(value: Any) -> bytes:
     """JSON for people and machines: indented, sorted, with a last newline."""
     return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
+
+
+def sealed(value: Sealed) -> Sealed:
+    """The same with the digest of all the rest of it as its ``seal``."""
+    bare = msgspec.structs.replace(value, seal="")
+    return msgspec.structs.replace(bare, seal=digest_of(bare))
+
+
+def is_as_sealed(content: bytes, value: Struct) -> bool:
+    """Whether a file is byte by byte what was written, by the seal of the value that was read from it.
+
+    Of one that was written before there were seals only this is known: whether it has fields that nobody wrote.
+    """
+    if getattr(value, "seal", ""):
+        return content == encode_json(value) and sealed(value) == value
+    try:
+        return msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys() <= set(value.__struct_fields__)
+    except UNDECODABLE:
+        return False
 
 
 def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:

@@ -17,7 +17,7 @@ import msgspec
 from lc_assets.errors import UNDECODABLE, CorruptFile, Mismatch, NotPublished
 from lc_assets.storage.digests import digest_of, short
 from lc_assets.storage.lake import GLOBAL, Current, Kept, LakeFolder, Place
-from lc_assets.storage.receipts import encode_json
+from lc_assets.storage.receipts import encode_json, is_as_sealed, sealed
 from lc_assets.storage.versions import Published, version_named
 from lc_assets.vocabulary import parse_snapshot
 
@@ -64,6 +64,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
+        seal: digest of all the rest; "" in releases from before there were seals.
     """
 
     pins: dict[str, Pin]
@@ -71,6 +72,7 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
     settings: dict[str, dict[str, Any]] = {}
     libraries: dict[str, dict[str, str]] = {}
     counts: dict[str, int] = {}
+    seal: str = ""
 
 
 class Gone(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,9 @@ def publish_release(lake: LakeFolder, name: str, release: Release) -> None:
     Raises:
         BadInput: when the name cannot be a file's, or there is another release of this name.
     """
-    lake.publish_note(note_of(name), encode_json(release))
+    found = lake.note(note_of(name))
+    if found is None or sealed(decode_release(found, where=lake.url)) != sealed(release):
+        lake.publish_note(note_of(name), encode_json(sealed(release)))
 
 
 def release_names(lake: LakeFolder) -> list[str]:
@@ -111,6 +115,20 @@ def read_release(lake: LakeFolder, name: str) -> Release:
     if content is None:
         raise NotPublished(f"no release {name!r} in {lake.url}: there are {', '.join(release_names(lake)) or 'none'}")
     return decode_release(content, where=f"{lake.url}/{note_of(name)}")
+
+
+def note_damage(lake: LakeFolder, name: str) -> list[str]:
+    """Say, one sentence each, which of a release's own files are not what was written: it, and the notes of what is gone.
+
+    Raises:
+        NotPublished: when there is no release of this name.
+        CorruptFile: when one cannot be read.
+    """
+    content, release = lake.note(note_of(name)), read_release(lake, name)
+    wrong = [] if content is not None and is_as_sealed(content, release) else [note_of(name)]
+    digests = {note_of(name, f"{GONE}{short(digest_of(gone))}").rpartition("/")[2] for gone in gone_of(lake, name)}
+    wrong += [f"{FOLDER}/{path}" for path in sorted(_notes_of_gone(lake, name)) if path not in digests]
+    return [f"{path}: its content is not what was written" for path in wrong]
 
 
 def decode_release(content: bytes, *, where: str) -> Release:
@@ -136,12 +154,16 @@ def gone_of(lake: LakeFolder, name: str) -> list[Gone]:
     Raises:
         CorruptFile: when a note cannot be read.
     """
-    begins = f"{parse_snapshot(name)}{GONE}"
-    notes = {path: lake.note(f"{FOLDER}/{path}") for path in lake.notes(FOLDER) if path.startswith(begins)}
+    notes = {path: lake.note(f"{FOLDER}/{path}") for path in _notes_of_gone(lake, name)}
     try:
         return [msgspec.json.decode(content, type=Gone) for content in notes.values() if content is not None]
     except UNDECODABLE as error:
         raise CorruptFile(f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}") from error
+
+
+def _notes_of_gone(lake: LakeFolder, name: str) -> list[str]:
+    begins = f"{parse_snapshot(name)}{GONE}"
+    return [path for path in lake.notes(FOLDER) if path.startswith(begins)]
 
 
 @dataclass(frozen=True, slots=True)

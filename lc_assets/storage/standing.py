@@ -29,6 +29,10 @@ class StandingPlace(Place):
             raise type(answer)(*answer.args)  # a fresh one: each time it is raised an exception grows by a traceback
         return answer
 
+    def glance(self) -> Published | None:
+        """See `Place.glance`; here both are one answer."""
+        return self.current()
+
     def _asked(self) -> Answer:
         try:
             return self.place.glance()

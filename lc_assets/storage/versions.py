@@ -8,14 +8,14 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import msgspec
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, digest_of_facts, file_facts, short
-from lc_assets.storage.receipts import NOT_COUNTED, RECEIPT, Fingerprint, Receipt, decode_json, encode_json
+from lc_assets.storage.receipts import NOT_COUNTED, RECEIPT, Fingerprint, Receipt, decode_json, encode_json, is_as_sealed
 from lc_assets.tally import Tally
 
 
@@ -139,13 +139,23 @@ class Published:
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
-        return [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
+        wrong = [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
+        return wrong or ([] if is_as_sealed(self._receipt_bytes(), self.receipt) else [f"{RECEIPT}: its content is not what was sealed"])
+
+    def _receipt_bytes(self) -> bytes:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.home / RECEIPT).read_bytes()
+        return b""
 
 
 def write_receipt(folder: Path, receipt: Receipt) -> Published:
     """Write the receipt that makes ``folder`` a finished version."""
     publish_bytes(folder / RECEIPT, encode_json(receipt))
     return Published(folder, receipt)
+
+
+MOST_NAME_BYTES: Final = 200
+"""Of a folder of a lake."""
 
 
 def folder_named(name: str) -> str:
@@ -157,7 +167,7 @@ def folder_named(name: str) -> str:
     Raises:
         BadInput: when it is none, such as one that leads elsewhere.
     """
-    if name in {"", ".", ".."} or any(character in name for character in "/\\\0"):
+    if name in {"", ".", ".."} or any(character in name for character in "/\\\0") or _is_too_long(name):
         raise BadInput(f"{name[:200]!r} is not the name of a stage or a partition")
     return name
 
@@ -168,9 +178,14 @@ def version_named(name: str, path: Path | str) -> str:
     Raises:
         BadInput: when it is none, such as one that leads elsewhere.
     """
-    if not name.isalnum():
-        raise BadInput(f"{path}: {name!r} is not a version's name")
+    if not name.isalnum() or _is_too_long(name):
+        raise BadInput(f"{path}: {name[:200]!r} is not a version's name")
     return name
+
+
+def _is_too_long(name: str) -> bool:
+    """File systems take 255 bytes and say so by an error of their own; drafts have names that are longer still."""
+    return len(name.encode("utf-8", "replace")) > MOST_NAME_BYTES
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):

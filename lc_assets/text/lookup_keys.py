@@ -81,8 +81,22 @@ def keys_of_documents(columns: Mapping[str, Sequence[str]]) -> tuple[NDArray[np.
     Returns:
         Keys, uint64, and places of documents, uint32; of one length, and no pair of them twice.
     """
-    found = [_keyed(kind, values) for kind, values in _values(columns)]
-    keys, places = np.concatenate([keys for keys, _ in found]), np.concatenate([places for _, places in found])
+    return keys_of_parts([columns])
+
+
+def keys_of_parts(parts: Iterable[Mapping[str, Sequence[str]]]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The same of documents that come in parts, one after another: of a part that has been passed only its keys stay in memory."""
+    keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
+    for columns in parts:
+        for found, whose in itertools.starmap(_keyed, _values(columns)):
+            keys.append(found)
+            places.append(whose + np.uint32(n_before))
+        n_before += len(columns["id"])
+    return _ascending(np.concatenate(keys), np.concatenate(places))
+
+
+def _ascending(keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Pairs of key and place by both, each once."""
     order = np.lexsort((places, keys))
     keys, places = keys[order], places[order]
     first = np.ones(len(keys), np.bool_)

@@ -60,7 +60,7 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 def page_key(url: str) -> str | None:
-    """Key of the page at an address; None when it is no address of the web, or longer than `MAX_ADDRESS_CHARS`.
+    """Key of the page at an address; None when it is no address of the web, or longer than `MAX_ADDRESS_CHARS`, as given or as a key.
 
     >>> page_key("HTTPS://user@www.Example.org:443/a/../b%7e/index.html?utm_source=x&q=1#part")
     'example.org/b~?q=1'
@@ -82,7 +82,8 @@ def page_key(url: str) -> str | None:
     if not host:
         return None
     query = _query(_unescaped(parsed.search[1:]))
-    return host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
+    key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
+    return key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None  # escapes are longer than what they stand for
 
 
 def key_host(key: str) -> str:

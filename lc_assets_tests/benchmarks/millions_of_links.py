@@ -7,7 +7,6 @@ not counted. What is written in the folder stays there.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -24,6 +23,7 @@ from lc_assets.stages.longpack_settings import LongPackSettings
 from lc_assets.stages.longpacking.claiming import Claims, claim_links
 from lc_assets.stages.longpacking.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
 from lc_assets.tally import Tally
+from lc_assets_tests.memory import peak_mb
 
 N_FILES = 8
 N_HOSTS = 50_000
@@ -153,11 +153,11 @@ def main(what: str, folder: str, *rest: str) -> None:
     if what == "write":
         said: dict[str, Any] = {"links": write(Path(folder), int(float(rest[0])))}
     else:
-        start_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        start_mb = peak_mb()
         _, tally = claim(Path(folder), Path(folder) / "work", rest[0], int(rest[1]))
         said = {"start_mb": start_mb, "seen": tally.seen, "kept": tally.kept, "dropped": tally.dropped, **tally.also}
     said |= {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
-    print(json.dumps(said | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    print(json.dumps(said | {"peak_mb": peak_mb()}))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ bands of 9 rows. As a program: ``python -m … FOLDER N_DOCUMENTS MEMORY_BYTES``
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import evidence
 from lc_assets.stages.deduplication.asking import Search, Signing
@@ -25,9 +24,10 @@ from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, de
 from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile, Manifest, facts_path, publish_bands
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
-from lc_assets.stages.deduplication.verification import ShinglesTask
+from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
 from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import band_keys
+from lc_assets_tests.memory import peak_mb
 
 BLOCK, VERSIONS, STRANGERS = 80, 6, 4
 SHINGLES, BANDS, ROWS = 40, 14, 9
@@ -106,10 +106,8 @@ SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
 
 def made_up_shingles(task: ShinglesTask) -> Tally:
     """In place of reading texts: shingles of the wanted documents of one file."""
-    wanted = np.unique(np.concatenate([read_npy(path) for path in task.wanted]))
-    number = task.file.number
-    begin, end = np.searchsorted(wanted, [number << PLACE_BITS, (number + 1) << PLACE_BITS])
-    places = wanted[begin:end] & ((1 << PLACE_BITS) - 1)
+    number = task.number
+    places = wanted_places(task.wanted, number)
     sets = np.sort(shingles(numbers_at(places + number * FILE_DOCUMENTS, N_OF_RUN[0])), axis=1)
     publish_bytes(task.folder / f"{number:05d}.values", sets.tobytes())
     publish_bytes(task.folder / f"{number:05d}.starts.npy", npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES))
@@ -164,7 +162,7 @@ def main(folder: str, n_documents: str, memory: str) -> None:
         "cpu_pairs": round(paired - made, 1),
         "cpu_deciding": round(time.process_time() - paired, 1),
         "wall": round(time.perf_counter() - wall, 1),
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_rss_mb": peak_mb(),
         "kept": tally.kept,
         **counted.also,
         **judged(out, n),

@@ -1,7 +1,6 @@
 """Build one partition of one stage in this process and print its receipt's figures: ``python -m … LAKE UPSTREAM RECIPE STAGE KEY``."""
 
 import json
-import resource
 import sys
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import Receipt
 from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.memory import peak_mb
 
 
 def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
     """Build it and print what it took, with the memory of the bare process."""
-    start_rss_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    start_rss_mb = peak_mb()
     workshop = Workshop(
         lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine(workers=1)
     )

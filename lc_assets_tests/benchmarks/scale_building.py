@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from lc_assets.formats.grid import create_grid
-from lc_assets.stages import keying, lineage, near_pairs, ordering, raw
+from lc_assets.stages import keying, lineage, near_pairs, ordering, raw, signature_bands
 from lc_assets.stages.gridding import (
     ROWS_FILE,
     count_of,
 )
 from lc_assets.stages.row_plans import plan_rows
-from lc_assets.stages.tables import write_table
+from lc_assets.stages.tables import KEYED, write_table
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_lake as made
@@ -47,11 +47,16 @@ def keys(bench: Bench) -> Measured:
         publisher = Publisher.into(bench.lake)
         for snapshot in bench.scale.snapshots:
             tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
-            table = made.keyed_of(bench.scale, snapshot)
-            publisher.publish("keys", snapshot, lambda home, _, table=table: keying.write_keys(home, table), tally=tally)
+            tables = made.keyed_of(bench.scale, snapshot)
+            publisher.publish("keys", snapshot, lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED), tally=tally)
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index
+
+
+def bands_of_a_snapshot(bench: Bench) -> Measured:
+    """`signature_bands` of one snapshot, by its verb, claims included: as many small files as there are shards; documents."""
+    return lambda: signature_bands.cut_snapshot(bench.workshop, parse_snapshot(bench.scale.whole)).tally.kept
 
 
 def near_pairs_of_a_snapshot(bench: Bench) -> Measured:

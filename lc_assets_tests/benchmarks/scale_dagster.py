@@ -6,7 +6,6 @@ A snapshot's history does not know how many shards the snapshot has, so the only
 """
 
 import json
-import resource
 import sys
 import time
 
@@ -25,6 +24,7 @@ from dagster._core.workspace.load_target import InProcessWorkspaceLoadTarget  # 
 from dagster_graphql.test.utils import execute_dagster_graphql  # noqa: E402
 
 from lc_assets.stages.snapshots import known_snapshots  # noqa: E402
+from lc_assets_tests.memory import peak_mb  # noqa: E402
 
 GRAPH = """{assetNodes {
   assetKey {path} groupName kinds description jobNames dependencyKeys {path} dependedByKeys {path} partitionDefinition {name}
@@ -77,7 +77,7 @@ def main(n_snapshots: str, folder: str) -> None:
             assert len(nodes) == len(STAGE_OF)
         done = [node["partitionStats"]["numMaterialized"] for node in nodes if node["partitionStats"]]
         assert done.count(int(n_snapshots)) == sum(stage.partitioned_by == "snapshot" for _, stage in STAGE_OF.values())
-    print(json.dumps(said | {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}))
+    print(json.dumps(said | {"peak_mb": peak_mb()}))
 
 
 if __name__ == "__main__":

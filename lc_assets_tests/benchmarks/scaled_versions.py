@@ -108,7 +108,8 @@ def write_documents(lake: LakeFolder, scale: Scale) -> None:
     for name, suffixes in (("signatures", (signing.MINHASH_SUFFIX,)), ("contamination", ())):
         publisher = Publisher.into(lake)
         for snapshot in scale.snapshots:
-            write_promised_shards(publisher, scale, name, snapshot, suffixes)
+            whole = name == "signatures" and snapshot == scale.whole
+            write_promised_shards(publisher, scale, name, snapshot, suffixes, whole=whole)
 
 
 def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool) -> None:
@@ -151,22 +152,29 @@ def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
 
 
 def write_signatures(home: Path, scale: Scale, snapshot: str) -> None:
-    """Signatures of every shard's documents; every twentieth is the one before it again, and so are all texts."""
+    """Signatures of every shard's documents.
+
+    Every twentieth is the one before it again, another twentieth one of the snapshot before, and all texts are the same.
+    """
     ids = documents_of(scale, snapshot, np.arange(scale.n_documents))["id"].to_pylist()
     ends = np.arange(2 * scale.n_shards + 1) * scale.n_documents // (2 * scale.n_shards)
-    rng = np.random.default_rng(2)
+    place = list(scale.snapshots).index(snapshot)
+    rng, shared, earlier = (np.random.default_rng(seed) for seed in ([2, place], [3, place + 1], [3, place]))
     for name, start, stop in zip(scale.names(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         numbers = rng.integers(2**32, size=(stop - start, len(RPV2.factors)), dtype=np.uint32)
         numbers[1::20] = numbers[: len(numbers[1::20]) * 20 : 20][: len(numbers[1::20])]
+        for draw, first in ((shared, 2), (earlier, 3)):
+            numbers[first::20] = draw.integers(2**32, size=(30, len(RPV2.factors)), dtype=np.uint32)[: len(numbers[first::20])]
         with contextlib.closing(SignaturesWriter(home / f"{name}{signing.MINHASH_SUFFIX}", RPV2.label)) as writer:
             for place, document in enumerate(ids[start:stop]):
                 writer.add(document, name, numbers[place])
 
 
-def write_promised_shards(publisher: Publisher, scale: Scale, name: str, snapshot: str, suffixes: Sequence[str], n_kept: int = 0) -> None:
-    """A sharded version of which only the records are written."""
+def write_promised_shards(
+    publisher: Publisher, scale: Scale, name: str, snapshot: str, suffixes: Sequence[str], n_kept: int = 0, *, whole: bool = False
+) -> None:
+    """A sharded version of which only the records are written, or `signatures` as a whole."""
     stage, n_kept = step(name).stage, n_kept or scale.n_documents
-    whole = name == "signatures" and snapshot == scale.whole
     facts = [] if whole else promised(scale, snapshot, *suffixes)
 
     def write(home: Path, fingerprint: Fingerprint) -> None:
@@ -179,14 +187,14 @@ def write_promised_shards(publisher: Publisher, scale: Scale, name: str, snapsho
 
 
 def write_removals(lake: LakeFolder, scale: Scale) -> None:
-    """`near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing was near, nothing is withdrawn."""
-    for name in ("near_pairs", "withdrawn", "withdrawals", "removals"):
+    """`signature_bands`, `near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing was near, nothing is withdrawn."""
+    for name in ("signature_bands", "near_pairs", "withdrawn", "withdrawals", "removals"):
         publisher = Publisher.into(lake)
         for key in ("all",) if name == "withdrawn" else scale.snapshots:
-            if (name, key) == ("near_pairs", scale.whole):
+            if key == scale.whole and name in {"signature_bands", "near_pairs"}:
                 continue  # made by its stage
             publisher.publish(
-                name, key, functools.partial(_write_nothing, name), tally=Tally(seen=scale.n_documents, kept=scale.n_documents)
+                name, key, functools.partial(write_nothing, name), tally=Tally(seen=scale.n_documents, kept=scale.n_documents)
             )
     publisher = Publisher.into(lake)
     suffixes = (".bin", ".idx", claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX)
@@ -194,7 +202,8 @@ def write_removals(lake: LakeFolder, scale: Scale) -> None:
         write_promised_shards(publisher, scale, "tokens", snapshot, suffixes, scale.n_rows)
 
 
-def _write_nothing(name: str, home: Path, _: Fingerprint) -> None:
+def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
+    """The tables of a stage that found nothing."""
     tables = {"removals": (removals.TABLE, removals.REMOVALS), "withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS)}
     if name in tables:
         path, schema = tables[name]

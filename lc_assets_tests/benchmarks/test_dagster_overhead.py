@@ -20,7 +20,7 @@ from lc_assets_tests.benchmarks.timing import BUSY
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_upstream, tiny_workshop
 from lc_assets_tests.orchestration.real_daemon import House
 
-STAGES = ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination")
+STAGES = ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination")
 OLD, NEW = SNAPSHOTS
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

@@ -126,10 +126,10 @@ def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
 
 
 PROBE = """
-import re, sys, time
-from pathlib import Path
+import time
 from lc_assets.text.links import page_links
 from lc_assets_tests.benchmarks.link_pages import HOSTILE
+from lc_assets_tests.memory import peak_mb
 page_links("<p>compile")
 for name, make in HOSTILE.items():
     page = make()
@@ -137,9 +137,7 @@ for name, make in HOSTILE.items():
         begun = time.process_time()
         read = page_links(page, extractor)
         seconds = time.process_time() - begun
-        # Of this program: what getrusage says begins with what its parent had.
-        peak = int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
-        print(name, extractor, len(read.links), seconds, peak, read.unread, sep="\\t", flush=True)
+        print(name, extractor, len(read.links), seconds, peak_mb(), read.unread, sep="\\t", flush=True)
 """
 
 

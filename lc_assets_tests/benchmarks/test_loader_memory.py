@@ -1,7 +1,6 @@
 """Memory of a loader over 84 riffled snapshots at a context of 65,536: a band of each. Run with ``-s -m slow`` to see the figure."""
 
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.grid_builders import publish, riffle, write_grid
+from lc_assets_tests.memory import peak_mb
 
 ROOT = Path(__file__).parents[2]
 N_SOURCES, SOURCE_ROWS, ROW_TOKENS = 84, 128, 65_536
@@ -52,12 +52,12 @@ def test_a_loader_of_84_snapshots_stays_below_a_gigabyte(tmp_path):
 def main(lake: str) -> None:
     """Walk a column; print peak, memory before it and size of the cache in MB, and how many bands were decoded."""
     np.zeros(1)
-    start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    start = peak_mb()
     loader = GridLoader(open_rows(lake), batch_rows=8, context_tokens=ROW_TOKENS)
     for step in range(loader.walk.row_blocks):
         loader[step]
     cache = loader.rows.sources[0].cache
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3, start, cache.max_bytes / 1e6, cache.misses)
+    print(peak_mb(), start, cache.max_bytes / 1e6, cache.misses)
 
 
 if __name__ == "__main__":

@@ -23,11 +23,12 @@ import numpy as np
 import pytest
 
 from lc_assets_tests.benchmarks.scale_parts import PARTS
+from lc_assets_tests.benchmarks.scale_snapshots import VERBS
 from lc_assets_tests.benchmarks.scaled_lake import DOCUMENTS
 
 ROOT = Path(__file__).parents[2]
 PERCENTS = [float(one) for one in os.environ.get("LC_SCALE", "1,10").split(",")]
-BUILDERS = ("manifests", "documents", "keys", "near_pairs", "removals", "rows", "row_index", "order", "rest")
+BUILDERS = ("manifests", "documents", "keys", "signature_bands", "near_pairs", "removals", "rows", "row_index", "order", "rest")
 """Parts that the others, and one another, stand on."""
 ONLY_MADE = ("documents", "removals", "rest")
 LINKS = 12_000_000
@@ -38,6 +39,10 @@ MOST_MEMORY_MB = 4_000
 SHORT = 1.0
 """Where the largest took fewer CPU-seconds than that, its start was measured, and no exponent is asked for."""
 BY_SNAPSHOTS = (8, 84)
+BY_AGE = (4, 8, 16)
+"""Of how many snapshots the newest is measured."""
+MOST_BY_AGE = 0.2
+"""Exponent in that number of what the newest costs: its own documents, whose number does not change, are most of it."""
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
@@ -128,6 +133,19 @@ def test_nothing_grows_faster_than_the_lake(folder, part):
         )
         assert seconds[-1] < SHORT or exponent(fitted, seconds) <= MOST_EXPONENT + NOISE
     assert max(whole) < MOST_MEMORY_MB
+
+
+def test_the_newest_of_many_snapshots_costs_what_it_adds(folder):
+    """Near duplicates of one snapshot and all older ones: bands are cut once, and old keys only passed by."""
+    lake, percent = folder / "snapshots", min(PERCENTS)
+    found = {n: in_a_process("scale_snapshots", lake, n, percent) for n in BY_AGE}
+    print()
+    for n, took in found.items():
+        print(f"{n} snapshots: " + ", ".join(f"{name} {value:,.6g}" for name, value in took.items()))
+    seconds = [sum(took[name] for name in VERBS) for took in found.values()]
+    power = exponent(BY_AGE, seconds)
+    print(f"exponent over snapshots {power:.2f}")
+    assert power <= MOST_BY_AGE
 
 
 def test_the_ui_answers_as_soon_with_everything_materialized(tmp_path):

@@ -94,7 +94,13 @@ def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
     removed = removals_table(snapshot, n_rows)
     removals = publish(lake, "removals", snapshot, lambda home: write_in_groups(home / TABLE, removed))
     publish(lake, "megatron", snapshot, lambda home: home.mkdir(parents=True), inputs={grid.name: grid.digest})
-    publish(lake, "keys", snapshot, lambda home: write_keys(home, keyed_table(documents)), inputs={filtered.name: filtered.digest})
+    publish(
+        lake,
+        "keys",
+        snapshot,
+        lambda home: write_keys(home, [keyed_table(documents)], keyed_table(documents).schema),
+        inputs={filtered.name: filtered.digest},
+    )
     inputs = {published.name: published.digest for published in (grid, removals)}
     publish(lake, "lineage", snapshot, lambda home: write_index(home, rows, removed), inputs=inputs)
     return grid

@@ -4,6 +4,8 @@ Needs ``lc_assets[ray]``: ``pytest -m network lc_assets_tests/engines/test_ray_e
 """
 
 import contextlib
+import functools
+import http.server
 import os
 import shutil
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from dataclasses import replace
 
 import pytest
@@ -20,14 +23,15 @@ from lc_assets.engines.choosing import engine_at
 from lc_assets.engines.engine import Terms
 from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.on_ray import RayEngine
-from lc_assets.errors import BadInput, Unreachable, WorkerUnfit
+from lc_assets.errors import BadInput, LcError, Unreachable, WorkerUnfit
 from lc_assets.stages.hiring import WORKERS_IMPORT
-from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
+from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
 from lc_assets_tests.engines import clusters
 from lc_assets_tests.engines.contract import QUICK, EngineContract
 from lc_assets_tests.engines.driving import Slowly
 from lc_assets_tests.engines.work import chores, do_chore
-from lc_assets_tests.faults import digests
+from lc_assets_tests.faults import build_snapshot, digests
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.network, pytest.mark.timeout(900), pytest.mark.filterwarnings("default")]
@@ -87,6 +91,29 @@ def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path, upstre
         there = time.monotonic() - begun
     print(f"\n{len(found)} partitions: two processes here {here:.1f} s, two workers of the cluster {there:.1f} s")
     assert found == wanted
+
+
+def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(nodes, cluster, tmp_path, upstream, capfd):
+    """Tasks carry it to the workers; what they print, what they fail with, and what Ray writes down does not."""
+    secret = "planted-pa55word-of-a-cluster"  # noqa: S105
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(upstream))
+    )
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        there = replace(on_cluster(tmp_path, upstream, cluster), upstream=Upstream(f"http://me:{secret}@127.0.0.1:{server.server_port}"))
+        assert build_snapshot(there, SNAPSHOTS[0], ["raw"])
+    finally:
+        server.shutdown()
+        server.server_close()
+    with pytest.raises(LcError) as caught:  # nobody answers there any more
+        build_snapshot(there, SNAPSHOTS[0], ["filtered"])
+    said = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + "".join(capfd.readouterr())
+    assert "127.0.0.1" in said
+    assert secret not in said
+    written = [path for top in (nodes.folder, tmp_path) for path in top.rglob("*") if path.is_file()]
+    assert written
+    assert not [path for path in written if secret.encode() in path.read_bytes()]
 
 
 def test_workers_killed_while_the_chain_is_built_change_no_byte(nodes, cluster, tmp_path, upstream, of_this_machine):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import BLOSC, FlatReader, create_flat, write_flat_band
@@ -18,6 +19,8 @@ from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.formats.packed_spans import PackedSpans
 from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.stages.tables import ROWS as ROWS_TABLE
+from lc_assets.stages.tables import count_lines, read_lines, read_schema, read_table, write_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import Fingerprint, receipt_of
 from lc_assets.storage.releases import Pin, PinnedLake, Release, publish_release
@@ -58,9 +61,9 @@ def make_flat(codec: Any) -> Any:
 
 def read_flat(folder: Path) -> Any:
     reader = FlatReader(folder)
+    reader.holes()
     if reader.n_rows * reader.row_tokens > 1 << 22:
         return reader.read(slice(0, 1), slice(0, 1)).tolist()
-    reader.holes()
     found = reader.read()
     assert not found.size or int(found.max()) < reader.vocab_size
     return found.tolist()
@@ -154,6 +157,17 @@ def read_lake(folder: Path) -> Any:
     return None if glanced is None else glanced.digest, said, pinned is None, [one.version for one in place.versions()]
 
 
+def make_table(folder: Path) -> None:
+    lines = [{"id": f"2023-06/0000/en_head.json.gz/{n}", "url": f"https://a.org/{n}", "split": "train", "row": n} for n in range(40)]
+    write_table(folder / "x.parquet", pa.Table.from_pylist(lines, schema=ROWS_TABLE))
+
+
+def read_a_table(folder: Path) -> Any:
+    path = folder / "x.parquet"
+    lines = list(read_lines(path, ["id", "row"]))
+    return count_lines(path), str(read_schema(path)), lines, read_table(path, ROWS_TABLE.names).to_pylist()
+
+
 def make_npy(folder: Path) -> None:
     write_npy(folder / "x.npy", np.arange(60, dtype="<i4").reshape(20, 3))
 
@@ -180,6 +194,7 @@ READERS = (
     Reader(name="global order", make=make_order, read=read_order, layers=LAKE | NPY),
     Reader(name="packed spans", make=make_spans, read=read_spans, layers=NPY),
     Reader(name="n-gram index", make=make_grams, read=read_grams, layers=LAKE | NPY),
+    Reader(name="table of a lake", make=make_table, read=read_a_table, layers={".parquet": ("parquet",)}),
     Reader(name="receipt, pointer, release", make=make_lake, read=read_lake, layers=LAKE),
 )
 """Doors for arrays and receipts."""

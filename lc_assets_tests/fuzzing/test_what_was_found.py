@@ -15,15 +15,24 @@ from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.flat_codecs import ZSTD
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.formats.grid import GridReader
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.formats.launch_arguments import read_identities, read_launch
 from lc_assets.formats.npy import read_npy
+from lc_assets.formats.parquet.footer import Chunk, Leaf
+from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.rule_files import parse_rules
 from lc_assets.stages.recipe import parse_recipe
+from lc_assets.stages.tables import read_lines, read_table
+from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
+from lc_assets.storage.versions import version_named
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
-from lc_assets_tests.fuzzing.array_readers import make_flat
+from lc_assets.text.page_keys import page_key
+from lc_assets_tests.fuzzing.array_readers import make_flat, make_grid
+from lc_assets_tests.fuzzing.crawl_readers import columnar, make_columnar
+from lc_assets_tests.fuzzing.parquet_bytes import Page, encoded, flat, parquet_bytes, text
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader
 
@@ -75,6 +84,59 @@ def test_values_that_python_does_not_have_cost_their_rows(tmp_path, column):
     assert found.why == "a value that Python does not have"
     with pytest.raises(BadInput, match="row 0"):
         list(read_items(tmp_path / "x.parquet"))
+
+
+def test_a_key_is_never_too_long_to_be_its_own_key():
+    """Escapes are longer than what they stand for, so an address within the limit had a key beyond it."""
+    for n_chars in (1000, 2720, 2726, 4000, 8000):
+        key = page_key("http://a.example/" + "\u00fc" * n_chars)
+        assert (key is None) == (n_chars > 1360)
+        assert key is None or page_key(f"http://{key}") == key
+    assert page_key("http://a.example/" + "x" * 8170) == "a.example/" + "x" * 8170
+
+
+def test_names_of_lists_are_text_and_differ(tmp_path):
+    """Which lists stay in a dictionary is said to Arrow by their names."""
+    pq.write_table(pa.table({"text": ["a"], "choices": [["x"]]}), tmp_path / "x.parquet")
+    content = (tmp_path / "x.parquet").read_bytes()
+    (tmp_path / "x.parquet").write_bytes(content.replace(b"choices", b"cho\xff\xffes"))
+    with pytest.raises(CorruptFile, match="not UTF-8"):
+        list(read_corpus(tmp_path / "x.parquet"))
+    pq.write_table(pa.table([["a"], [["x"]], [["y"]]], names=["text", "l", "l"]), tmp_path / "x.parquet")
+    with pytest.raises(CorruptFile, match="two columns of one name"):
+        list(read_corpus(tmp_path / "x.parquet"))
+
+
+def test_names_that_no_file_system_takes_are_refused(tmp_path):
+    """The system's own error came through: a version in a pointer or a release, and a file that a launch names."""
+    for name in ("x" * 70_000, "\u00fc" * 101):
+        with pytest.raises(BadInput, match="not a version's name"):
+            version_named(name, "x")
+        with pytest.raises(BadInput, match="not the name of a stage"):
+            LakeFolder(tmp_path).place("grid", name)
+    (tmp_path / "x.args").write_text(f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 --global-batch-size 8")
+    with pytest.raises(BadInput, match="cannot be read"):
+        read_launch(tmp_path / "x.args")
+
+
+def test_an_index_of_a_crawl_is_text(tmp_path):
+    """Arrow believes a file's word that bytes are text; who took a row out of the batch was told so by Python."""
+    make_columnar(tmp_path)
+    table = pq.read_table(tmp_path / "x.parquet")
+    place = table.schema.get_field_index("url")
+    bytes_ = pa.array([b"\xff"] * 3)
+    as_text = pa.Array.from_buffers(pa.string(), 3, bytes_.buffers())
+    pq.write_table(table.set_column(place, "url", as_text), tmp_path / "x.parquet")
+    with pytest.raises(CorruptFile, match="not a readable index"):
+        columnar(tmp_path)
+
+
+def test_tables_of_a_lake_hold_no_times(tmp_path):
+    """A time zone that nobody knows is a `KeyError` to who asks for the value."""
+    pq.write_table(pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("s", "Mars/Olympus"))}), tmp_path / "x.parquet")
+    for read in (read_table, lambda path: list(read_lines(path))):
+        with pytest.raises(CorruptFile, match="at holds times"):
+            read(tmp_path / "x.parquet")
 
 
 def test_deep_json_is_damage_to_every_reader_of_json(tmp_path):
@@ -148,6 +210,36 @@ def test_a_launch_has_a_batch(tmp_path, size):
     (tmp_path / "x.args").write_text(f"--seq-length 24 --data-path a --train-samples 80 --global-batch-size {size}")
     with pytest.raises(BadInput, match="at least 1"):
         read_launch(tmp_path / "x.args")
+
+
+def test_a_page_whose_kind_is_no_number_is_damage(tmp_path):
+    """Thrift says of each value what it is, and nobody else did."""
+    odd = encoded({1: {1: 2}, 2: 4, 3: 4, 5: {1: 1, 2: 0}}) + text(b"")
+    content = parquet_bytes([flat(b"text", [Page(b"", 0, {})], 1)], 1).replace(Page(b"", 0, {}).bytes, odd)
+    (tmp_path / "x.parquet").write_bytes(content)
+    with pytest.raises(CorruptFile):
+        list(read_corpus(tmp_path / "x.parquet"))
+    with pytest.raises(CorruptFile, match="where a size or a number"):
+        walk(lambda at, n: odd[at : at + n], Chunk(Leaf("text", 6, 0, False, False), 0, len(odd), 1, 1, 0), most_longest=0)
+
+
+def test_holes_of_an_array_that_promises_everything_are_named_in_time(tmp_path):
+    """Metadata of 2^62 rows: what is there is looked at, and a thousand of the rest are named."""
+    (tmp_path / "flat").mkdir()
+    make_flat(ZSTD)(tmp_path / "flat")
+    said = json.loads((tmp_path / "flat/.zarray").read_text())
+    (tmp_path / "flat/.zarray").write_text(json.dumps(said | {"shape": [2**62, 48]}))
+    found = FlatReader(tmp_path / "flat").holes()
+    assert len(found) == 1001
+    assert found[0] == f"{tmp_path}/flat/2.0: the chunk is missing"
+    assert found[-1].endswith(f"and {2**62 // 4 * 2 - 4 - 1000:,} files more are missing")
+    (tmp_path / "grid").mkdir()
+    make_grid(tmp_path / "grid")
+    said = json.loads((tmp_path / "grid/zarr.json").read_text())
+    (tmp_path / "grid/zarr.json").write_text(json.dumps(said | {"shape": [2**62, 48]}))
+    found = GridReader(tmp_path / "grid").holes()
+    assert any("and 2,305,843,009,213,6" in words for words in found)
+    assert "c/1/0: inner chunks" in found[0]
 
 
 def test_a_chunk_of_two_frames_is_damage(tmp_path):

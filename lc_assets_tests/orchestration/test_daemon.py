@@ -24,6 +24,7 @@ OF_ONE = (
     "filtered",
     "keys",
     "signatures",
+    "signature_bands",
     "near_pairs",
     "contamination",
     "withdrawals",

@@ -45,7 +45,7 @@ from lc_assets_tests.faults import copied
 from lc_assets_tests.orchestration.clockwork import START, Clockwork
 
 OLD, NEW = SNAPSHOTS
-IN_A_ROW = ("contamination", "filtered", "keys", "signatures")
+IN_A_ROW = ("contamination", "filtered", "keys", "signature_bands", "signatures")
 ROWS = ("grid", "lineage", "megatron", "removals", "tokens", "withdrawals")
 """What waits for `withdrawn`, which is of all snapshots."""
 THEN = tuple(sorted((*ROWS, "near_pairs")))

@@ -4,14 +4,17 @@ Of every file the first and the last byte, and bytes by several seeds; the rate 
 """
 
 import contextlib
+import os
 import shutil
 from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from lc_assets.checks.published import every_file_is_as_published
+from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import LcError
 from lc_assets.formats.grid import GridReader
 from lc_assets.loaders.grid import GridLoader
@@ -19,12 +22,20 @@ from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.storage.lake import Published
+from lc_assets.stages.megatron_settings import Writing, settle
+from lc_assets.stages.megatron_verifying import Expected, verify_data_set
+from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.releasing import release, release_damage
+from lc_assets.storage.lake import CURRENT, Published
+from lc_assets.storage.receipts import RECEIPT
+from lc_assets.storage.releases import Gone, note_damage, publish_gone, read_release
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
 from lc_assets_tests.twice import all_wanted
 
 SEEDS = range(3)
+BITS = int(os.environ.get("LC_BITS", "60"))
+"""Of each receipt, pointer and release; a small one has all of its bits flipped."""
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +80,72 @@ def test_every_flipped_bit_is_found(everything):
         print(f"{stage}: {found[stage]} of {n_bits} flipped bits found")
     assert found == flipped
     assert set(flipped) >= {step.name for step in CHAIN} - {"contamination"}  # it has no file where no evaluation set is named
+
+
+def every_bit(content: bytes, rng: np.random.Generator) -> list[int]:
+    """All bits of a small file, some of a larger one."""
+    n_bits = 8 * len(content)
+    return list(range(n_bits)) if n_bits <= BITS else sorted({0, n_bits - 1, *rng.integers(n_bits, size=BITS).tolist()})
+
+
+def n_found(path: Path, complaints: Callable[[], Sequence[str]]) -> tuple[int, int]:
+    """How many bits of a file were flipped, and how many of the flips were said, or refused by an error of ours."""
+    rng, bits, found = rng_for("bit flips", seed=64, key=path.name), [], 0
+    assert not complaints()
+    for bit in (bits := every_bit(path.read_bytes(), rng)):
+        flip(path, bit)
+        try:
+            found += bool(complaints())
+        except LcError:
+            found += 1
+        flip(path, bit)
+    assert not complaints()
+    return len(bits), found
+
+
+def test_every_flipped_bit_of_receipts_and_pointers_is_found(everything):
+    """What says what a version is: by what `lc verify` and the check of the asset ask, also where it is no digest that changed."""
+    total = Counter[str]()
+    for stage in (step.name for step in CHAIN):
+        place = everything.place(stage, next(iter(everything.keys(stage))))
+        for path in (place.require().home / RECEIPT, place.folder / CURRENT):
+            n_bits, found = n_found(path, lambda place=place: every_file_is_as_published(place.require()).words.split("; ")[:-1])
+            total.update({"bits": n_bits, "found": found})
+    print(f"\nreceipts and pointers: {total['found']} of {total['bits']} flipped bits found")
+    assert total["found"] == total["bits"]
+
+
+def test_every_flipped_bit_of_a_release_is_found(everything):
+    """Of its file, of the note of what is gone of it, and of one file of each version that it pins."""
+    release(everything, "v1")
+    publish_gone(everything, "v1", Gone(versions=["tokens/2023-06/0123456789ab"], reason="asked for"))
+    notes = sorted((everything.root / "releases").glob("v1*.json"))
+    pins = [everything.place(*name.split("/")).require() for name in read_release(everything, "v1").pins]
+    files = [published.home / next(fact.path for fact in published.receipt.files if fact.n_bytes) for published in pins]
+    n_bits = n_said = 0
+    for path in notes:
+        here, found = n_found(path, lambda: note_damage(everything, "v1"))
+        n_bits, n_said = n_bits + here, n_said + found
+    for path in files:
+        flip(path, 8 * path.stat().st_size // 2)
+        n_bits, n_said = n_bits + 1, n_said + (len(release_damage(everything, "v1")) == 1)
+        flip(path, 8 * path.stat().st_size // 2)
+    print(f"\na release: {n_said} of {n_bits} flipped bits found")
+    assert len(notes) == 2
+    assert n_said == n_bits
+
+
+def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
+    """What `lc megatron write` publishes, by what `lc verify` asks: both files and the receipt."""
+    (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "line {number} of a text"}}\n' for number in range(5)))
+    prefix = tmp_path / "out" / "mine"
+    write_data_set([tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+    n_bits = n_said = 0
+    for path in sorted(prefix.parent.iterdir()):
+        here, found = n_found(path, lambda: verify_data_set(prefix, Expected()).damage)
+        n_bits, n_said = n_bits + here, n_said + found
+    print(f"\na data set: {n_said} of {n_bits} flipped bits found")
+    assert n_said == n_bits
 
 
 def shards_of(folder: Path) -> list[Path]:

@@ -430,6 +430,7 @@ def test_every_claim_of_the_chain_is_put_to_this_test():
     elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
     elsewhere |= {(name, claim.__name__) for name in ("lengths", "referrals") for claim in step(name).stage.claims}
     elsewhere |= {("removals", claim.__name__) for claim in step("removals").stage.claims}
+    elsewhere |= {("signature_bands", claim.__name__) for claim in step("signature_bands").stage.claims}
     elsewhere |= {("withdrawn", claim) for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")}
     elsewhere |= {("withdrawals", "the_part_is_this_snapshots")}
     elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}

@@ -18,18 +18,23 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.loaders.rows import open_rows
+from lc_assets.randomness import rng_for
 from lc_assets.stages.building import Workshop
-from lc_assets.stages.catalogue import step
+from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
-from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake, wanted_steps
+from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake, tiny_upstream, wanted_steps
 from lc_assets_tests.faults import digests, with_policies
+from lc_assets_tests.twice import all_wanted, key_of, left_behind
 
 OLD = SNAPSHOTS[0]
 PAGE = 4096
 ROOMY = 64 << 20
-STAGES = [found.name for found in wanted_steps()]
+STAGES = [found.name for found in CHAIN]
+PLAIN = [found.name for found in wanted_steps()]
+EVERY = [pytest.param(stage, marks=[] if stage in PLAIN else pytest.mark.slow) for stage in STAGES]
+N_RANDOM = 12
 
 
 class Disk:
@@ -74,16 +79,27 @@ def roomy(tmp_path_factory) -> TinyLake:
     return tiny_lake(tmp_path_factory.mktemp("roomy"))
 
 
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory) -> TinyLake:
+    """Every stage there is on a disk with room for it."""
+    folder = tmp_path_factory.mktemp("everything")
+    workshop = all_wanted(folder, tiny_upstream(folder / "upstream"))
+    return TinyLake(workshop, build_all(workshop))
+
+
+@pytest.fixture
+def with_room(request, stage) -> TinyLake:
+    """The smaller one of the two in which a stage is built."""
+    return request.getfixturevalue("roomy" if stage in PLAIN else "everything")
+
+
 def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> Workshop:
     """A workshop whose lake lies on the small disk and holds all that stands before a stage."""
     lake = LakeFolder(disk.folder / "lake")
     for before in STAGES[: STAGES.index(stage)]:
-        shutil.copytree(roomy.root / before, lake.root / before)
+        if (roomy.root / before).is_dir():
+            shutil.copytree(roomy.root / before, lake.root / before)
     return replace(roomy.workshop, lake=lake)
-
-
-def key_of(stage: str) -> str:
-    return {"longcrawl": "all", "flat": "all", "withdrawn": "all", "card": "all", "mixes": "one-sided"}.get(stage, OLD)
 
 
 def fill_until_it_fits(disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]) -> tuple[Published, int]:
@@ -105,23 +121,47 @@ def doubling() -> Iterator[int]:
     yield from (PAGE << step for step in range(14))
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, roomy, stage):
-    """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full; the last has the roomy build's bytes."""
-    workshop = on_disk(disk, roomy, stage)
+@pytest.mark.parametrize("stage", EVERY)
+def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, with_room, stage):
+    """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full; the last has the same bytes as ever."""
+    workshop = on_disk(disk, with_room, stage)
     published, n_full = fill_until_it_fits(disk, workshop, stage, doubling())
     assert n_full >= 2
-    assert published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+    assert published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
     assert published.damage() == []
     assert not list(workshop.lake.root.rglob(".draft-*"))
     assert not list(workshop.lake.root.rglob(".workings"))
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, roomy, stage):
+def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, with_room, stage):
+    """Each time from the beginning, with room for a part drawn at random; what stopped goes on when there is room, with the same bytes."""
+    workshop, rng = on_disk(disk, with_room, stage), rng_for("full disks", seed=64, key=stage)
+    place, wanted = workshop.lake.place(stage, key_of(stage)), with_room.built[f"{stage}/{key_of(stage)}"].published
+    n_pages = 2 + 2 * sum(-(-fact.n_bytes // PAGE) for fact in wanted.receipt.files)
+    n_full = 0
+    for free in rng.integers(n_pages, size=N_RANDOM).tolist():
+        subprocess.run(["rm", "-rf", str(place.folder)], check=True)
+        disk.leave(free * PAGE)
+        try:
+            step(stage).verb(workshop, key_of(stage))
+        except StorageFull:
+            n_full += 1
+            assert place.current() is None
+        disk.leave(ROOMY)
+        assert step(stage).verb(workshop, key_of(stage)).published.digest == wanted.digest
+        assert place.require().damage() == left_behind(place) == []
+    print(f"\n{stage}: full {n_full} times of {N_RANDOM}")
+    assert n_full
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", PLAIN)
+def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, with_room, stage):
     """One page more each time, from nothing, and each attempt from the beginning: full at every place a stage can be."""
-    workshop = on_disk(disk, roomy, stage)
+    workshop = on_disk(disk, with_room, stage)
     place = workshop.lake.place(stage, key_of(stage))
 
     def one_page_more() -> Iterator[int]:
@@ -131,7 +171,7 @@ def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, roomy, stage):
 
     published, n_full = fill_until_it_fits(disk, workshop, stage, one_page_more())
     assert n_full >= 3
-    assert published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+    assert published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
 
 
 def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
@@ -162,10 +202,10 @@ def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     assert step("tokens").verb(workshop, OLD).published.digest == roomy.built[f"tokens/{OLD}"].published.digest
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_lake_that_may_not_be_written_to_says_so(disk, roomy, stage):
+@pytest.mark.parametrize("stage", EVERY)
+def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
     """The folder is named, nothing is changed, what stands published is read and planned; writable again, the stage completes."""
-    workshop = on_disk(disk, roomy, stage)
+    workshop = on_disk(disk, with_room, stage)
     (disk.folder / "lake").mkdir(exist_ok=True)
     before = sorted(workshop.lake.root.rglob("*"))
     disk.be_writable(False)
@@ -174,7 +214,7 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, roomy, stage):
     assert sorted(workshop.lake.root.rglob("*")) == before
     assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[f"{stage}/{key_of(stage)}"] == "missing"
     disk.be_writable(True)
-    assert step(stage).verb(workshop, key_of(stage)).published.digest == roomy.built[f"{stage}/{key_of(stage)}"].published.digest
+    assert step(stage).verb(workshop, key_of(stage)).published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
 
 
 def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):

@@ -4,6 +4,7 @@
 """
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -13,12 +14,16 @@ import pytest
 from lc_assets.errors import CorruptFile, NotPublished
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.planning import plan
+from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.lost_writes import cut_power, letters
 from lc_assets_tests.twice import TwoVersions, built_twice, key_of, left_behind, read_all_of
 
 STAGES = [found.name for found in CHAIN]
 KILLS = int(os.environ.get("LC_KILLS", "300"))
+COLUMNS = ("at a call", "with a power cut", "at a moment", "beside another", "and its rerun")
+TEN_YEARS = 10 * 365 * 86_400
 A_CENTURY = 100 * 365 * 86_400
 LETTERS = {"C": "create", "W": "write", "S": "fsync", "R": "rename", "L": "link", "U": "unlink", "M": "mkdir", "D": "rmdir"}
 
@@ -35,6 +40,8 @@ def dying(twice) -> Iterator[Dying]:
 
 
 def n_calls(twice: TwoVersions, dying: Dying, stage: str) -> int:
+    twice.as_before(stage, published=True)
+    dying.warm(stage=stage, key=key_of(stage))
     twice.as_before(stage, published=True)
     ended = dying.run(stage=stage, key=key_of(stage), logged=True)
     assert (ended.code, ended.said) == (0, "")
@@ -68,25 +75,41 @@ def survive(twice: TwoVersions, dying: Dying, stage: str, *, published: bool, **
     return killed
 
 
-def survive_power_cut(twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool, rng: np.random.Generator) -> int:
-    """The same when the disk loses what no fsync had made sure of; how many files and names were lost."""
+def survive_twice(twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, again_at: int) -> int:
+    """The run that is to mend it is killed too; how many of the two were killed before they ended."""
+    before = twice.as_before(stage, published=True)
+    killed = [dying.run(stage=stage, key=key_of(stage), kill_at=at).killed for at in (kill_at, again_at)]
+    assert_old_or_new(twice, stage, before)
+    assert_rerun_ends_well(twice, stage)
+    return sum(killed)
+
+
+def survive_power_cut(
+    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool, rng: np.random.Generator
+) -> tuple[bool, int]:
+    """The same when the disk loses what no fsync had made sure of; whether it was killed, and how many files and names were lost."""
     before = twice.as_before(stage, published=published)
     killed = dying.run(stage=stage, key=key_of(stage), kill_at=kill_at, logged=True).killed
     lost = cut_power(dying.log, rng=rng)
     assert_old_or_new(twice, stage, before)
     assert_rerun_ends_well(twice, stage)
-    return sum(lost) if killed else 0
+    return killed, sum(lost)
 
 
 def survive_beside_another(twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool) -> bool:
-    """Two runs of one partition at once, one of which dies: the other one ends, with the same bytes."""
+    """One run dies while another waits for its lock: that one ends, with the same bytes; whether it came to that."""
     twice.as_before(stage, published=published)
-    one, two = dying.two(kill_at=kill_at, stage=stage, key=key_of(stage))
+    ended = dying.two(kill_at=kill_at, stage=stage, key=key_of(stage))
+    if len(ended) == 1:
+        assert_rerun_ends_well(twice, stage)
+        return False
+    one, two = ended
+    assert one.killed
     assert (two.code, two.said) == (0, "")
     assert twice.place(stage).require().digest == twice.newer(stage).digest
     assert twice.place(stage).require().damage() == []
     assert_rerun_ends_well(twice, stage)
-    return one.killed
+    return True
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -100,8 +123,11 @@ def test_kills_here_and_there(twice, dying, stage):
 
 @pytest.mark.parametrize("stage", ["tokens", "longpack"])
 def test_two_runs_at_once_one_of_which_dies(twice, dying, stage):
+    """The first holds the lock in the middle of its work, the second asks for it, the first dies: the second does the work."""
     last = n_calls(twice, dying, stage)
-    survive_beside_another(twice, dying, stage, kill_at=last // 2, published=True)
+    assert survive_beside_another(twice, dying, stage, kill_at=last // 2, published=True)
+    assert Counter(letters(dying.log))["K"] >= 2, "the second run never had to ask for the lock again"
+    assert "R" in set(letters(dying.log)), "the second run found the work done"
 
 
 @pytest.mark.parametrize("stage", ["filtered", "grid"])
@@ -115,25 +141,72 @@ def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
         assert "R" not in set(letters(dying.log)), f"{calls} calls: it was built again"
 
 
+def calls_in_turn(last: int) -> list[tuple[int, bool]]:
+    """At which calls to kill, and whether an old version stands: each call both ways, or half of ``LC_KILLS`` spread over them."""
+    both = [(kill_at, published) for kill_at in range(1, last + 1) for published in (True, False)]
+    chosen = np.linspace(0, len(both) - 1, min(len(both), max(1, KILLS // 2))).astype(int)
+    return [(both[number][0], bool(index % 2) if len(chosen) < len(both) else both[number][1]) for index, number in enumerate(chosen)]
+
+
+def assert_the_clock_does_not_matter(twice: TwoVersions, dying: Dying, stage: str, shift: int) -> None:
+    """Built ten years from now, or ago: the same bytes; the plan, by the true clock, is current; nor is it built again by the wrong one."""
+    twice.as_before(stage, published=True)
+    ended = dying.run(stage=stage, key=key_of(stage), shift=shift)
+    assert (ended.code, ended.said) == (0, "")
+    assert abs(ended.clock - time.time() - shift) < 3600
+    assert twice.place(stage).require().digest == twice.newer(stage).digest
+    made = {found.name: found.status for found in plan(twice.workshop.lake, twice.workshop.recipe, SNAPSHOTS)}
+    assert made[f"{stage}/{key_of(stage)}"] == "current"
+    again = dying.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)
+    assert "R" not in set(letters(dying.log)), f"{again.calls} calls: it was built again"
+
+
+@pytest.mark.parametrize(
+    ("stage", "shift"), [("raw", TEN_YEARS), ("longcrawl", -TEN_YEARS), ("tokens", TEN_YEARS), ("withdrawals", -TEN_YEARS)]
+)
+def test_a_clock_that_is_wrong_by_years_changes_nothing(twice, dying, stage, shift):
+    assert_the_clock_does_not_matter(twice, dying, stage, shift)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [TEN_YEARS, -TEN_YEARS], ids=["ahead", "behind"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_clock_changes_anything_in_any_stage(twice, dying, stage, shift):
+    assert_the_clock_does_not_matter(twice, dying, stage, shift)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_campaign_of_kills(twice, dying, stage):
-    """Every call in turn, or so many as were asked for; then moments, power cuts and runs beside others. Prints what was tried."""
+    """Calls in turn; then power cuts, moments, runs beside others, and reruns that die too. Prints what was killed, as a row of a table."""
     rng, last = rng_for("a campaign of kills", seed=64, key=stage), n_calls(twice, dying, stage)
     kinds = Counter(LETTERS[letter] for letter in letters(dying.log) if letter in LETTERS)
-    tried: Counter[str] = Counter()
-    for number, kill_at in enumerate(np.unique(np.linspace(1, last, min(last, max(1, KILLS // 2))).astype(int))):
-        tried["at a call"] += survive(twice, dying, stage, kill_at=int(kill_at), published=bool(number % 2))
-    for number in range(KILLS // 4):
-        cut = survive_power_cut(twice, dying, stage, kill_at=int(rng.integers(1, last + 1)), published=bool(number % 2), rng=rng)
-        tried["with the power"] += 1
-        tried["files and names lost"] += cut
-    for number in range(KILLS // 8):
-        kill_at, published = int(rng.integers(1, last + 1)), bool(number % 2)
-        tried["at a moment"] += survive(twice, dying, stage, after=float(rng.random() * 0.1), published=published)
-        tried["beside another run"] += survive_beside_another(twice, dying, stage, kill_at=kill_at, published=published)
-    print(f"\n{stage}: {last} calls ({dict(kinds)}); killed and survived: {dict(tried)}")
+    seconds, tried, in_turn = seconds_of(twice, dying, stage), Counter[str](), calls_in_turn(last)
+    for kill_at, published in in_turn:
+        tried["at a call"] += survive(twice, dying, stage, kill_at=kill_at, published=published)
+    for number in range(3 * KILLS // 4 - len(in_turn)):
+        kill_at = int(rng.integers(1, last + 1))
+        killed, lost = survive_power_cut(twice, dying, stage, kill_at=kill_at, published=bool(number % 2), rng=rng)
+        tried["with a power cut"] += killed
+        tried["lost"] += lost
+    for number in range(KILLS // 12):
+        kill_at, again_at = (int(at) for at in rng.integers(1, last + 1, size=2))
+        tried["at a moment"] += survive(twice, dying, stage, after=float(rng.random() * seconds), published=bool(number % 2))
+        tried["beside another"] += survive_beside_another(twice, dying, stage, kill_at=kill_at, published=bool(number % 2))
+        tried["and its rerun"] += survive_twice(twice, dying, stage, kill_at=kill_at, again_at=again_at)
+    n_kills = sum(tried.values()) - tried["lost"]
+    row = [f"`{stage}`", last, *(tried[what] for what in COLUMNS), n_kills]
+    print(f"\n| {' | '.join(map(str, row))} |\n{dict(kinds)}; {tried['lost']} files and names lost")
+    assert n_kills >= 0.9 * KILLS
+
+
+def seconds_of(twice: TwoVersions, dying: Dying, stage: str) -> float:
+    """How long a build takes that nobody kills."""
+    twice.as_before(stage, published=True)
+    began = time.monotonic()
+    dying.run(stage=stage, key=key_of(stage))
+    return time.monotonic() - began
 
 
 def test_the_harness_finds_a_pointer_that_was_not_flushed(twice, dying):

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,12 +44,13 @@ class Place:
     def bytes(self) -> tuple[bytes, ...]:
         return tuple(path(self.prefix).read_bytes() for path in (bin_path, idx_path))
 
-    def survive(self, kill_at: int, rng) -> bool:
-        """Kill while the old is being replaced, with the power cut every second time; whether it came to that."""
+    def survive(self, kill_at: int, rng, *, old: bool = True, cut: bool = True) -> bool:
+        """Kill while the old is being replaced, or none; with the power cut, or not; whether it came to that."""
         shutil.rmtree(self.prefix.parent)
-        assert self.write(self.old).code == 0
+        if old:
+            assert self.write(self.old).code == 0
         ended = self.write(self.new, kill_at=kill_at, logged=True)
-        if kill_at % 2:
+        if cut:
             cut_power(self.dying.log, rng=rng)
         if idx_path(self.prefix).is_file() and bin_path(self.prefix).is_file():
             assert self.bytes() in self.whole.values()
@@ -70,25 +73,76 @@ def place(tmp_path_factory):
 
 
 def n_calls(place: Place) -> int:
+    place.dying.warm(source=str(place.new), prefix=str(place.prefix))
     shutil.rmtree(place.prefix.parent)
     return place.write(place.new).calls
 
 
 def test_kills_here_and_there(place):
     rng, last = rng_for("kills of megatron write", seed=64, key="sample"), n_calls(place)
-    assert all(place.survive(int(kill_at), rng) for kill_at in rng.integers(1, last, size=KILLS))
+    assert all(place.survive(int(kill_at), rng, cut=bool(kill_at % 2)) for kill_at in rng.integers(1, last, size=KILLS))
 
 
 def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
     """The last calls of a run write the receipt; that draft lies beside the data set."""
     rng, last = rng_for("kills of megatron write", seed=64, key="receipt"), n_calls(place)
     for kill_at in range(last - 3, last):
-        assert place.survive(kill_at, rng)
+        assert place.survive(kill_at, rng, cut=bool(kill_at % 2))
+
+
+def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
+    """Kill while parts are written, with the power cut every second time; what has an ``.idx`` is whole, a rerun does the rest."""
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    ended = place.dying.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
+    if kill_at % 2:
+        cut_power(place.dying.log, rng=rng)
+    assert all(len(MegatronReader(path.with_suffix(""))) == 5 for path in out.glob("[!.]*.idx"))
+    assert place.dying.run(source=str(place.old), folder=str(out)).said == ""
+    return ended.killed
+
+
+def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], int]:
+    """What kills a run at a call and asserts what a rerun ends with; and how many calls there are."""
+    rng, out = rng_for("kills of megatron write", seed=64, key=key), place.prefix.parent / "parts"
+    survive_parts(place, out, 0, rng)
+    wanted = files_in(out)
+    assert len(wanted) == 3 * 4  # .bin, .idx, .receipt and the memo
+    shutil.rmtree(out)
+
+    def assert_survived(kill_at: int) -> None:
+        assert survive_parts(place, out, kill_at, rng)
+        assert files_in(out) == wanted
+
+    return assert_survived, place.dying.run(source=str(place.old), folder=str(out)).calls
+
+
+def files_in(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_kills_while_parts_are_written(place):
+    """A data set per file: the same files after every kill, no draft among them."""
+    assert_survived, last = parts_that_survive(place, "parts")
+    for kill_at in (*range(3, last, last // 4), last):
+        assert_survived(kill_at)
+
+
+@pytest.mark.slow
+def test_kills_at_every_call_while_parts_are_written(place):
+    assert_survived, last = parts_that_survive(place, "all parts")
+    for kill_at in range(1, last + 1):
+        assert_survived(kill_at)
+    print(f"\nmegatron write, a data set per file: {last} calls, {last} kills, all survived")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_at_every_call(place):
-    rng, last = rng_for("kills of megatron write", seed=64, key="all"), n_calls(place)
-    n_killed = sum(place.survive(kill_at, rng) for kill_at in range(1, last + 1))
-    print(f"\nmegatron write: {last} calls; {n_killed} kills, all survived")
+    """Each call in turn, where an old data set stands, with and without the power; and where none does, with the power cut."""
+    rng, last, killed = rng_for("kills of megatron write", seed=64, key="all"), n_calls(place), Counter[str]()
+    for kill_at in range(1, last + 1):
+        killed["at a call"] += place.survive(kill_at, rng, cut=False)
+        killed["with a power cut"] += place.survive(kill_at, rng) + place.survive(kill_at, rng, old=False)
+    print(f"\nmegatron write: {last} calls; {dict(killed)}, all survived")
+    assert killed.total() >= 3 * last - 4  # with an old data set its folder need not be made

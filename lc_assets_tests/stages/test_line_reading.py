@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.line_reading import GROUP_LINES, read_some, write_in_groups
+from lc_assets.stages.line_reading import GROUP_LINES, read_some, write_in_groups, write_parts_in_groups
 
 N_LINES = 2 * GROUP_LINES + 7
 
@@ -46,3 +46,16 @@ def test_an_empty_table_has_no_lines(tmp_path):
     assert read_some(tmp_path / "empty.parquet", []) == []
     with pytest.raises(CorruptFile):
         read_some(tmp_path / "empty.parquet", [0])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 3 * GROUP_LINES), max_size=5))
+def test_a_table_that_comes_in_parts_has_the_same_bytes(tmp_path_factory, sizes):
+    folder = tmp_path_factory.mktemp("parts")
+    columns = {"number": range(sum(sizes)), "word": [f"w{number % 99}" for number in range(sum(sizes))]}
+    table = pa.table(columns, schema=pa.schema([("number", pa.int64()), ("word", pa.string())]))
+    starts = [sum(sizes[:place]) for place in range(len(sizes))]
+    parts = [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]
+    write_in_groups(folder / "whole.parquet", table)
+    assert write_parts_in_groups(folder / "parts.parquet", parts, table.schema) == sum(sizes)
+    assert (folder / "parts.parquet").read_bytes() == (folder / "whole.parquet").read_bytes()

@@ -51,6 +51,14 @@ def made(tmp_path_factory, upstream):
     return workshop, links, *built(workshop)
 
 
+def test_receipts_name_the_draw_of_roots(made):
+    """Of who claims what; longpack takes what was drawn there."""
+    workshop = made[0]
+    drawn = {stage: workshop.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]}
+    said = {"roots": f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key page key"}
+    assert drawn == {"link_claims": said, "longpack": {}}
+
+
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     workshop, links, claims, _ = made
     removed = frozenset(pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")["id"].to_pylist())

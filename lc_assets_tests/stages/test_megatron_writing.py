@@ -145,6 +145,20 @@ def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
     assert all(path.exists() for path in others)
 
 
+def test_what_a_killed_run_of_parts_left_is_removed_and_nothing_else(tmp_path):
+    """Drafts of the same parts and memos; those of other parts in the same folder may be in the making."""
+    source, out = corpus(tmp_path / "in.jsonl", ["a"]), tmp_path / "out"
+    name = part_name([source.as_posix()], GPT2.label)
+    left = [out / f".draft-0123abcd-{name}.{suffix}" for suffix in ("bin", "idx", "receipt")] + [out / ".parts" / ".draft-0123abcd-x.json"]
+    others = [out / ".draft-0123abcd-another.bin", out / f".draft-0123abcd-x{name}.idx"]
+    (out / ".parts").mkdir(parents=True)
+    for path in (*left, *others):
+        path.write_bytes(b"x")
+    write_parts([source], out, GPT2, engine=ONE)
+    assert not any(path.exists() for path in left)
+    assert all(path.exists() for path in others)
+
+
 def test_parts_that_stand_are_not_done_again(tmp_path, monkeypatch):
     """A part whose file is gone is."""
     source = corpus(tmp_path / "a.jsonl", ["a"])

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages import near_pairs, removals
+from lc_assets.stages import near_pairs, removals, signature_bands
 from lc_assets.stages.building import evidence_of
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings
@@ -22,6 +22,7 @@ from lc_assets.stages.near_pairs import pair_snapshot
 from lc_assets.stages.raw import take_stock
 from lc_assets.stages.removals import decide_removals, removed_ids
 from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.signature_bands import cut_snapshot
 from lc_assets.stages.signing import sign_snapshot
 from lc_assets.stages.withdrawals import cut_out
 from lc_assets.stages.withdrawing import withdraw
@@ -68,6 +69,7 @@ def build(workshop, *snapshots):
         take_stock(workshop, snapshot)
         filter_snapshot(workshop, snapshot)
         sign_snapshot(workshop, snapshot)
+        cut_snapshot(workshop, snapshot)
         pair_snapshot(workshop, snapshot)
     cut_withdrawals(workshop, *snapshots)
     return {snapshot: decide_removals(workshop, snapshot) for snapshot in snapshots}
@@ -182,6 +184,7 @@ def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made)
         take_stock(workshop, snapshot)
         filter_snapshot(workshop, snapshot)
         sign_snapshot(workshop, snapshot)
+        cut_snapshot(workshop, snapshot)
     for snapshot in (NEW, OLD):
         pair_snapshot(workshop, snapshot)
     cut_withdrawals(workshop, NEW, OLD)
@@ -210,8 +213,10 @@ def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
     build(workshop, OLD)
     stricter = msgspec.structs.replace(workshop.recipe, filtering=msgspec.structs.replace(workshop.recipe.filtering, min_words=120))
     filter_snapshot(replace(workshop, recipe=stricter), OLD)
-    with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
+    with pytest.raises(Mismatch, match="signature_bands/2023-06: is of other documents than filtered/2023-06"):
         pair_snapshot(workshop, OLD)
+    with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
+        cut_snapshot(workshop, OLD)
 
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
@@ -261,8 +266,8 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil
 def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream, monkeypatch):
     """Each shard by itself, some together, a snapshot's all together; over both snapshots."""
     found = {}
-    for together in (1, 9, near_pairs.INDEXED_TOGETHER):
-        monkeypatch.setattr(near_pairs, "INDEXED_TOGETHER", together)
+    for together in (1, 9, signature_bands.TOGETHER):
+        monkeypatch.setattr(signature_bands, "TOGETHER", together)
         workshop = workshop_of(tmp_path / str(together), upstream)
         build(workshop, OLD, NEW)
         found[together] = [workshop.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)]

@@ -48,6 +48,11 @@ def built(workshop):
     return page_links.find_page_links(workshop, OLD)
 
 
+def test_its_receipt_names_the_draw_of_roots(workshop, built):
+    said = f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key page key"
+    assert built.published.receipt.randomness == {"roots": said}
+
+
 def lines_of(published):
     return read_all(page_links.page_links_files(published.folder), PAGE_LINKS).to_pylist()
 

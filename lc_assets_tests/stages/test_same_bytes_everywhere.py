@@ -1,8 +1,10 @@
 """The same input gives the same bytes: with any number of workers, in any folder, in any order of listing, from anywhere."""
 
 import functools
+import hashlib
 import http.server
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,10 +18,14 @@ import fsspec
 import pytest
 
 from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.publishing import DRAFT_PREFIX
 from lc_assets.stages.building import Built, Workshop
 from lc_assets.stages.catalogue import step
+from lc_assets.stages.gridding import rows_table
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import RECEIPT
 from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import build_snapshot, copied, digests
@@ -92,6 +98,28 @@ def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, t
     assert_same(build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=Backwards())), plainly)
 
 
+def test_drafts_of_workers_that_died_are_no_files(workshop, plainly, upstream, tmp_path):
+    """Each task leaves drafts of all that lies where tasks write, as if a worker had died of it and another one done it again."""
+
+    class Littering(LocalEngine):
+        def run(self, function, tasks, *, what):
+            for task, result in super().run(function, tasks, what=what):
+                litter(here.lake.root)
+                yield task, result
+
+    here = elsewhere(workshop, tmp_path, str(upstream))
+    assert_same(build_all(replace(here, engine=Littering())), plainly)
+    assert not list(here.lake.root.rglob(f"{DRAFT_PREFIX}*"))
+
+
+def litter(root: Path) -> None:
+    """A torn draft beside every file of the versions that are not published yet."""
+    for path in [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")]:
+        version = path.relative_to(root).parts[:3]
+        if len(version) == 3 and (root / Path(*version)).is_dir() and not (root / Path(*version, RECEIPT)).exists():
+            path.with_name(f"{DRAFT_PREFIX}0badcafe-{path.name}").write_bytes(b"torn")
+
+
 def test_the_order_of_a_listing_does_not_matter(workshop, plainly, upstream, tmp_path):
     """Shards listed backwards, with blank lines and another system's ends of lines."""
     root = copied(upstream, tmp_path / "upstream")
@@ -125,6 +153,7 @@ IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
 from lc_assets.engines.local import LocalEngine
+from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.building import Workshop
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
@@ -167,6 +196,50 @@ class Naming(Quiet):
     def end_headers(self):
         self.send_header("ETag", f'"{self.path.rpartition("/")[2]}-v1"')
         super().end_headers()
+
+
+DRAWING = {
+    "grid": {"shuffle", "shift", "heldout"},
+    "longcrawl": {"riffle"},
+    "megatron": {"gpt index"},
+    "packed": {"documents", "rows", "heldout"},
+    "mixes": {"gpt index"},
+}
+"""What is drawn in the stages of the tiny recipe, by what receipts call it."""
+
+
+def test_every_receipt_names_what_was_drawn_and_by_which_algorithm(plainly):
+    """And no other stage claims to draw; the algorithm is named exactly, with its seed or whose priorities it goes by."""
+    drawn = {name: found.published.receipt.randomness for name, found in plainly.items()}
+    for name, found in drawn.items():
+        assert set(found) == DRAWING.get(name.partition("/")[0], set()), name
+        for how in found.values():
+            assert re.match(r"(blake2b-64-le|numpy RandomState \(MT19937\))(, seed \d+|: the grids' own priorities)", how), how
+    assert {name.partition("/")[0] for name, found in drawn.items() if found} == set(DRAWING)
+
+
+def by_hand(purpose: str, seed: int, key: str) -> int:
+    """blake2b-64-le as docs say it, without our code: a keyed hash of 8 bytes, read as a little-endian number."""
+    stream = hashlib.blake2b(f"{purpose}\0{seed}".encode(), digest_size=32).digest()
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8, key=stream).digest(), "little")
+
+
+def test_a_grid_lies_in_the_order_that_its_receipt_names(plainly):
+    """Drawn again from nothing but the receipt's words and the documents' ids: places in the shuffle, shifts, and the global order."""
+    priorities = {}
+    for snapshot in SNAPSHOTS:
+        grid = plainly[f"grid/{snapshot}"].published
+        algorithm, seed, key = re.fullmatch(r"(\S+), seed (\d+), key (\S+)", grid.receipt.randomness["shuffle"]).groups()
+        assert (algorithm, key) == ("blake2b-64-le", "id#stretch")
+        rows = rows_table(grid).to_pylist()
+        keys = [f"{row['id']}#{row['stretch']}" if row["stretch"] else row["id"] for row in rows]
+        assert [row["priority"] for row in rows] == [by_hand("shuffle", int(seed), key) for key in keys]
+        assert [row["shift"] for row in rows] == [by_hand("shift", int(seed), key) % 64 for key in keys]
+        priorities[snapshot] = [row["priority"] for row in rows if row["split"] == "train"]
+        assert priorities[snapshot] == sorted(priorities[snapshot])
+    order = GlobalOrder.open(plainly["longcrawl/all"].published.folder, "train")
+    placed = [priorities[order.sources[source].snapshot][row] for source, row in zip(order.source, order.row, strict=True)]
+    assert placed == sorted(placed)
 
 
 @pytest.fixture

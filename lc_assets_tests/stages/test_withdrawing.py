@@ -267,7 +267,7 @@ def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
 def test_rows_wait_for_the_look_up(tmp_path):
     """Without `withdrawn` there are no parts, and without its part no snapshot decides who goes on."""
     workshop = tiny_workshop(tmp_path)
-    for stage in ("raw", "filtered", "keys", "signatures", "near_pairs", "contamination"):
+    for stage in ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination"):
         step(stage).verb(workshop, OLD)
     with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
         step("withdrawals").verb(workshop, OLD)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.text.addresses import address_key, domains_of, host_of, is_public_suffix, located
-from lc_assets.text.lookup_keys import KINDS, keys_of, keys_of_documents, normal, values_of
+from lc_assets.text.lookup_keys import KINDS, keys_of, keys_of_documents, keys_of_parts, normal, values_of
 
 WORDS = st.sampled_from(["a", "b", "www", "xn--bcher-kva", "\u00fc", "1", ""])
 URLS = st.builds(
@@ -53,6 +53,8 @@ def test_the_index_is_of_every_value_of_every_document(lines):
     wanted = {(int(key), place) for place, line in enumerate(documents) for kind in KINDS for key in keys_of(kind, values_of(kind, line))}
     assert list(zip(keys.tolist(), places.tolist(), strict=True)) == sorted(wanted)
     assert (keys.dtype, places.dtype) == (np.uint64, np.uint32)
+    parts = [{name: values[start : start + 5] for name, values in columns.items()} for start in range(0, len(lines), 5)]
+    assert all(map(np.array_equal, keys_of_parts(parts), (keys, places)))
 
 
 def test_kinds_do_not_share_keys():

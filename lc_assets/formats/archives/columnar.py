@@ -23,10 +23,10 @@ from typing import BinaryIO, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.responses import HTML_TYPES
+from lc_assets.formats.parquet.opening import guarded
 
 INDEX: Final = pa.schema(
     [
@@ -42,7 +42,8 @@ INDEX: Final = pa.schema(
 )
 """What is read of a row; see `lc_assets.formats.archives.captures.Capture`."""
 
-ROWS_AT_ONCE: Final = 1 << 16
+ROWS_AT_ONCE: Final = 1 << 14
+"""An address of 64 KiB in a dictionary may be named by each."""
 
 _NEEDED: Final = ("url_surtkey", "url", "fetch_time", "fetch_status", "warc_filename", "warc_record_offset", "warc_record_length")
 _WHERE_KNOWN: Final = ("content_mime_type", "content_mime_detected", "content_digest")
@@ -60,15 +61,17 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
         CorruptFile: when it is no Parquet, damaged, or lacks a column.
     """
     try:
-        with pq.ParquetFile(stream, pre_buffer=False) as file:
-            if twice := [name for name, count in Counter(file.schema_arrow.names).items() if count > 1]:
+        with guarded(stream, where=where, rows_at_once=ROWS_AT_ONCE) as file:
+            if twice := [name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1]:
                 raise CorruptFile(f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl")
-            names = set(file.schema_arrow.names)
+            names = set(file.file.schema_arrow.names)
             if missing := [name for name in _NEEDED if name not in names]:
                 raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
             columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
-            for batch in file.iter_batches(ROWS_AT_ONCE, columns=columns):
-                yield _read(batch)
+            for batch in file.batches(ROWS_AT_ONCE, columns):
+                found = _read(batch)
+                found.validate(full=True)  # Arrow believes a file's word that bytes are text
+                yield found
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
         raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error
     except OSError as error:

@@ -1,24 +1,31 @@
 """Documents out of Parquet files.
 
-Rows are read in batches of about `BATCH_BYTES` by the file's own word, and of `BATCH_ROWS` at most, because that word
-may be wrong. Memory is bounded by a batch and the compressed column chunks of one row group.
+Rows are read in batches of about `BATCH_BYTES` by the file's own word, of `BATCH_ROWS` at most, and of fewer where the headers
+of its pages promise long ones (`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay places in a dictionary
+until the size of each row is known, so a row whose list names one long string a million times is told from the others.
+Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed column chunks of one row group.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import damage_said_plainly, name_of_places
+from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, damage_said_plainly, name_of_places
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.parquet.opening import Bounded, weighed
 
 BATCH_BYTES: Final = 16 << 20
 BATCH_ROWS: Final = 256
+VALUE_BYTES: Final = 32
+"""What a number or an item of a list takes at least, as an object of Python's."""
 
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
@@ -29,12 +36,13 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
     Raises:
         BadInput: when it has no column for the text.
     """
-    with damage_said_plainly(path), pq.ParquetFile(path, pre_buffer=False) as file:
-        field = text_field_of(file.schema_arrow.names, text_field)
-        if field not in file.schema_arrow.names:
-            raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(file.schema_arrow.names)[:200]}")
+    with damage_said_plainly(path), weighed(path, most_rows=BATCH_ROWS) as (file, most_rows):
+        names = file.file.schema_arrow.names
+        field = text_field_of(names, text_field)
+        if field not in names:
+            raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}")
         places = name_of_places(path)
-        for number, record in enumerate(_records(file)):
+        for number, record in enumerate(_records(file, most_rows)):
             found = _document(record, f"{places}/{number}", field, max_document_bytes)
             yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
 
@@ -45,16 +53,78 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
     Raises:
         CorruptFile: when it is no Parquet, or damaged.
     """
-    with damage_said_plainly(path), pq.ParquetFile(path, pre_buffer=False) as file:
-        yield from _records(file)
+    with damage_said_plainly(path), weighed(path, most_rows=BATCH_ROWS) as (file, most_rows):
+        yield from _records(file, most_rows)
 
 
-def _records(file: pq.ParquetFile) -> Iterator[dict[str, Any] | str]:
+def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] | str]:
     """Each row, or why it cannot be read."""
-    for group in range(file.num_row_groups):
+    file = bounded.file
+    for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
-        for batch in file.iter_batches(_most_rows(size.num_rows, size.total_byte_size), row_groups=[group]):
-            yield from _rows(batch)
+        for batch in file.iter_batches(min(_most_rows(size.num_rows, size.total_byte_size), most), row_groups=[group]):
+            yield from _bounded_rows(batch, bounded)
+
+
+def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str, Any] | str]:
+    """The rows of a batch, a part of about `BATCH_BYTES` at a time; one that would take more than `MAX_DOCUMENT_BYTES` is not made."""
+    nested = [column for column in batch.columns if pa.types.is_nested(column.type)]
+    bounded.spend(sum(column.nbytes for column in batch.columns if not pa.types.is_nested(column.type)))
+    if not nested:
+        yield from _rows(batch)
+        return
+    for column in nested:
+        column.validate(full=True)  # a damaged page may unpack to places that lead out of the dictionary
+    sizes = _added(map(_sizes, nested), batch.num_rows)
+    begin = 0
+    while begin < batch.num_rows:
+        n_rows = max(int(np.searchsorted(np.cumsum(sizes[begin:]), BATCH_BYTES, "right")), 1)
+        if sizes[begin] > MAX_DOCUMENT_BYTES:
+            yield "row too long"
+        else:
+            bounded.spend(int(sizes[begin : begin + n_rows].sum()))
+            yield from _rows(batch.slice(begin, n_rows))
+        begin += n_rows
+
+
+def _sizes(column: pa.Array) -> NDArray[np.int64]:
+    """About how many bytes each value takes as Python's: ``(values,)``; strings count their bytes, all else `VALUE_BYTES`."""
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return _added((_sizes(part) for part in column.flatten()), len(column)) + VALUE_BYTES
+    if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _sizes_of_lists(column)
+    if pa.types.is_dictionary(kind):
+        lengths: NDArray[np.int64] = np.append(_lengths(column.dictionary), 0)
+        places = pc.fill_null(pc.cast(column.indices, pa.int64()), len(lengths) - 1)
+        found: NDArray[np.int64] = lengths[places.to_numpy(zero_copy_only=False)]
+        return found
+    return _lengths(column)
+
+
+def _sizes_of_lists(column: pa.Array) -> NDArray[np.int64]:
+    offsets = column.offsets.to_numpy().astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    parts = (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,)
+    items = _added((_sizes(part.slice(first, last - first)) for part in parts), last - first)
+    until: NDArray[np.int64] = np.concatenate([[0], np.cumsum(items)])
+    sizes: NDArray[np.int64] = until[offsets[1:] - first] - until[offsets[:-1] - first]
+    return sizes + VALUE_BYTES
+
+
+def _added(parts: Iterable[NDArray[np.int64]], n_values: int) -> NDArray[np.int64]:
+    total = np.zeros(n_values, np.int64)
+    for part in parts:
+        total += part
+    return total
+
+
+def _lengths(column: pa.Array) -> NDArray[np.int64]:
+    kind = column.type
+    if not any(is_one(kind) for is_one in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)):
+        return np.full(len(column), VALUE_BYTES, np.int64)
+    lengths: NDArray[np.int64] = pc.fill_null(pc.cast(pc.binary_length(column), pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return lengths + VALUE_BYTES
 
 
 def _most_rows(n_rows: int, n_bytes: int) -> int:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.ids import line_reader
 from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.vocabulary import Shard
@@ -35,10 +36,9 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
         CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document of another shard.
     """
     line_of = line_reader(shard)
-    with damage_said_plainly(where):
-        file = pq.ParquetFile(source)
-        _check_columns(file.schema_arrow, where)
-        batches = file.iter_batches(BATCH_ROWS, columns=["doc_id"])
+    with damage_said_plainly(where), guarded(source, where=where, rows_at_once=BATCH_ROWS) as file:
+        _check_columns(file.file.schema_arrow, where)
+        batches = file.batches(BATCH_ROWS, ["doc_id"])
         return frozenset(line_of(doc_id or "", where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
 
 

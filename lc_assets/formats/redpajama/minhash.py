@@ -34,6 +34,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.redpajama.ids import id_int
 from lc_assets.formats.redpajama.parquet import damage_said_plainly
 from lc_assets.text.minhash import BANDS, N_PERMUTATIONS, RPV2, Bands, Signature
@@ -120,10 +121,10 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or when bands are
             of another number or width, or contradict each other; names ``where``.
     """
-    with _said_plainly(where), pq.ParquetFile(source) as file:
-        _check_columns(file.schema_arrow, where)
+    with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
+        _check_columns(file.file.schema_arrow, where)
         columns = ["id", *(bands.column for bands in BANDS)]
-        for batch in file.iter_batches(GROUP_DOCUMENTS, columns=columns):
+        for batch in file.batches(GROUP_DOCUMENTS, columns):
             yield _signatures(batch, where)
 
 
@@ -133,8 +134,8 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     Raises:
         CorruptFile: when it is no such file.
     """
-    with _said_plainly(where):
-        schema = pq.read_schema(source)
+    with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
+        schema = file.file.schema_arrow
     _check_columns(schema, where)
     label: str = (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
     return label

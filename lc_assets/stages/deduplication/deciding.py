@@ -6,17 +6,19 @@ enough, with one document of each text standing for all that have it; a text tha
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from lc_assets.publishing import disk_said_plainly
+from lc_assets.publishing import disk_said_plainly, publish
+from lc_assets.stages.deduplication.facts_reading import facts_of, repeated_in
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.settings import (
     CLUSTERS,
     DIGEST,
+    FACTS,
     KEPT,
     NEAR,
     REASONS,
@@ -25,6 +27,7 @@ from lc_assets.stages.deduplication.settings import (
     URL,
     Decision,
 )
+from lc_assets.stages.tables import count_lines
 from lc_assets.tally import Tally
 from lc_assets.text.duplicates import SOURCE, Clusters, Preference
 
@@ -58,26 +61,47 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
         asked.do(f"CREATE OR REPLACE TABLE {table} ({columns})")
     if NEAR in decision.by:
         _gather_near(asked, facts, pairs, decision.threshold)
+    _narrow(asked, facts, near=NEAR in decision.by)
+    if NEAR in decision.by:
         _remove(asked, NEAR, preference)
     with disk_said_plainly(out):
         asked.publish(_clusters(preference), out / CLUSTERS_FILE, CLUSTERS)
         asked.publish(_removed(preference), out / REMOVED_FILE, REMOVED)
-        n_kept = asked.publish("SELECT id, number FROM facts ANTI JOIN removed USING (number) ORDER BY number", out / KEPT_FILE, KEPT)
+        n_kept = _publish_kept(asked, facts, out / KEPT_FILE)
     dropped = {line["reason"]: line["n"] for line in asked.lines("SELECT reason, count(*) AS n FROM removed GROUP BY reason ORDER BY 1")}
     also = {
         "clusters": asked.number("SELECT count(DISTINCT cluster) FROM chosen"),
         "documents in clusters": asked.number("SELECT count(*) FROM chosen"),
     }
-    return Tally(seen=asked.number("SELECT count(*) FROM facts"), kept=n_kept, dropped=dropped, complaints=dropped, also=also)
+    return Tally(seen=sum(map(count_lines, facts)), kept=n_kept, dropped=dropped, complaints=dropped, also=also)
 
 
 def repeated_texts(asked: Queries, facts: list[Path]) -> None:
     """Make the table ``texts``: documents whose text others have too, and the first document that has it."""
-    asked.do(f"""CREATE OR REPLACE TABLE texts AS
-        WITH several AS (
-            SELECT text_high, text_low, min(number) AS first FROM {parquet(facts)}
-            WHERE text_high IS NOT NULL GROUP BY text_high, text_low HAVING count(*) > 1)
-        SELECT number, first FROM {parquet(facts)} JOIN several USING (text_high, text_low)""")
+    asked.do("CREATE OR REPLACE TABLE texts (number BIGINT, first BIGINT)")
+    for numbers, first in repeated_in(facts, asked.scratch):
+        asked.connection.register("repeated", pa.table({"number": numbers, "first": first}))
+        asked.do("INSERT INTO texts SELECT * FROM repeated")
+
+
+def _narrow(asked: Queries, facts: list[Path], *, near: bool) -> None:
+    """Make ``facts`` those of the documents that anything more is asked about: near duplicates, and what goes, and for whom."""
+    members = "UNION SELECT number FROM members" if near else ""
+    numbers = asked.numbers(f"SELECT number FROM removed UNION SELECT for_number FROM removed {members} ORDER BY 1")
+    path = asked.scratch / "known.parquet"
+    with publish(path) as draft, pq.ParquetWriter(draft, FACTS) as writer:
+        for table in facts_of(facts, numbers, FACTS.names):
+            writer.write_table(table.cast(FACTS))
+    asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet([path])}")
+
+
+def _publish_kept(asked: Queries, facts: list[Path], path: Path) -> int:
+    numbers, n_kept = asked.numbers("SELECT number FROM removed ORDER BY 1"), 0
+    with publish(path) as draft, pq.ParquetWriter(draft, KEPT, compression="zstd") as writer:
+        for table in facts_of(facts, numbers, KEPT.names, others=True):
+            writer.write_table(table.select(KEPT.names).cast(KEPT))
+            n_kept += table.num_rows
+    return n_kept
 
 
 def _same_key(kind: str) -> str:
@@ -105,7 +129,7 @@ def _gather_near(asked: Queries, facts: list[Path], pairs: Path, threshold: floa
         SELECT a_number, b_number FROM {parquet([pairs])}
         WHERE verified AND similarity >= {threshold!r}
           AND a_number NOT IN (SELECT number FROM gone) AND b_number NOT IN (SELECT number FROM gone)""")
-    nodes = _numbers(asked.batches("SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1"))
+    nodes = asked.numbers("SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1")
     clusters = Clusters(nodes)
     for batch in asked.batches("SELECT a_number, b_number FROM edges"):
         clusters.add(np.asarray(batch.column(0), dtype=np.int64), np.asarray(batch.column(1), dtype=np.int64))
@@ -120,10 +144,6 @@ def _gather_near(asked: Queries, facts: list[Path], pairs: Path, threshold: floa
         SELECT number, cluster FROM joined QUALIFY count(*) OVER (PARTITION BY cluster) > 1""")
     asked.do(f"""CREATE OR REPLACE TABLE likeness AS
         SELECT a_number, b_number, similarity FROM {parquet([pairs])} SEMI JOIN roots ON roots.number = a_number""")
-
-
-def _numbers(batches: Iterable[pa.RecordBatch]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.concatenate([np.empty(0, np.int64), *(np.asarray(batch.column(0), dtype=np.int64) for batch in batches)])
 
 
 def in_order(preference: Preference) -> str:

@@ -2,23 +2,35 @@
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.publishing import publish_bytes
+from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.deduplication.asking import Search
 from lc_assets.stages.deduplication.candidates import SliceTask, pair_slice, slices_for
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, repeated_texts
-from lc_assets.stages.deduplication.index import PLACE_BITS, Index
+from lc_assets.stages.deduplication.facts_reading import facts_of
+from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile
 from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
-from lc_assets.stages.deduplication.settings import LEAST_MEMORY, NEAR, PAIRS
-from lc_assets.stages.deduplication.verification import ShinglesTask, VerifyTask, gather_shingles, verify
+from lc_assets.stages.deduplication.settings import LEAST_MEMORY, NEAR, PAIRS, Scheme
+from lc_assets.stages.deduplication.verification import ShinglesTask, VerifyTask, gather_shingles, verify, wanted_places
 from lc_assets.tally import Tally
+from lc_assets.text.duplicates import Numbers
+
+_NOBODY: Final = np.empty(0, np.int64)
+NAMES: Final = pa.schema([("number", pa.int64()), ("id", pa.string())])
+
+
+Finder = Callable[[int, Numbers], IndexedFile]
+"""Says where a file of an index lies whose documents at some places, ascending, are to be compared."""
 
 
 def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None) -> Tally:
@@ -34,33 +46,67 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
         with queries(search.work / "duckdb", search.means.memory // 2) as asked:
             _publish_pairs(search, asked, index, [], old_pairs)
         return Tally()
-    bounds = bounds_of(index.files.values())
-    counted = _candidates(search, index, first_new, bounds)
-    candidates = _met(search, n_buckets=len(bounds) + 1)
-    counted += _verified(search, index, candidates)
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-        _publish_pairs(search, asked, index, sorted((search.work / "verified").glob("*.parquet")), old_pairs)
+        repeated_texts(asked, index.fact_paths)
+        again = asked.numbers("SELECT number FROM texts WHERE number <> first ORDER BY 1")
+    files = index.files
+    banded = Banded(
+        scheme=index.scheme,
+        bands=tuple(index.band_paths),
+        documents=tuple(files[number].n_documents for number in sorted(files)),
+        first_new=first_new,
+    )
+    verified, counted = compared_pairs(search, banded, lambda number, _: files[number], repeats=again)
+    with queries(search.work / "duckdb", search.means.memory // 2) as asked:
+        _publish_pairs(search, asked, index, verified, old_pairs)
     return counted
 
 
-def _candidates(search: Search, index: Index, first_new: int, bounds: tuple[int, ...]) -> Tally:
-    repeats = search.work / "repeats.npy"
-    with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-        repeated_texts(asked, index.fact_paths)
-        again = [np.asarray(batch.column(0)) for batch in asked.batches("SELECT number FROM texts WHERE number <> first ORDER BY 1")]
-    publish_bytes(repeats, npy_bytes(np.concatenate([np.empty(0, np.int64), *again])))
-    n_documents = sum(file.n_documents for file in index.files.values())
-    folders = tuple(folder for _, folder in sorted(index.folders.items()))
-    slices = slices_for(n_documents, search.means.memory // (2 * search.workers))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Banded:
+    """Files whose documents are cut into bands, by number from 0.
+
+    Attributes:
+        scheme: by which evidence is made.
+        bands: folder of each file's bands.
+        documents: of each file.
+        first_new: number of the first new file: pairs of two older documents are not looked for.
+    """
+
+    scheme: Scheme
+    bands: tuple[Path, ...]
+    documents: tuple[int, ...]
+    first_new: int = 0
+
+
+def compared_pairs(search: Search, banded: Banded, find: Finder, *, repeats: Numbers = _NOBODY) -> tuple[list[Path], Tally]:
+    """Tables of the pairs that share a band and are alike at least to the floor, in order; and what was met and compared.
+
+    Args:
+        search: where to work, and by what means.
+        banded: the bands of all files.
+        find: where texts lie.
+        repeats: ascending numbers of documents that repeat an earlier text; they are no candidates.
+    """
+    bounds = bounds_of(banded.documents)
+    counted = _candidates(search, banded, bounds, repeats)
+    candidates = _met(search, n_buckets=len(bounds) + 1)
+    counted += _verified(search, banded.scheme, candidates, find)
+    return finished((search.work / "verified").glob("*.parquet")), counted
+
+
+def _candidates(search: Search, banded: Banded, bounds: tuple[int, ...], repeats: Numbers) -> Tally:
+    publish_bytes(search.work / "repeats.npy", npy_bytes(repeats))
+    slices = slices_for(sum(banded.documents), search.means.memory // (2 * search.workers))
     tasks = [
         SliceTask(
-            folders=folders,
-            first_new=first_new,
-            repeats=repeats,
+            bands=banded.bands,
+            first_new=banded.first_new,
+            repeats=search.work / "repeats.npy",
             band=band,
             slice=number,
             slices=slices,
-            centres=index.scheme.centres,
+            centres=banded.scheme.centres,
             bounds=bounds,
             out=search.work / "met" / f"{band:02d}-{number:05d}.parquet",
         )
@@ -71,7 +117,7 @@ def _candidates(search: Search, index: Index, first_new: int, bounds: tuple[int,
 
 
 def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
-    met = tuple(sorted((search.work / "met").glob("*.parquet")))
+    met = tuple(finished((search.work / "met").glob("*.parquet")))
     folder, memory = search.work / "candidates", max(LEAST_MEMORY, search.means.memory // (2 * search.workers))
     tasks = [MeetTask(met=met, bucket=bucket, folder=folder, memory=memory) for bucket in range(n_buckets)]
     for _ in search.engine.run(meet, tasks, what="bring candidates together"):
@@ -80,12 +126,19 @@ def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
     return tasks
 
 
-def _verified(search: Search, index: Index, candidates: Sequence[MeetTask]) -> Tally:
+def _verified(search: Search, scheme: Scheme, candidates: Sequence[MeetTask], find: Finder) -> Tally:
     wanted = tuple(task.numbers for task in candidates)
     compared = sorted({number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()})
-    shingles, files = search.work / "shingles", index.files
+    shingles = search.work / "shingles"
     gathering = [
-        ShinglesTask(file=files[number], wanted=wanted, words=index.scheme.shingle_words, folder=shingles, text_field=search.text_field)
+        ShinglesTask(
+            file=find(number, wanted_places(wanted, number)),
+            number=number,
+            wanted=wanted,
+            words=scheme.shingle_words,
+            folder=shingles,
+            text_field=search.text_field,
+        )
         for number in compared
     ]
     counted = Tally.total(tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates"))
@@ -94,7 +147,7 @@ def _verified(search: Search, index: Index, candidates: Sequence[MeetTask]) -> T
             candidates=task.pairs,
             block=block,
             shingles=shingles,
-            floor=index.scheme.floor,
+            floor=scheme.floor,
             out=search.work / "verified" / f"{task.bucket:05d}-{block:05d}.parquet",
         )
         for task in candidates
@@ -109,10 +162,20 @@ def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[
     columns = ", ".join(PAIRS.names)
     parts = [f"SELECT {columns} FROM {parquet([old_pairs])}"] if old_pairs else []
     if verified:
-        parts.append(f"""
+        asked.do(f"CREATE OR REPLACE VIEW verified AS SELECT * FROM {parquet(verified)}")
+        numbers = asked.numbers("SELECT a FROM verified UNION SELECT b FROM verified ORDER BY 1")
+        write_names(search.work / "names.parquet", facts_of(index.fact_paths, numbers, NAMES.names))
+        asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([search.work / 'names.parquet'])}")
+        parts.append("""
             SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, v.bands, v.similarity, true AS verified
-            FROM {parquet(verified)} v JOIN facts l ON l.number = v.a JOIN facts r ON r.number = v.b""")
+            FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b""")
     if not parts:
         parts = ["SELECT '' AS a, '' AS b, 0 AS a_number, 0 AS b_number, 0 AS bands, 0.0 AS similarity, true AS verified WHERE false"]
-    asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT number, id FROM {parquet(index.fact_paths)}")
     asked.publish(f"{' UNION ALL '.join(parts)} ORDER BY a_number, b_number", search.out / PAIRS_FILE, PAIRS)
+
+
+def write_names(path: Path, tables: Iterable[pa.Table]) -> None:
+    """Write ids of documents by their numbers, `NAMES`."""
+    with publish(path) as draft, pq.ParquetWriter(draft, NAMES) as writer:
+        for table in tables:
+            writer.write_table(table.select(NAMES.names).cast(NAMES))

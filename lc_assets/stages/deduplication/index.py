@@ -32,18 +32,19 @@ MANIFEST = "index.json"
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several files that are indexed as one: where it lies, its size when it was read, its documents."""
+    """One of several files that are indexed as one: where it lies, its size when it was read, its documents, the place of the first."""
 
     path: str
     n_bytes: int
     n_documents: int
+    first: int = 0
 
 
 class IndexedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents.
 
     Many small files may be indexed as one, for a search opens every file of an index some forty times; their documents are
-    then counted through, and ``parts`` are these files, in their order.
+    then counted through, and ``parts`` are these files, or those of them that are asked for, in their order.
     """
 
     number: int
@@ -66,16 +67,14 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 class BandFile:
     """Bands of one file's documents, mapped."""
 
-    number: int
     keys: NDArray[np.uint64]
     places: NDArray[np.uint32]
 
-    def within(self, band: int, low: int, high: int | None) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Keys of a band from ``low`` up to, without, ``high``, ascending; and numbers of their documents."""
+    def within(self, band: int, low: int, high: int | None) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Keys of a band from ``low`` up to, without, ``high``, ascending; and places of their documents; both mapped."""
         begin = int(np.searchsorted(self.keys[band], np.uint64(low)))
         end = self.keys.shape[1] if high is None else int(np.searchsorted(self.keys[band], np.uint64(high)))
-        numbers = self.places[band, begin:end].astype(np.int64) | (self.number << PLACE_BITS)
-        return self.keys[band, begin:end], numbers
+        return self.keys[band, begin:end], self.places[band, begin:end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +99,9 @@ class Index:
         return [facts_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
 
     @property
-    def folders(self) -> dict[int, Path]:
-        """The index folder that each file belongs to, by number."""
-        return {file.number: folder for folder, manifest in self.parts for file in manifest.files}
+    def band_paths(self) -> list[Path]:
+        """Folders of bands, by number of file."""
+        return [bands_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
 
 
 def open_index(folder: Path) -> Index:
@@ -115,7 +114,7 @@ def open_index(folder: Path) -> Index:
     parts: list[tuple[Path, Manifest]] = []
     at: Path | None = folder
     while at is not None:
-        manifest = _manifest(at)
+        manifest = read_manifest(at)
         parts.insert(0, (at, manifest))
         at = Path(manifest.older) if manifest.older else None
         if at in [folder for folder, _ in parts]:
@@ -133,6 +132,11 @@ def facts_path(folder: Path, number: int) -> Path:
     return folder / "facts" / f"{number:05d}.parquet"
 
 
+def bands_path(folder: Path, number: int) -> Path:
+    """Where the bands of a file lie."""
+    return folder / "bands" / f"{number:05d}"
+
+
 def publish_bands(folder: Path, number: int, keys: NDArray[np.uint64], signed: NDArray[np.bool_]) -> None:
     """Publish the bands of a file's documents.
 
@@ -148,25 +152,45 @@ def publish_bands(folder: Path, number: int, keys: NDArray[np.uint64], signed: N
     places = np.flatnonzero(signed).astype(np.uint32)
     by_band = np.ascontiguousarray(keys[signed].T)
     order = np.argsort(by_band, axis=1, kind="stable")
-    at = folder / "bands" / f"{number:05d}"
+    at = bands_path(folder, number)
     publish_bytes(at / "keys.npy", npy_bytes(np.take_along_axis(by_band, order, axis=1)))
     publish_bytes(at / "places.npy", npy_bytes(places[order] if len(places) else np.zeros(by_band.shape, np.uint32)))
     publish_bytes(at / "rows.npy", npy_bytes((keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)))
 
 
-def read_bands(folder: Path, number: int) -> BandFile:
-    """Map the bands of a file."""
-    at = folder / "bands" / f"{number:05d}"
-    return BandFile(number, read_npy(at / "keys.npy"), read_npy(at / "places.npy"))
+def read_bands(at: Path) -> BandFile:
+    """Map the bands of a file, which lie in ``at``.
+
+    Raises:
+        CorruptFile: when they are missing, or are no bands.
+    """
+    keys, places = read_npy(at / "keys.npy"), read_npy(at / "places.npy")
+    if (keys.dtype, places.dtype) != (np.dtype(np.uint64), np.dtype(np.uint32)) or keys.ndim != 2 or keys.shape != places.shape:
+        raise CorruptFile(
+            f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; wanted uint64 and uint32 (bands, m)"
+        )
+    return BandFile(keys, places)
 
 
-def read_rows(folder: Path, number: int) -> NDArray[np.uint16]:
-    """Map the first rows of a file's bands; ``(n, bands)``."""
-    rows: NDArray[np.uint16] = read_npy(folder / "bands" / f"{number:05d}" / "rows.npy")
+def read_rows(at: Path) -> NDArray[np.uint16]:
+    """Map the first rows of a file's bands; ``(n, bands)``.
+
+    Raises:
+        CorruptFile: when they are missing, or something else.
+    """
+    rows: NDArray[np.uint16] = read_npy(at / "rows.npy")
+    if rows.dtype != np.dtype(np.uint16) or rows.ndim != 2:
+        raise CorruptFile(f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)")
     return rows
 
 
-def _manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> Manifest:
+    """What the index in a folder is made of.
+
+    Raises:
+        NotPublished: when there is none.
+        CorruptFile: when its manifest cannot be read.
+    """
     path = folder / MANIFEST
     if not path.is_file():
         raise NotPublished(f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it")

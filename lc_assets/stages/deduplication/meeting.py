@@ -6,7 +6,7 @@ so a task's memory does not grow with the corpus, and pairs are sorted from rang
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish, publish_bytes
-from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile
+from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.tally import Tally
 
@@ -49,19 +49,16 @@ class MeetTask:
         return f"bucket {self.bucket} of what was met"
 
 
-def bounds_of(files: Iterable[IndexedFile], documents: int = DOCUMENTS_OF_A_BUCKET) -> tuple[int, ...]:
-    """Numbers of the documents at which ranges of so many documents begin, but for the first.
+def bounds_of(sizes: Sequence[int], documents: int = DOCUMENTS_OF_A_BUCKET) -> tuple[int, ...]:
+    """Numbers of the documents at which ranges of so many documents begin, but for the first; ``sizes`` are the files' documents.
 
-    >>> files = [IndexedFile(number=n, path="", source="", n_bytes=0, n_documents=3) for n in (0, 1)]
-    >>> [(bound >> PLACE_BITS, bound & 0xFFFFFFFF) for bound in bounds_of(files, 2)]
+    >>> [(bound >> PLACE_BITS, bound & 0xFFFFFFFF) for bound in bounds_of([3, 3], 2)]
     [(0, 2), (1, 1)]
     """
-    ordered = sorted(files, key=lambda file: file.number)
-    ends = np.cumsum([file.n_documents for file in ordered])
+    ends = np.cumsum(np.asarray(sizes, np.int64))
     ranks = np.arange(documents, ends[-1] if len(ends) else 0, documents)
     places = np.searchsorted(ends, ranks, side="right").tolist()
-    starts = [ends[at] - ordered[at].n_documents for at in places]
-    return tuple(ordered[at].number << PLACE_BITS | int(rank - start) for at, rank, start in zip(places, ranks, starts, strict=True))
+    return tuple(at << PLACE_BITS | int(rank - ends[at] + sizes[at]) for at, rank in zip(places, ranks, strict=True))
 
 
 def meet(task: MeetTask) -> Tally:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile, StorageFull
 from lc_assets.publishing import publish
@@ -34,6 +36,10 @@ class Queries:
         """The one number that a query answers."""
         with _said_plainly(self.scratch):
             return int(self.connection.execute(query).fetchall()[0][0] or 0)
+
+    def numbers(self, query: str) -> NDArray[np.int64]:
+        """The first column of the answer, ``(n,)`` int64."""
+        return np.concatenate([np.empty(0, np.int64), *(np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query))])
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The answer, some `LINES_AT_ONCE` lines at a time."""

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.listings import minhash_path
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
+from lc_assets.publishing import finished
 from lc_assets.text.minhash import N_PERMUTATIONS
 from lc_assets.vocabulary import parse_document_id
 
@@ -33,7 +34,7 @@ def label_of_signatures(folder: Path) -> str:
         BadInput: when there are none, or they were made by several, so that they cannot be compared.
         CorruptFile: when a file of them is none.
     """
-    labels = {path: scheme_label_of(path, where=str(path)) for path in sorted(folder.rglob(f"*{SUFFIX}"))}
+    labels = {path: scheme_label_of(path, where=str(path)) for path in finished(folder.rglob(f"*{SUFFIX}"))}
     if not labels:
         raise BadInput(f"{folder}: holds no *{SUFFIX}; make them: lc minhash IN {folder}")
     if len(set(labels.values())) > 1:

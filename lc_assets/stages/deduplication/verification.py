@@ -6,7 +6,7 @@ disk holds eight bytes a shingle (somewhat more than the text) until it is done.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class ShinglesTask:
 
     Attributes:
         file: the file, as it was when its facts were gathered.
+        number: of the file in this search.
         wanted: ascending numbers of documents in candidates, some ``.npy``.
         words: of a shingle.
         folder: where the shingles go.
@@ -41,6 +42,7 @@ class ShinglesTask:
     """
 
     file: IndexedFile
+    number: int
     wanted: tuple[Path, ...]
     words: int
     folder: Path
@@ -70,11 +72,11 @@ def gather_shingles(task: ShinglesTask) -> Tally:
     Raises:
         Mismatch: when the file is no longer what it was when its facts were gathered.
     """
-    wanted = np.unique(np.concatenate([_places(read_npy(path), task.file.number) for path in task.wanted]))
+    wanted = wanted_places(task.wanted, task.number)
     starts, found, n_chars = array("q", [0]), array("q"), 0
     ahead = iter(wanted.tolist())
     next_wanted = next(ahead, -1)
-    values, lengths, places = _paths(task.folder, task.file.number)
+    values, lengths, places = _paths(task.folder, task.number)
     with publish(values) as draft, draft.open("wb") as stream:
         for place, document in _documents(task, wanted):
             if place != next_wanted:
@@ -95,12 +97,10 @@ def gather_shingles(task: ShinglesTask) -> Tally:
 def _documents(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, CorpusDocument]]:
     """Places and documents of a file; of several files that are indexed as one, only those that hold a wanted one."""
     whole = FilePart(path=task.file.path, n_bytes=task.file.n_bytes, n_documents=task.file.n_documents)
-    first = 0
     for part in task.file.parts or (whole,):
-        begin, end = np.searchsorted(wanted, [first, first + part.n_documents])
+        begin, end = np.searchsorted(wanted, [part.first, part.first + part.n_documents])
         if not task.file.parts or begin < end:
-            yield from ((first + place, document) for place, document in documents_of(_unchanged(part), task.text_field))
-        first += part.n_documents
+            yield from ((part.first + place, document) for place, document in documents_of(_unchanged(part), task.text_field))
 
 
 def _unchanged(part: FilePart) -> Path:
@@ -150,6 +150,11 @@ def _store(folder: Path, number: int) -> tuple[Sets, Numbers]:
 
 def _at(places: Numbers, documents: Numbers) -> Numbers:
     return np.searchsorted(places, documents & ((1 << PLACE_BITS) - 1)).astype(np.int64)
+
+
+def wanted_places(wanted: Iterable[Path], number: int) -> Numbers:
+    """Ascending places of the documents of one file that are wanted, each once; ``wanted`` are `ShinglesTask.wanted`."""
+    return np.unique(np.concatenate([_places(read_npy(path), number) for path in wanted]))
 
 
 def _places(wanted: Numbers, number: int) -> Numbers:

@@ -27,7 +27,7 @@ from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.packing.growth import Growth
 from lc_assets.packing.length_buckets import BucketCount, bucket_counts
-from lc_assets.publishing import disk_said_plainly, publish_bytes
+from lc_assets.publishing import disk_said_plainly, finished, publish_bytes
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import Means
@@ -178,8 +178,8 @@ def _pack(crawl: Crawl, archives: Sequence[Path]) -> Outcome:
     packing = Packing(claims=claims.out, documents=documents, folder=folder, paper_exact=crawl.settings.paper_exact, run=crawl.run)
     packed = pack_documents(packing)
     _write(crawl, folder, documents)
-    lengths = lengths_of(sorted(folder.glob(f"*{SPANS_SUFFIX}")), n_roots=roots_tried(claimed))
-    facts = sorted((claims.work / "facts").glob("*.parquet"))
+    lengths = lengths_of(finished(folder.glob(f"*{SPANS_SUFFIX}")), n_roots=roots_tried(claimed))
+    facts = finished((claims.work / "facts").glob("*.parquet"))
     every = np.asarray(read_all(facts, FACTS, ["n_tokens"])["n_tokens"].fill_null(0), np.int64)
     repeated = {REPEATED: n_repeated} if n_repeated else {}
     return Outcome(
@@ -212,9 +212,9 @@ def together(pages: Any, in_documents: Any, packed: Any) -> list[BucketCount]:
 
 def _write(crawl: Crawl, folder: Path, documents: Sequence[Path]) -> None:
     for name in (DOCUMENTS, REST):
-        for path in (crawl.out / name).glob(f"*{JSON_SUFFIX}"):
+        for path in finished((crawl.out / name).glob(f"*{JSON_SUFFIX}")):
             path.unlink()
-    spans = sorted(folder.glob(f"*{SPANS_SUFFIX}"))
+    spans = finished(folder.glob(f"*{SPANS_SUFFIX}"))
     crawl.run(write_lines, lines_tasks(documents_files(folder), crawl.out / DOCUMENTS), what="write documents")
     join_spans(spans, crawl.out / SPANS_FILE)
     if crawl.rest:

@@ -25,7 +25,7 @@ from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.publishing import publish
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import GROUP_LINES
-from lc_assets.stages.tables import COMPRESSION, damage_said_plainly, read_table
+from lc_assets.stages.tables import COMPRESSION, opened_table, read_table
 from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import keys_of_documents
 
@@ -63,7 +63,7 @@ def keys_of_pages(path: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
 
 def _keys_by_batch(path: Path) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
     before = 0
-    with damage_said_plainly(path), pq.ParquetFile(path) as file:
+    with opened_table(path) as file:
         for batch in file.iter_batches(LINES_AT_ONCE, columns=["id", "url"]):
             ids, urls = (batch.column(name).to_pylist() for name in ("id", "url"))
             keys, places = keys_of_documents({"id": ids, "url": urls, "digest": [""] * len(ids)})

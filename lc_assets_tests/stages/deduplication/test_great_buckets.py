@@ -7,8 +7,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.npy import npy_bytes
+from lc_assets.stages.deduplication import candidates
 from lc_assets.stages.deduplication.candidates import LEVELS, SliceTask, pair_slice, slices_for
-from lc_assets.stages.deduplication.index import PLACE_BITS, publish_bands
+from lc_assets.stages.deduplication.index import PLACE_BITS, bands_path, publish_bands
 from lc_assets.text.duplicate_keys import band_keys
 
 CENTRES = 4
@@ -25,7 +26,7 @@ def met(tmp_path, signatures, *, files=1, band=0, first_new=0, slices=1, repeats
     found = []
     for part in range(slices):
         task = SliceTask(
-            folders=(tmp_path / "index",) * files,
+            bands=tuple(bands_path(tmp_path / "index", number) for number in range(files)),
             first_new=first_new,
             repeats=tmp_path / "repeats.npy",
             band=band,
@@ -95,6 +96,20 @@ def test_what_is_new_only_adds_pairs(tmp_path):
     new = set(met(tmp_path / "new", signatures, files=3, first_new=2))
     assert old | new == every
     assert not old & new
+
+
+@pytest.mark.parametrize(("at_once", "most_mapped"), [(1, 9), (7, 2), (1 << 20, 3)])
+def test_sorting_in_pieces_and_sending_a_few_make_no_difference(tmp_path, monkeypatch, at_once, most_mapped):
+    """Of three files the last is new; pieces of one key range, or all of it."""
+    signatures = np.random.default_rng(8).integers(3, size=(200, 4, 2), dtype=np.uint32)
+    for name in ("whole", "pieces"):
+        (tmp_path / name).mkdir()
+    whole = met(tmp_path / "whole", signatures, files=3, first_new=2)
+    monkeypatch.setattr(candidates, "PIECE_MEMBERS", at_once)
+    monkeypatch.setattr(candidates, "MOST_MAPPED", most_mapped)
+    monkeypatch.setattr(candidates, "LEAST_OF_A_FILE", 0)
+    monkeypatch.setattr(candidates, "PAIRS_AT_ONCE", max(at_once, CENTRES))
+    assert sorted(met(tmp_path / "pieces", signatures, files=3, first_new=2)) == sorted(whole)
 
 
 def test_a_text_that_repeats_an_earlier_one_is_no_candidate(tmp_path):

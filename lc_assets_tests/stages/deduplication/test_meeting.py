@@ -8,14 +8,14 @@ import pytest
 from lc_assets.engines.exchange import BucketWriter, by_range
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.deduplication.candidates import CANDIDATES
-from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile
+from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 
-FILES = [IndexedFile(number=number, path="", source="", n_bytes=0, n_documents=n) for number, n in ((0, 5), (1, 0), (2, 7))]
+FILES = (5, 0, 7)
 
 
 def numbers():
-    return [file.number << PLACE_BITS | place for file in FILES for place in range(file.n_documents)]
+    return [file << PLACE_BITS | place for file, n_documents in enumerate(FILES) for place in range(n_documents)]
 
 
 @pytest.mark.parametrize("documents", [1, 2, 5, 12, 100])

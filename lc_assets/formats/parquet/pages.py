@@ -1,0 +1,207 @@
+"""The pages of a column chunk: what their headers promise, and how much some rows may take once they are decoded.
+
+A header costs some ten microseconds, the page behind it a thousand. Here: walking the headers and the arithmetic. Not here: which
+rows are read at once (`lc_assets.formats.parquet.opening`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.parquet.deltas import DELTA_LENGTH_STRINGS, DELTA_STRINGS, require_lengths
+from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
+from lc_assets.formats.parquet.thrift import Shape, read_struct
+
+MOST_PAGE_BYTES: Final = 256 << 20
+"""Writers end a page at a megabyte and the value that goes beyond it; the longest document that is read has as many bytes."""
+
+MOST_HEADER_BYTES: Final = 1 << 16
+_FIRST_BYTES: Final = 256
+"""Headers with statistics of short strings are shorter."""
+
+_DATA, _INDEX, _DICTIONARY, _DATA_2 = range(4)
+_NAMED: Final = (2, 8)
+"""Encodings by which values name entries of a dictionary."""
+
+_CODECS: Final = {1: "snappy", 2: "gzip", 4: "brotli", 6: "zstd", 7: "lz4_raw"}
+_PAGE: Final[Shape] = {
+    1: None,
+    2: None,
+    3: None,
+    5: {1: None, 2: None},
+    7: {1: None, 2: None},
+    8: {1: None, 4: None, 5: None, 6: None, 7: None},
+}
+
+ReadAt = Callable[[int, int], bytes]
+"""Bytes of a file: from where, and how many at most."""
+
+
+class Pages(NamedTuple):
+    """What the headers of a chunk promise.
+
+    Attributes:
+        chunk: whose they are.
+        sizes: ``(values, bytes)`` of each page whose values are stored one by one.
+        longest: bytes that a value may have which another one shares: named in a dictionary, or spelled by what it adds to
+            the value before; 0 where there is none.
+        has_lengths: whether strings of a page are stored behind their lengths, which Arrow does not read as a dictionary.
+    """
+
+    chunk: Chunk
+    sizes: list[tuple[int, int]]
+    longest: int
+    has_lengths: bool
+
+    def bytes_of(self, n_rows: int) -> int:
+        """What ``n_rows`` rows behind each other may take at most, in bytes.
+
+        A row that may hold several values is taken to hold all that can be.
+        """
+        several = self.chunk.n_values - self.chunk.n_rows if self.chunk.leaf.is_repeated else 0
+        return (n_rows + several) * self.longest + _widest(self.sizes, n_rows + several)
+
+
+def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
+    """Look at the header of each page of a chunk.
+
+    Args:
+        read_at: gives bytes of the file.
+        chunk: the column chunk.
+        most_longest: a dictionary of strings that could hold a longer one is unpacked to see; else one is taken to be as long as
+            can be.
+
+    Raises:
+        CorruptFile: when a header is none, or promises more bytes than `MOST_PAGE_BYTES`, than the chunk has, or more values; does
+            not name the file.
+    """
+    at, end, left = chunk.start, chunk.start + chunk.n_bytes, chunk.n_values
+    sizes: list[tuple[int, int]] = []
+    dictionary = longest = 0
+    has_lengths = False
+    while left > 0:
+        header, at = _header(read_at, at, end)
+        unpacked, packed, said = _sizes(header, end - at)
+        kind = header.get(1)
+        if kind == _DICTIONARY:
+            n_entries = _number(said, 1)
+            _require(n_entries <= unpacked, "a dictionary with more entries than bytes")
+            dictionary = max(unpacked - 4 * n_entries, 0) if chunk.leaf.type == BYTE_ARRAY else chunk.leaf.width
+            if dictionary > most_longest and chunk.leaf.type == BYTE_ARRAY:
+                dictionary = _longest(read_at(at, packed), chunk.codec, unpacked)
+        elif kind in {_DATA, _DATA_2}:
+            n_values = _number(said, 1)
+            _require(n_values <= left, f"{n_values:,} values in a page, where {left:,} are left")
+            left -= n_values
+            encoding = _number(said, 2 if kind == _DATA else 4)
+            if encoding in {DELTA_STRINGS, DELTA_LENGTH_STRINGS}:
+                _require(
+                    encoding != DELTA_STRINGS or not chunk.leaf.is_repeated,
+                    "strings in lists, stored by their differences: these are not read",
+                )
+                require_lengths(_values(read_at(at, packed), header, chunk), encoding, n_values)
+                has_lengths = True
+            if encoding in _NAMED:
+                longest = max(longest, dictionary)
+            elif encoding == DELTA_STRINGS:
+                longest = max(longest, unpacked)
+            else:
+                sizes.append((n_values, unpacked))
+        at += packed
+    return Pages(chunk, sizes, longest, has_lengths)
+
+
+def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
+    """The header of a page and where it ends; read in a small piece first, for statistics may make it long."""
+    for most in (_FIRST_BYTES, MOST_HEADER_BYTES):
+        content = read_at(at, min(most, end - at))
+        try:
+            header, size = read_struct(content, 0, _PAGE)
+        except CorruptFile:
+            if most == MOST_HEADER_BYTES or len(content) < most:
+                raise
+        else:
+            return header, at + size
+    raise AssertionError  # the last try returns or raises
+
+
+def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]:
+    unpacked, packed = _number(header, 2), _number(header, 3)
+    _require(unpacked <= MOST_PAGE_BYTES, f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read")
+    _require(packed <= left, f"a page of {packed:,} bytes, where {left:,} are left")
+    said = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(_number(header, 1), 0), {})
+    _require(isinstance(said, dict), "a page without a header")
+    if header.get(1) == _DATA_2:
+        levels = _number(said, 5) + _number(said, 6)
+        _require(levels <= min(unpacked, packed), "levels that are longer than their page")
+    return unpacked, packed, said
+
+
+def _values(content: bytes, header: dict[int, Any], chunk: Chunk) -> bytes:
+    """The values of a page, behind its levels."""
+    unpacked = _number(header, 2)
+    if header[1] == _DATA_2:
+        said = header[8]
+        levels = _number(said, 5) + _number(said, 6)
+        return _plain(content[levels:], chunk.codec if said.get(7, True) else 0, unpacked - levels)
+    plain, at = _plain(content, chunk.codec, unpacked), 0
+    for _ in range(chunk.leaf.is_repeated + chunk.leaf.is_optional):
+        at += 4 + int.from_bytes(plain[at : at + 4], "little")
+    return plain[at:]
+
+
+def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
+    if not codec:
+        return content
+    _require(codec in _CODECS, f"strings of an encoding that is not read under compression {codec}")
+    try:
+        return bytes(pa.Codec(_CODECS[codec]).decompress(content, unpacked, asbytes=True))
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptFile(f"holds a page that does not unpack: {error}") from error
+
+
+def _longest(content: bytes, codec: int, unpacked: int) -> int:
+    """Length of the longest string of a dictionary; what cannot be unpacked here may be as long as all of it."""
+    if codec not in _CODECS and codec:
+        return unpacked
+    plain = _plain(content, codec, unpacked)
+    at = longest = 0
+    while at + 4 <= len(plain):
+        size = int.from_bytes(plain[at : at + 4], "little")
+        at += 4 + size
+        longest = max(longest, size)
+    return min(longest, unpacked)
+
+
+def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
+    """The most bytes that lie in pages which ``n_values`` values behind each other touch.
+
+    >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 3)
+    112
+    >>> _widest([(10, 100), (1, 5), (1, 7), (10, 9)], 4)
+    121
+    """
+    most = now = inner = first = 0
+    for place, (count, n_bytes) in enumerate(sizes):
+        now += n_bytes
+        inner += count
+        # Pages between the first and the last must be filled by all but two of the values.
+        while first < place and inner - sizes[first][0] - count > n_values - 2:
+            now -= sizes[first][1]
+            inner -= sizes[first][0]
+            first += 1
+        most = max(most, now)
+    return most
+
+
+def _number(fields: dict[int, Any], number: int) -> int:
+    value = fields.get(number)
+    _require(isinstance(value, int) and value >= 0, f"{value!r} where a size or a number of values belongs")
+    return int(value)  # type: ignore[arg-type]
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise CorruptFile(f"holds {what}")

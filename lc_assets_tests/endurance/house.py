@@ -1,0 +1,129 @@
+"""A lake that is lived in: snapshots come, settings change, documents are withdrawn, runs die, and other processes take over.
+
+Here: what may happen, drawn by a generator. Not here: for how long, and what it costs (`lc_assets_tests.endurance.test_soak`).
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.planning import plan
+from lc_assets.stages.pruning import carry_out, plan_pruning
+from lc_assets_tests.builders import TAGS, build_all, recipe_file
+from lc_assets_tests.dying import Dying
+from lc_assets_tests.endurance.taking_over import loader_of, rest_of
+from lc_assets_tests.withdrawing import OLD, id_of
+
+SNAPSHOTS = ("2023-06", "2023-14", "2023-23", "2023-40")
+
+
+@dataclass(slots=True)
+class House:
+    """A lake and what happens to it, chosen by ``rng``."""
+
+    workshop: Workshop
+    dying: Dying
+    rng: np.random.Generator
+    n_snapshots: int = 1
+    withdrawn: list[str] = field(default_factory=list)
+    done: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def snapshots(self) -> tuple[str, ...]:
+        """Those that have come."""
+        return SNAPSHOTS[: self.n_snapshots]
+
+    def live(self) -> None:
+        """One thing happens, then everything is built and must stand."""
+        things = [self.a_snapshot, self.settings, self.a_withdrawal, self.a_kill, self.a_kill, self.pruning, self.a_restart]
+        happening: Callable[[], None] = self.rng.choice(things)  # type: ignore[arg-type]
+        happening()
+        self.done[happening.__name__] += 1
+        self.build()
+        self.train()
+
+    def build(self) -> dict[str, Built]:
+        """Build what is not current; then all of it is."""
+        built = build_all(self.workshop, self.snapshots)
+        assert {made.status for made in plan(self.workshop.lake, self.workshop.recipe, self.snapshots)} == {"current"}
+        return built
+
+    def a_snapshot(self) -> None:
+        """One more; after the last, a new lake is begun."""
+        self.n_snapshots += 1
+        if self.n_snapshots > len(SNAPSHOTS):
+            shutil.rmtree(self.workshop.lake.root)
+            self.n_snapshots, self.withdrawn = 1, []
+            self._write_list()
+
+    def settings(self) -> None:
+        """Another limit for the filter, from which nearly everything follows."""
+        filtering = msgspec.structs.replace(self.workshop.recipe.filtering, min_words=int(self.rng.integers(40, 60)))
+        self.workshop = replace(self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, filtering=filtering))
+
+    def a_withdrawal(self) -> None:
+        """Of one document."""
+        tag = TAGS[int(self.rng.integers(len(TAGS)))]
+        self.withdrawn.append(id_of(OLD, int(self.rng.integers(4)), tag))
+        self._write_list()
+
+    def _write_list(self) -> None:
+        entries = [f"document,{name},asked for,2026-03-01" for name in sorted(set(self.withdrawn))]
+        Path(self.workshop.recipe.withdrawals.lists[0]).write_text("\n".join(["kind,value,reason,date", *entries, ""]))
+
+    def a_kill(self) -> None:
+        """A run in another process dies at some call; what it left is there when the next one comes."""
+        self.settings()
+        recipe_file(self.workshop.lake.root.parent / "dying.toml", self.workshop.recipe)
+        stage = str(self.rng.choice(["filtered", "keys", "signatures"]))
+        self.done["killed"] += self.dying.run(stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))).killed
+
+    def pruning(self) -> None:
+        """What nothing refers to goes."""
+        carry_out(self.workshop.lake, plan_pruning(self.workshop.lake))
+
+    def a_restart(self) -> None:
+        """A fresh process goes on: with the training where this one stopped, then with the building, of which this one finds all done."""
+        loader, stop = loader_of(self.workshop.lake.root), 2
+        for _ in zip(range(stop), loader, strict=False):
+            pass
+        state = loader.state_dict()
+        self.settings()
+        said = taken_over(self.workshop, self.snapshots, state)
+        loader.load_state_dict(state)
+        assert rest_of(loader) == said["rest"]
+        assert said["imported"] == []
+        assert all(found.reused for found in self.build().values())
+        self.dying.restart()
+
+    def train(self) -> None:
+        """Some steps, a restart, and the rest: as one pass gives them."""
+        loader, resumed = (loader_of(self.workshop.lake.root, prefetch=n) for n in (2, 0))
+        stop = int(self.rng.integers(1, len(loader)))
+        for _ in zip(range(stop), loader, strict=False):
+            pass
+        resumed.load_state_dict(loader.state_dict())
+        rest = [batch.targets for batch in resumed]
+        assert all(np.array_equal(batch, loader[loader.step + number].targets) for number, batch in enumerate(rest))
+        self.done["steps trained"] += stop + len(rest)
+
+
+def taken_over(workshop: Workshop, snapshots: tuple[str, ...], state: dict[str, Any]) -> dict[str, Any]:
+    """What a fresh process says that trains to the end and builds everything: see `lc_assets_tests.endurance.taking_over`."""
+    recipe = recipe_file(workshop.lake.root.parent / "taken-over.toml", workshop.recipe)
+    work = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "crawl": workshop.crawl.root if workshop.crawl else None}
+    asked = json.dumps(work | {"recipe": str(recipe), "snapshots": snapshots, "state": state})
+    command = [sys.executable, "-m", "lc_assets_tests.endurance.taking_over"]
+    ended = subprocess.run(command, check=True, input=asked, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    said: dict[str, Any] = json.loads(ended.stdout)
+    return said

@@ -1,0 +1,52 @@
+"""A process that goes on where another one stopped: with its training, from the position it is told, then with the building.
+
+Reads what to do from standard input, as JSON; writes what it did. Imports nothing of what trainers bring along.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+
+from lc_assets.engines.local import LocalEngine
+from lc_assets.loaders.grid import GridLoader
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.building import Workshop
+from lc_assets.stages.recipe import read_recipe
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.upstream import Upstream
+from lc_assets_tests.builders import build_all
+
+TRAINERS = ("torch", "tensorflow", "jax")
+
+
+def loader_of(lake: Path, prefetch: int = 0) -> GridLoader:
+    """The loader that every process trains with."""
+    return GridLoader(open_rows(lake), batch_rows=2, context_tokens=32, prefetch=prefetch)
+
+
+def rest_of(loader: GridLoader) -> str:
+    """The digest of all that a loader still gives."""
+    found = hashlib.sha256()
+    for batch in loader:
+        found.update(batch.text.tobytes() + batch.targets.tobytes())
+    return found.hexdigest()
+
+
+def main() -> None:
+    """Train to the end, then build."""
+    asked = json.load(sys.stdin)
+    lake = LakeFolder(Path(asked["lake"]))
+    loader = loader_of(lake.root)
+    loader.load_state_dict(asked["state"])
+    rest = rest_of(loader)
+    imported = [name for name in TRAINERS if name in sys.modules]
+    crawl = Upstream(asked["crawl"]) if asked["crawl"] else None
+    recipe = read_recipe(Path(asked["recipe"]))
+    workshop = Workshop(lake=lake, upstream=Upstream(asked["upstream"]), crawl=crawl, recipe=recipe, engine=LocalEngine())
+    build_all(workshop, asked["snapshots"])
+    print(json.dumps({"rest": rest, "imported": imported}))
+
+
+if __name__ == "__main__":
+    main()
