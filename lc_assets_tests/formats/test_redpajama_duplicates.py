@@ -74,7 +74,7 @@ def test_foreign_shards_and_other_columns_are_refused(columns, message):
 
 @pytest.mark.parametrize("n_kept", [0, 3, 200, -1, -10])
 def test_a_file_cut_short_is_refused(tmp_path, n_kept):
-    with pytest.raises(CorruptFile, match=r"^en_head.duplicates: not readable Parquet"):
+    with pytest.raises(CorruptFile, match=r"^en_head.duplicates: not a readable Parquet file"):
         lines_of(written(tmp_path / "x.parquet")[:n_kept])
 
 

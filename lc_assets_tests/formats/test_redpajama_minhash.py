@@ -115,5 +115,5 @@ def test_files_that_are_none_are_named(tmp_path):
             pytest.fail(name)
     for content in (b"", b"PAR1 but not really", path.read_bytes()[:-20]):
         path.write_bytes(content)
-        with pytest.raises(CorruptFile, match="shard 7: not readable Parquet"):
+        with pytest.raises(CorruptFile, match="shard 7: not a readable Parquet file"):
             list(read_signatures(path, where="shard 7"))

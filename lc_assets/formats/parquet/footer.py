@@ -17,6 +17,9 @@ from lc_assets.errors import CorruptFile
 from lc_assets.formats.parquet.thrift import Shape, read_struct
 
 MAGIC: Final = b"PAR1"
+TAIL_BYTES: Final = 64 << 10
+"""Read at once from a file's end: most footers are in it, and so is all of a small file, which a server may send only as a whole."""
+
 MOST_FOOTER_BYTES: Final = 16 << 20
 MOST_NESTED: Final = 32
 """Groups within groups; a list of structs has three."""
@@ -97,15 +100,15 @@ def read_footer(file: BinaryIO) -> Footer:
 def _footer(file: BinaryIO, n_bytes: int) -> Footer:
     if n_bytes < 12:
         raise CorruptFile(f"{n_bytes:,} bytes are no Parquet")
-    file.seek(n_bytes - 8)
-    tail = file.read(8)
-    (size,) = struct.unpack("<I", tail[:4])
-    if tail[4:] != MAGIC:
+    tail = _last(file, n_bytes, min(n_bytes, TAIL_BYTES))
+    (size,) = struct.unpack("<I", tail[-8:-4])
+    if tail[-4:] != MAGIC:
         raise CorruptFile("does not end as Parquet does")
     if size > min(n_bytes - 12, MOST_FOOTER_BYTES):
         raise CorruptFile(f"states a footer of {size:,} bytes; at most {min(n_bytes - 12, MOST_FOOTER_BYTES):,} are read")
-    file.seek(n_bytes - 8 - size)
-    found, _ = read_struct(file.read(size), 0, _FOOTER)
+    if size + 8 > len(tail):
+        tail = _last(file, n_bytes, size + 8)
+    found, _ = read_struct(tail[-8 - size : -8], 0, _FOOTER)
     leaves = list(_leaves(_typed(found.get(2), list)))
     groups = [_chunks(group, leaves) for group in _structs(found.get(4, []))]
     n_rows = sum(_number(group, 3) for group in found.get(4, []))
@@ -113,6 +116,11 @@ def _footer(file: BinaryIO, n_bytes: int) -> Footer:
         raise CorruptFile(f"promises {_number(found, 3):,} rows, and {n_rows:,} in its row groups")
     _bound([chunk for group in groups for chunk in group], n_rows, n_bytes, n_bytes - 8 - size)
     return Footer(leaves, groups, n_rows, n_bytes)
+
+
+def _last(file: BinaryIO, n_bytes: int, wanted: int) -> bytes:
+    file.seek(n_bytes - wanted)
+    return file.read(wanted)
 
 
 def _leaves(elements: list[Any]) -> Iterator[Leaf]:

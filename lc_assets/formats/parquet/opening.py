@@ -91,7 +91,7 @@ def judged(file: BinaryIO, *, where: str) -> Footer:
     try:
         return read_footer(file)
     except CorruptFile as error:
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error
 
 
 def require_sound_footer(path: Path) -> None:
@@ -137,7 +137,7 @@ def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> l
             for chunk in group
         ]
     except CorruptFile as error:
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error
 
 
 def _most_longest(chunk: Chunk, n_rows: int) -> int:
@@ -203,7 +203,7 @@ class _Watched:
         try:
             pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
         except CorruptFile as error:
-            raise CorruptFile(f"{self._where}: not readable Parquet: {chunk.leaf.name} {error}") from error
+            raise CorruptFile(f"{self._where}: not a readable Parquet file: {chunk.leaf.name} {error}") from error
         if pages.bytes_of(rows) > MOST_BATCH_BYTES:
             raise _too_much(chunk, self._where)
 

@@ -17,8 +17,8 @@ def damage_said_plainly(where: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error
+        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise CorruptFile(f"{where}: not readable Parquet: {error}") from error  # Arrow's word for damaged pages
+        raise CorruptFile(f"{where}: not a readable Parquet file: {error}") from error  # Arrow's word for damaged pages
