@@ -2,16 +2,21 @@
 
 import dagster as dg
 
+DOCUMENTS = (
+    "raw_snapshot",
+    "filtered_documents",
+    "document_keys",
+    "document_signatures",
+    "signature_index",
+    "near_duplicate_pairs",
+    "contaminated_documents",
+)
+"""What is made of a snapshot's documents before any is taken out."""
+
 SNAPSHOT_JOB = dg.define_asset_job(
     "snapshot",
     [
-        "raw_snapshot",
-        "filtered_documents",
-        "document_keys",
-        "document_signatures",
-        "signature_index",
-        "near_duplicate_pairs",
-        "contaminated_documents",
+        *DOCUMENTS,
         "withdrawn_documents",
         "snapshot_withdrawals",
         "removed_documents",
@@ -27,15 +32,7 @@ LONGCRAWL_JOB = dg.define_asset_job(
 )
 DOCUMENTS_JOB = dg.define_asset_job(
     "snapshot_documents",
-    [
-        "raw_snapshot",
-        "filtered_documents",
-        "document_keys",
-        "document_signatures",
-        "signature_index",
-        "near_duplicate_pairs",
-        "contaminated_documents",
-    ],
+    [*DOCUMENTS],
     description="One crawl snapshot's documents, judged and compared: what must stand of all snapshots before rows are made.",
 )
 WITHDRAWN_JOB = dg.define_asset_job(
