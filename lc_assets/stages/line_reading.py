@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish
-from lc_assets.stages.tables import COMPRESSION, opened_table
+from lc_assets.stages.tables import COMPRESSION, mapped_table
 
 GROUP_LINES = 1024
 
@@ -66,7 +66,7 @@ def read_some(path: Path, lines: Iterable[int], columns: Sequence[str] | None = 
     wanted = list(lines)
     if not wanted:
         return []
-    with opened_table(path, memory_map=True) as file:
+    with mapped_table(path) as file:
         missing = set(columns or ()) - set(file.schema_arrow.names)
         if missing or not 0 <= min(wanted) <= max(wanted) < file.metadata.num_rows:
             asked = f"line {max(wanted):,}" if not missing else f"column {', '.join(sorted(missing))}"

@@ -23,7 +23,7 @@ from lc_assets.stages.packed_tracing import Stretch, holds_whole_rows, spans_of,
 from lc_assets.stages.packing_tables import SPANS_FILE
 from lc_assets.stages.packing_tokens import LABEL
 from lc_assets.stages.serving import behind
-from lc_assets.stages.tables import opened_table, read_table
+from lc_assets.stages.tables import mapped_table, read_table
 from lc_assets.stages.tracing import spans_of_sample
 from lc_assets.stages.whereabouts import samples_with
 from lc_assets.storage.lake import LakeFolder
@@ -77,7 +77,7 @@ def stretches_of(packed: Published, ids: Collection[str]) -> list[Stretch]:
 def _lines_of(packed: Published, ids: Collection[str]) -> Any:
     """Numbers of the lines of the table of spans that name any of some documents; reads one column."""
     path = packed.only(SPANS_FILE) / SPANS_FILE
-    with opened_table(path, memory_map=True) as file:
+    with mapped_table(path) as file:
         named = file.read(columns=["id"])["id"]
     return np.flatnonzero(np.asarray(pc.is_in(named, value_set=pa.array(sorted(ids), pa.string()))))
 
