@@ -101,6 +101,8 @@ def cluster(host: str = "127.0.0.1", **more: str) -> Iterator[Cluster]:
     try:
         yield made
     finally:
+        if "ray" in sys.modules:
+            sys.modules["ray"].shutdown()  # else Ray ends this process a minute after the head is gone
         for node in reversed(made.nodes):
             kill(node)
         shutil.rmtree(folder, ignore_errors=True)
