@@ -12,22 +12,20 @@ A column ``id`` of this table is the page's, as in all tables that are asked (`l
 ``packed_id`` is of the document that holds it. Tables of spans are read one at a time, so memory is the keys': twelve bytes each.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from lc_assets.formats.key_index import KeyIndex, write_key_index
-from lc_assets.publishing import publish
 from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.line_reading import GROUP_LINES
-from lc_assets.stages.tables import COMPRESSION, opened_table, read_table
+from lc_assets.stages.line_reading import write_parts_in_groups
+from lc_assets.stages.tables import opened_table, read_table
 from lc_assets.storage.versions import Published
-from lc_assets.text.lookup_keys import keys_of_documents
+from lc_assets.text.lookup_keys import keys_of_parts
 
 PAGES_FILE: Final = "pages.parquet"
 INDEX: Final = "page"
@@ -40,9 +38,7 @@ LINES_AT_ONCE: Final = 1 << 16
 def write_page_index(folder: Path, spans: Iterable[Path]) -> int:
     """Write the index of some tables of spans; return how many keys there are."""
     path = folder / PAGES_FILE
-    with publish(path) as draft, pq.ParquetWriter(draft, PAGES, compression=COMPRESSION, write_statistics=False) as writer:
-        for table in map(pages_of, spans):
-            writer.write_table(table, row_group_size=GROUP_LINES)
+    write_parts_in_groups(path, map(pages_of, spans), PAGES)
     keys, places = keys_of_pages(path)
     write_key_index(folder / INDEX, keys, places)
     return len(keys)
@@ -55,20 +51,9 @@ def pages_of(spans: Path) -> pa.Table:
 
 def keys_of_pages(path: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """All keys of a table of pages, uint64, and the line each is of, uint32; ascending by key, then by line."""
-    found = [(np.empty(0, np.uint64), np.empty(0, np.uint32)), *_keys_by_batch(path)]
-    keys, places = (np.concatenate(some) for some in zip(*found, strict=True))
-    order = np.lexsort((places, keys))
-    return keys[order], places[order]
-
-
-def _keys_by_batch(path: Path) -> Iterator[tuple[NDArray[np.uint64], NDArray[np.uint32]]]:
-    before = 0
     with opened_table(path) as file:
-        for batch in file.iter_batches(LINES_AT_ONCE, columns=["id", "url"]):
-            ids, urls = (batch.column(name).to_pylist() for name in ("id", "url"))
-            keys, places = keys_of_documents({"id": ids, "url": urls, "digest": [""] * len(ids)})
-            yield keys, places + np.uint32(before)
-            before += len(ids)
+        batches = file.iter_batches(LINES_AT_ONCE, columns=["id", "url"])
+        return keys_of_parts({"id": batch["id"].to_pylist(), "url": batch["url"].to_pylist()} for batch in batches)
 
 
 def page_index(longpack: Published) -> KeyedTable:
