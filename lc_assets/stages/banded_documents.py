@@ -13,7 +13,7 @@ is its number in its file. Nothing here reads a table of filtered documents, nor
 (`lc_assets.stages.signature_bands`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.errors import UNDECODABLE, CorruptFile
+from lc_assets.errors import UNDECODABLE, CorruptFile, NotPublished
 from lc_assets.stages.tables import opened_table, read_table
+from lc_assets.storage.versions import Published
 from lc_assets.text.duplicates import Numbers
 from lc_assets.vocabulary import parse_document_id
 
@@ -61,6 +62,17 @@ def read_bands_manifest(folder: Path) -> BandsManifest:
         return msgspec.json.decode(path.read_bytes(), type=BandsManifest)
     except (FileNotFoundError, *UNDECODABLE) as error:
         raise CorruptFile(f"{path}: not a readable manifest of bands: {error}") from error
+
+
+def bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
+    """The bands among the inputs of who reads them.
+
+    Raises:
+        NotPublished: when there are none of this snapshot.
+    """
+    if (bands := inputs.get(f"signature_bands/{snapshot}")) is None:
+        raise NotPublished(f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: materialize it first")
+    return bands
 
 
 def documents_path(folder: Path, number: int) -> Path:

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lc_assets.errors import NotPublished
 from lc_assets.publishing import publish
-from lc_assets.stages.banded_documents import documents_named
+from lc_assets.stages.banded_documents import bands_of, documents_named
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
@@ -81,12 +80,9 @@ def _members(asked: Queries, inputs: Mapping[str, Published], key: str, *, lengt
     """Who of a family is of one snapshot."""
     batches = asked.batches(f"SELECT id FROM family WHERE starts_with(id, {quoted(f'{key}/')}) ORDER BY id")
     ids = pa.concat_arrays([pa.array([], pa.string()), *(batch.column(0).cast(pa.string()) for batch in batches)])
-    bands = inputs.get(f"signature_bands/{key}")
     if not len(ids):
         return MEMBERS.empty_table()
-    if bands is None:
-        raise NotPublished(f"signature_bands/{key} has not been published, filtered/{key} has: materialize it first")
-    found = documents_named(bands.only("bands.json", "documents/*", "shards/*"), ids)
+    found = documents_named(bands_of(inputs, key).only("bands.json", "documents/*", "shards/*"), ids)
     dates = pc.binary_join_element_wise(pa.scalar(key), found["date_download"], " ")
     n_chars = _lengths(asked, inputs[f"filtered/{key}"], found["id"]) if lengths else pa.repeat(0, found.num_rows)
     return pa.table([found["id"], found["digest"], pa.repeat(key, found.num_rows), dates, n_chars], schema=MEMBERS)

@@ -6,7 +6,6 @@ these. Bands were cut once, with their snapshot (`lc_assets.stages.signature_ban
 nothing is opened but what is like something new. Candidates are compared by their texts; pairs that are alike to the floor
 are published. Who goes is not decided here (`lc_assets.stages.removals`), so another threshold costs no comparison.
 """
-# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import contextlib
 import shutil
@@ -20,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages.banded_documents import documents_at, read_bands_manifest, shards_at
+from lc_assets.stages.banded_documents import bands_of, documents_at, read_bands_manifest, shards_at
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
 from lc_assets.stages.deduplication.asking import Search, Signing
-from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, write_names
+from lc_assets.stages.deduplication.evidence import Banded, compared_pairs, name_documents
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile, bands_path
-from lc_assets.stages.deduplication.queries import parquet, queries
+from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Scheme
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.recipe import Recipe
@@ -112,7 +111,7 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
     """
     found, schemes = list[BandedFile](), dict[str, str]()
     for snapshot in sorted(name.partition("/")[2] for name in inputs if name.startswith("filtered/")):
-        folder = _bands_of(inputs, snapshot).folder
+        folder = _bands_of_what_stands(inputs, snapshot).folder
         manifest = read_bands_manifest(folder)
         counted = enumerate(manifest.documents)
         found += [BandedFile(snapshot=snapshot, number=number, folder=folder, n_documents=n_documents) for number, n_documents in counted]
@@ -126,10 +125,8 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
     return found
 
 
-def _bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
-    bands, filtered = inputs.get(f"signature_bands/{snapshot}"), inputs[f"filtered/{snapshot}"]
-    if bands is None:
-        raise NotPublished(f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: materialize it first")
+def _bands_of_what_stands(inputs: Mapping[str, Published], snapshot: str) -> Published:
+    bands, filtered = bands_of(inputs, snapshot), inputs[f"filtered/{snapshot}"]
     if bands.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
         raise Mismatch(
             f"{bands.name}: is of other documents than {filtered.name} now has; materialize `signature_bands` of this snapshot again"
@@ -155,12 +152,9 @@ def _publish(draft: Draft, work: Path, verified: list[Path], files: Sequence[Ban
     nothing = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
     with queries(work / "duckdb", Means().memory // 2) as asked:
         if verified:
-            asked.do(f"CREATE OR REPLACE VIEW pairs AS SELECT * FROM {parquet(verified)}")
-            numbers = asked.numbers("SELECT a FROM pairs UNION SELECT b FROM pairs ORDER BY 1")
-            write_names(work / "names.parquet", _names(numbers, files))
-            asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([work / 'names.parquet'])}")
+            name_documents(asked, verified, work / "names.parquet", lambda numbers: _names(numbers, files))
         named = """SELECT l.id AS a, r.id AS b, bands, similarity
-            FROM pairs JOIN names l ON l.number = pairs.a JOIN names r ON r.number = pairs.b ORDER BY 1, 2"""
+            FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b ORDER BY 1, 2"""
         return asked.publish(named if verified else nothing, draft.folder / TABLE, NEAR_PAIRS)
 
 

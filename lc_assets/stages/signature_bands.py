@@ -131,7 +131,6 @@ def cut_bands(task: CutTask) -> Tally:
     cuts = [_cut(*shard) for shard in task.shards]
     keys, signed = np.concatenate([cut.keys for cut in cuts]), np.concatenate([cut.signed for cut in cuts])
     publish_bands(task.folder, task.number, keys, signed)
-    documents_path(task.folder, task.number).parent.mkdir(parents=True, exist_ok=True)
     write_in_groups(documents_path(task.folder, task.number), pa.concat_tables([cut.documents for cut in cuts]))
     counts = np.array([cut.documents.num_rows for cut in cuts], np.int64)
     shards = {
@@ -140,7 +139,6 @@ def cut_bands(task: CutTask) -> Tally:
         "n_documents": counts,
         "first": np.cumsum(counts) - counts,
     }
-    shards_path(task.folder, task.number).parent.mkdir(parents=True, exist_ok=True)
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
     n_signed = int(signed.sum())
     return Tally(seen=len(signed), kept=len(signed), also={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed})
@@ -214,7 +212,9 @@ def bands_ascend(evidence: Evidence) -> Finding:
 def bands_are_those_of_the_signatures(evidence: Evidence) -> Finding:
     """Some shards, cut anew from their signatures, have the very documents and keys that the files have at their places."""
     manifest = read_bands_manifest(evidence.folder)
-    places = [(number, line) for number in range(len(manifest.documents)) for line in range(_n_shards(evidence.folder, number))]
+    places = [
+        (number, line) for number in range(len(manifest.documents)) for line in range(count_lines(shards_path(evidence.folder, number)))
+    ]
     chosen = [places[place] for place in evenly_spaced(len(places), CUT_AGAIN)]
     wrong = [name for name, same in (_same_again(evidence, *place) for place in chosen) if not same]
     return Finding(
@@ -223,10 +223,6 @@ def bands_are_those_of_the_signatures(evidence: Evidence) -> Finding:
         words=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ" + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"shards cut anew": len(chosen), "differ": len(wrong)},
     )
-
-
-def _n_shards(folder: Path, number: int) -> int:
-    return count_lines(shards_path(folder, number))
 
 
 def _same_again(evidence: Evidence, number: int, line: int) -> tuple[str, bool]:

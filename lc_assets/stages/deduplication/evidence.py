@@ -162,10 +162,7 @@ def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[
     columns = ", ".join(PAIRS.names)
     parts = [f"SELECT {columns} FROM {parquet([old_pairs])}"] if old_pairs else []
     if verified:
-        asked.do(f"CREATE OR REPLACE VIEW verified AS SELECT * FROM {parquet(verified)}")
-        numbers = asked.numbers("SELECT a FROM verified UNION SELECT b FROM verified ORDER BY 1")
-        write_names(search.work / "names.parquet", facts_of(index.fact_paths, numbers, NAMES.names))
-        asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([search.work / 'names.parquet'])}")
+        name_documents(asked, verified, search.work / "names.parquet", lambda numbers: facts_of(index.fact_paths, numbers, NAMES.names))
         parts.append("""
             SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, v.bands, v.similarity, true AS verified
             FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b""")
@@ -174,8 +171,18 @@ def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[
     asked.publish(f"{' UNION ALL '.join(parts)} ORDER BY a_number, b_number", search.out / PAIRS_FILE, PAIRS)
 
 
-def write_names(path: Path, tables: Iterable[pa.Table]) -> None:
-    """Write ids of documents by their numbers, `NAMES`."""
+def name_documents(asked: Queries, verified: list[Path], path: Path, find: Callable[[Numbers], Iterable[pa.Table]]) -> None:
+    """Make the views ``verified``, of pairs, and ``names``, of the documents in them, `NAMES`.
+
+    Args:
+        asked: an open connection.
+        verified: tables of pairs.
+        path: where the names go.
+        find: ids of documents with some ascending numbers, in any number of tables.
+    """
+    asked.do(f"CREATE OR REPLACE VIEW verified AS SELECT * FROM {parquet(verified)}")
+    numbers = asked.numbers("SELECT a FROM verified UNION SELECT b FROM verified ORDER BY 1")
     with publish(path) as draft, pq.ParquetWriter(draft, NAMES) as writer:
-        for table in tables:
+        for table in find(numbers):
             writer.write_table(table.select(NAMES.names).cast(NAMES))
+    asked.do(f"CREATE OR REPLACE VIEW names AS SELECT * FROM {parquet([path])}")
