@@ -1,7 +1,7 @@
 """The code location: every asset, check, job and resource, put together. Nothing is computed here.
 
-`defs` is what ``workspace.yaml`` names; it takes its settings from the environment and loads on an empty
-machine. `build_defs` makes a fresh one, for tests and for the command line.
+`defs` is what ``workspace.yaml`` names; it takes its settings from the environment and loads on an
+empty machine. `build_defs` makes a fresh one, for tests and for the command line.
 
 ======================  ==================================================================  ====================
 variable                meaning                                                             default
@@ -115,7 +115,8 @@ def build_defs(
         engine: who works instead, see `lc_assets.engines.choosing`.
         task_seconds: how long one shard may take; 0 is for ever.
         look_every: seconds between two looks of the sensor that watches the upstream.
-        automation: whether sensors and schedule run from the start; they can be turned on and off in the UI in any case.
+        automation: whether sensors and schedule run from the start; they can be turned on and off
+            in the UI in any case.
 
     Raises:
         BadInput: when the recipe or the snapshots cannot be read.
@@ -135,12 +136,27 @@ def build_defs(
     }
     return dg.Definitions(
         assets=[
-            _watched(_with_settings(asset, stage, read, names, partitions[stage.partitioned_by]), stage, asker)
+            _watched(
+                _with_settings(asset, stage, read, names, partitions[stage.partitioned_by]),
+                stage,
+                asker,
+            )
             for asset, stage in STAGE_OF.values()
         ],
-        asset_checks=[checks_of(stage, asset.key, partitions[stage.partitioned_by]) for asset, stage in STAGE_OF.values()],
+        asset_checks=[
+            checks_of(stage, asset.key, partitions[stage.partitioned_by])
+            for asset, stage in STAGE_OF.values()
+        ],
         jobs=JOBS,
-        sensors=sensors_of(asker, ASSET_OF, upstream=upstream, crawl=crawl, own=snapshots, look_every=look_every, running=automation),
+        sensors=sensors_of(
+            asker,
+            ASSET_OF,
+            upstream=upstream,
+            crawl=crawl,
+            own=snapshots,
+            look_every=look_every,
+            running=automation,
+        ),
         schedules=nightly_schedules(asker, ASSET_OF, running=automation),
         resources=_resources(
             lake=lake,
@@ -152,59 +168,92 @@ def build_defs(
             engine=engine,
             task_seconds=task_seconds,
         ),
-        # One process per run: a stage brings its own workers, and a further step costs 0.02 s instead of 2 s.
+        # One process per run: a stage brings its own workers, and a further step costs 0.02 s
+        # instead of 2 s.
         executor=dg.in_process_executor,
     )
 
 
 def _unless_secret(variable: str, value: str) -> str:
-    """A setting as it is; of one that opens doors, the variable that holds it: the UI shows settings, and runs keep them."""
-    return dg.EnvVar(variable) if without_secrets(value) != value and os.environ.get(variable) == value else value
+    """A setting as it is; of one that opens doors, the variable that holds it: the UI shows
+    settings, and runs keep them.
+    """
+    return (
+        dg.EnvVar(variable)
+        if without_secrets(value) != value and os.environ.get(variable) == value
+        else value
+    )
 
 
 def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
     if not lake.startswith(SCHEME):
         return {"workshop": WorkshopResource(lake=lake, **settings)}
-    from lc_assets.resources_on_gcs import BucketWorkshopResource, gcs_resource  # noqa: PLC0415 - a second that a folder need not pay
+    # A second that a folder need not pay.
+    from lc_assets.resources_on_gcs import BucketWorkshopResource, gcs_resource  # noqa: PLC0415
 
     gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
     return {"gcs": gcs, "workshop": BucketWorkshopResource(lake=lake, gcs=gcs, **settings)}
 
 
 def _watched(asset: dg.AssetsDefinition, stage: Stage, asker: Asker) -> dg.AssetsDefinition:
-    """Let the planner be asked about an asset; by whom, and whether at all, is the sensor's matter."""
+    """Let the planner be asked about an asset; by whom, and whether at all, is the sensor's
+    matter.
+    """
     condition = OutOfDate(asker, stage.name)
-    return asset.map_asset_specs(lambda spec: spec.replace_attributes(automation_condition=condition))
+    return asset.map_asset_specs(
+        lambda spec: spec.replace_attributes(automation_condition=condition)
+    )
 
 
 def _with_settings(
-    asset: dg.AssetsDefinition, stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...], partitions: dg.PartitionsDefinition | None
+    asset: dg.AssetsDefinition,
+    stage: Stage,
+    recipe: Recipe,
+    snapshots: tuple[SnapshotId, ...],
+    partitions: dg.PartitionsDefinition | None,
 ) -> dg.AssetsDefinition:
-    """Give an asset its partitions, and a code version that changes with its settings: Dagster then knows what a new recipe makes stale."""
+    """Give an asset its partitions, and a code version that changes with its settings: Dagster then
+    knows what a new recipe makes stale.
+    """
 
     def fitted(spec: dg.AssetSpec) -> dg.AssetSpec:
         version = f"{stage.code_version}-{short(digest_of(_params(stage, recipe, snapshots)))}"
         tags = {"lc_assets/stage": stage.name, "lc_assets/per": stage.partitioned_by}
-        fitted_spec = spec.replace_attributes(code_version=version, owners=["team:lc_assets"], tags={**spec.tags, **tags})
+        fitted_spec = spec.replace_attributes(
+            code_version=version, owners=["team:lc_assets"], tags={**spec.tags, **tags}
+        )
         if stage.global_upstream and stage.partitioned_by == "snapshot":
-            fitted_spec = fitted_spec.replace_attributes(deps=[_dep(dep, stage, recipe, snapshots) for dep in spec.deps])
-        return fitted_spec if partitions is None else fitted_spec.replace_attributes(partitions_def=partitions)
+            fitted_spec = fitted_spec.replace_attributes(
+                deps=[_dep(dep, stage, recipe, snapshots) for dep in spec.deps]
+            )
+        return (
+            fitted_spec
+            if partitions is None
+            else fitted_spec.replace_attributes(partitions_def=partitions)
+        )
 
     return asset.map_asset_specs(fitted)
 
 
-def _dep(dep: dg.AssetDep, stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> dg.AssetDep:
+def _dep(
+    dep: dg.AssetDep, stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]
+) -> dg.AssetDep:
     """Which partitions of one asset stand behind which of another, as its stage has it."""
     _, upstream = STAGE_OF[dep.asset_key.to_user_string()]
     if upstream.partitioned_by == "nothing":
         return dg.AssetDep(dep.asset_key)
-    mapping = read_by(snapshots, lambda key, other: stage.is_fed_by(recipe, key, upstream.name, other))
+    mapping = read_by(
+        snapshots, lambda key, other: stage.is_fed_by(recipe, key, upstream.name, other)
+    )
     return dg.AssetDep(dep.asset_key, partition_mapping=mapping)
 
 
 def _params(stage: Stage, recipe: Recipe, snapshots: tuple[SnapshotId, ...]) -> list[object]:
     keys = keys_of(stage, recipe, snapshots)
-    return [stage.params(recipe, key) for key in (keys if stage.partitioned_by == "mix" else [keys[0] if keys else GLOBAL])]
+    return [
+        stage.params(recipe, key)
+        for key in (keys if stage.partitioned_by == "mix" else [keys[0] if keys else GLOBAL])
+    ]
 
 
 def from_environment(environment: Mapping[str, str]) -> dg.Definitions:

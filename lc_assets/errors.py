@@ -15,8 +15,9 @@
     ├── WorkerDied      a worker process ended without an answer
     └── WorkerUnfit     a worker elsewhere has other code, another Python, or does not see the lake
 
-A message says where, what was found, what was expected, and what to do next. What opens doors is left out of it
-(`without_secrets`): messages end up in logs, in an orchestrator's database, and in mails to others.
+A message says where, what was found, what was expected, and what to do next. What opens doors is
+left out of it (`without_secrets`): messages end up in logs, in an orchestrator's database, and in
+mails to others.
 """
 
 import re
@@ -25,7 +26,9 @@ from typing import Final
 import msgspec
 
 UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What decoding JSON of unknown origin raises: it is none, it is no UTF-8, or it is nested too deeply. Caught where a file is known."""
+"""What decoding JSON of unknown origin raises: it is none, it is no UTF-8, or it is nested too
+deeply. Caught where a file is known.
+"""
 
 _USERINFO: Final = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _SECRET: Final = re.compile(
@@ -35,7 +38,8 @@ _SECRET: Final = re.compile(
 
 
 def without_secrets(words: str) -> str:
-    """Words in which no URL names a user or password, nor gives a token, key, signature or password in its query.
+    """Words in which no URL names a user or password, nor gives a token, key, signature or password
+    in its query.
 
     >>> without_secrets("cannot reach https://me:open@data.org/rpv2?alt=media&X-Goog-Signature=00ff (403)")
     'cannot reach https://…@data.org/rpv2?alt=media&X-Goog-Signature=… (403)'
@@ -78,11 +82,15 @@ class StorageFull(LcError, OSError):
 
 
 class NotWritable(LcError, OSError):
-    """A folder or file may not be written, or is not what it must be; what was published before is untouched."""
+    """A folder or file may not be written, or is not what it must be; what was published before is
+    untouched.
+    """
 
 
 class Unreachable(LcError):
-    """A server, bucket or disk upstream did not answer, or not to the end. That says nothing about the files there."""
+    """A server, bucket or disk upstream did not answer, or not to the end. That says nothing about
+    the files there.
+    """
 
 
 class Busy(LcError):
@@ -94,4 +102,6 @@ class WorkerDied(LcError):
 
 
 class WorkerUnfit(LcError):
-    """A worker of a cluster is not like the process that asks: it could publish other bytes, or in another place."""
+    """A worker of a cluster is not like the process that asks: it could publish other bytes, or in
+    another place.
+    """

@@ -1,6 +1,7 @@
 """Partitions: crawl snapshots, and mixes by name. Names only.
 
-The lists here are the defaults; `lc_assets.definitions.build_defs` puts a user's own in their place.
+The lists here are the defaults; `lc_assets.definitions.build_defs` puts a user's own in their
+place.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,9 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.snapshots import known_snapshots
 
 SNAPSHOTS = dg.StaticPartitionsDefinition(list(known_snapshots()))
-"""What a person re-runs. Shards, languages and buckets are loops inside a partition, not partitions."""
+"""What a person re-runs. Shards, languages and buckets are loops inside a partition, not
+partitions.
+"""
 
 MIXES = dg.StaticPartitionsDefinition(sorted(Recipe().mixes))
 """Blends, by their names in the recipe."""
@@ -21,5 +24,9 @@ ALL_SNAPSHOTS = dg.AllPartitionMapping()
 
 
 def read_by(names: Sequence[str], reads: Callable[[str, str], bool]) -> dg.StaticPartitionMapping:
-    """Which snapshots stand behind which, as a stage has it: ``reads(snapshot, upstream snapshot)``."""
-    return dg.StaticPartitionMapping({upstream: [name for name in names if reads(name, upstream)] for upstream in names})
+    """Which snapshots stand behind which, as a stage has it: ``reads(snapshot, upstream
+    snapshot)``.
+    """
+    return dg.StaticPartitionMapping(
+        {upstream: [name for name in names if reads(name, upstream)] for upstream in names}
+    )

@@ -1,8 +1,9 @@
 """Publishing one file: it is absent or whole, never half.
 
-A file is written as a hidden draft beside its place, flushed to the disk, and renamed over it. `os.replace`
-within one folder is atomic on POSIX file systems; the folder is flushed too, so that the rename survives a
-power cut. Formats and storage both write so, which is why this stands below them.
+A file is written as a hidden draft beside its place, flushed to the disk, and renamed over it.
+`os.replace` within one folder is atomic on POSIX file systems; the folder is flushed too, so that
+the rename survives a power cut. Formats and storage both write so, which is why this stands below
+them.
 """
 
 import contextlib
@@ -16,17 +17,21 @@ from pathlib import Path
 from lc_assets.errors import NotWritable, StorageFull
 
 DRAFT_PREFIX = ".draft-"
-"""Names that begin so are unfinished; no reader looks at them, and the next build of the folder removes them."""
+"""Names that begin so are unfinished; no reader looks at them, and the next build of the folder
+removes them.
+"""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
-"""Another file system, one without hard links, too many of them, or a file that somebody else owns."""
+"""Another file system, one without hard links, too many of them, or a file that somebody else owns.
+"""
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
 @contextlib.contextmanager
 def publish(path: Path) -> Iterator[Path]:
-    """Hand out a draft's path; rename the draft to ``path`` when the block ends well, remove it otherwise.
+    """Hand out a draft's path; rename the draft to ``path`` when the block ends well, remove it
+    otherwise.
 
     >>> import tempfile
     >>> place = Path(tempfile.mkdtemp()) / "greeting.txt"
@@ -52,10 +57,11 @@ def publish(path: Path) -> Iterator[Path]:
 
 
 def publish_linked(source: Path, path: Path) -> None:
-    """Publish a finished file under a second name: the same bytes on the disk, or a copy where no link can be made.
+    """Publish a finished file under a second name: the same bytes on the disk, or a copy where no
+    link can be made.
 
-    Nothing may ever write into either: this package renames whole files into place. The folder's names are not flushed, so
-    that whoever links many files can do that once, by `flush`.
+    Nothing may ever write into either: this package renames whole files into place. The folder's
+    names are not flushed, so that whoever links many files can do that once, by `flush`.
 
     Raises:
         StorageFull: when the disk is full.
@@ -91,12 +97,16 @@ def publish_bytes(path: Path, content: bytes) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it that are missing; their names survive a power cut when this returns.
+    """Make a folder, and those above it that are missing; their names survive a power cut when this
+    returns.
 
-    Else a pointer could outlive the folder that it points at: a folder's fsync keeps the names in it, not its own name.
+    Else a pointer could outlive the folder that it points at: a folder's fsync keeps the names in
+    it, not its own name.
     """
     missing = [folder, *folder.parents]
-    missing = missing[: next((number for number, path in enumerate(missing) if path.is_dir()), len(missing))]
+    missing = missing[
+        : next((number for number, path in enumerate(missing) if path.is_dir()), len(missing))
+    ]
     folder.mkdir(parents=True, exist_ok=True)
     for path in missing:
         flush(path.parent)
@@ -112,7 +122,8 @@ def flush(path: Path) -> None:
 
 
 def finished(paths: Iterable[Path]) -> list[Path]:
-    """Files in the order of their names, without drafts: a task whose worker was killed leaves one beside what was done again.
+    """Files in the order of their names, without drafts: a task whose worker was killed leaves one
+    beside what was done again.
 
     >>> [path.name for path in finished(map(Path, ("b.parquet", ".draft-0f3c-a.parquet", "a.parquet")))]
     ['a.parquet', 'b.parquet']
@@ -121,7 +132,9 @@ def finished(paths: Iterable[Path]) -> list[Path]:
 
 
 def remove_drafts(folder: Path, *, below: bool = True) -> int:
-    """Remove what a killed writer left in ``folder``, and ``below`` it; return how many files that were."""
+    """Remove what a killed writer left in ``folder``, and ``below`` it; return how many files that
+    were.
+    """
     drafts = list((folder.rglob if below else folder.glob)(f"{DRAFT_PREFIX}*"))
     for draft in drafts:
         draft.unlink(missing_ok=True)
@@ -130,15 +143,21 @@ def remove_drafts(folder: Path, *, below: bool = True) -> int:
 
 @contextlib.contextmanager
 def disk_said_plainly(path: Path) -> Iterator[None]:
-    """Turn the operating system's "no space left" and "not allowed" into sentences that say what to do."""
+    """Turn the operating system's "no space left" and "not allowed" into sentences that say what to
+    do.
+    """
     try:
         yield
     except OSError as error:
         if error.errno in _FULL:
-            raise StorageFull(f"the disk is full while writing {path}: nothing was published; free some space and run it again") from error
+            raise StorageFull(
+                f"the disk is full while writing {path}: nothing was published; free some space "
+                "and run it again"
+            ) from error
         if error.errno in _REFUSED:
             raise NotWritable(
-                f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: nothing was published; "
+                f"{error.filename or path}: {os.strerror(error.errno)}, while writing {path}: "
+                "nothing was published; "
                 "look at owner, permissions and mount of that folder and run it again"
             ) from error
         raise

@@ -2,10 +2,10 @@
 
 Two kinds, both functions of ``(purpose, seed, key)`` and of nothing else:
 
-* `keyed_u64`: one 64-bit number per key, by BLAKE2b. The number of a document depends on that document alone,
-  so adding or withdrawing others never moves it, and no library upgrade changes it.
-* `rng_for`: a NumPy generator, for draws that have no key. NumPy promises the same stream only for the same
-  build, so whatever is drawn from it is published with the data.
+* `keyed_u64`: one 64-bit number per key, by BLAKE2b. The number of a document depends on that
+  document alone, so adding or withdrawing others never moves it, and no library upgrade changes it.
+* `rng_for`: a NumPy generator, for draws that have no key. NumPy promises the same stream only for
+  the same build, so whatever is drawn from it is published with the data.
 """
 
 import hashlib
@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 KEYED_ALGORITHM = "blake2b-64-le"
-"""Name of `keyed_u64`'s algorithm, for receipts: BLAKE2b, 8-byte digest read as a little-endian number."""
+"""Name of `keyed_u64`'s algorithm, for receipts: BLAKE2b, 8-byte digest read as a little-endian
+number.
+"""
 
 
 def keyed_u64(purpose: str, *, seed: int, keys: Iterable[str]) -> NDArray[np.uint64]:

@@ -1,7 +1,9 @@
-"""Resources: where the lake lies, where to read from, by which recipe, with how many workers. No computation.
+"""Resources: where the lake lies, where to read from, by which recipe, with how many workers. No
+computation.
 
-Here too: what Dagster is told when a stage fails. What may pass by itself is tried again after a pause, four times as long each
-time; what cannot is not, because it would fail again after the same hours.
+Here too: what Dagster is told when a stage fails. What may pass by itself is tried again after a
+pause, four times as long each time; what cannot is not, because it would fail again after the same
+hours.
 """
 
 import contextlib
@@ -28,7 +30,9 @@ SHARD_LOG = "shards.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often an error is met with another attempt, and how many seconds before the first; later ones wait four times as long."""
+    """How often an error is met with another attempt, and how many seconds before the first; later
+    ones wait four times as long.
+    """
 
     retries: int
     seconds: float
@@ -43,12 +47,18 @@ class Patience:
 
 
 PATIENCE: Mapping[type[LcError], Patience] = {
-    Unreachable: Patience(3, 60),  # upstream was asked again for a minute before this; now for another twenty
+    Unreachable: Patience(
+        3, 60
+    ),  # upstream was asked again for a minute before this; now for another twenty
     Busy: Patience(4, 30),  # somebody else builds the partition: then it will be found finished
-    WorkerDied: Patience(1, 60),  # out of memory, perhaps beside something that has ended; twice is no accident
+    WorkerDied: Patience(
+        1, 60
+    ),  # out of memory, perhaps beside something that has ended; twice is no accident
     StorageFull: Patience(2, 300),  # somebody may be making room
 }
-"""What may pass by itself. Everything else (a wrong setting, a corrupt file, a failed audit, a mismatch) is not tried again."""
+"""What may pass by itself. Everything else (a wrong setting, a corrupt file, a failed audit, a
+mismatch) is not tried again.
+"""
 
 
 class WorkshopResource(dg.ConfigurableResource):
@@ -57,7 +67,8 @@ class WorkshopResource(dg.ConfigurableResource):
     Attributes:
         lake: folder, or ``gs://bucket/folder``, under which everything is published.
         upstream: RedPajama-V2, or something of its shape: a folder, ``https://…`` or ``gs://…``.
-        crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder, ``https://…`` or ``gs://…``.
+        crawl: the crawl's own archives (WARC, WAT, indexes), where LongPack is wanted: a folder,
+            ``https://…`` or ``gs://…``.
         recipe: path of the recipe's TOML file; empty for the default recipe.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
@@ -76,7 +87,9 @@ class WorkshopResource(dg.ConfigurableResource):
 
     @contextlib.contextmanager
     def open(self, log: logging.Logger) -> Iterator[Workshop]:
-        """Open the workshop for one asset; a deliberate error fails the step with its sentence, or asks for another attempt."""
+        """Open the workshop for one asset; a deliberate error fails the step with its sentence, or
+        asks for another attempt.
+        """
         where = shard_log()
         before = _size_of(where)
         try:
@@ -89,11 +102,17 @@ class WorkshopResource(dg.ConfigurableResource):
 
     def workshop(self, log: logging.Logger) -> Workshop:
         """The workshop; progress goes to ``log``."""
-        lake, upstream, crawl = self.lake_folder(), Upstream(self.upstream), Upstream(self.crawl) if self.crawl else None
+        lake, upstream, crawl = (
+            self.lake_folder(),
+            Upstream(self.upstream),
+            Upstream(self.crawl) if self.crawl else None,
+        )
         return Workshop(
             lake=lake,
             upstream=upstream,
-            recipe=read_recipe(Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn),
+            recipe=read_recipe(
+                Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn
+            ),
             engine=hire(
                 self.engine,
                 lake=lake,
@@ -114,7 +133,11 @@ class WorkshopResource(dg.ConfigurableResource):
 def shard_log() -> Path | None:
     """Where the fates of a run's shards are noted; nowhere outside a run."""
     context = _context()
-    return Path(context.instance.storage_directory()) / context.run_id / SHARD_LOG if context is not None else None
+    return (
+        Path(context.instance.storage_directory()) / context.run_id / SHARD_LOG
+        if context is not None
+        else None
+    )
 
 
 def _size_of(path: Path | None) -> int:

@@ -1,6 +1,8 @@
-"""The workshop of a lake in a bucket: the client is the one of dagster-gcp's resource, with its project and credentials.
+"""The workshop of a lake in a bucket: the client is the one of dagster-gcp's resource, with its
+project and credentials.
 
-A module of its own, because importing dagster-gcp takes more than a second, which a lake in a folder need not pay.
+A module of its own, because importing dagster-gcp takes more than a second, which a lake in a
+folder need not pay.
 """
 
 import dagster as dg

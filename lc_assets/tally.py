@@ -1,6 +1,7 @@
 """Counting what a stage saw, so that nothing is lost in silence.
 
-A `Tally` that does not add up cannot be made: ``seen`` equals ``kept`` plus everything dropped, by reason.
+A `Tally` that does not add up cannot be made: ``seen`` equals ``kept`` plus everything dropped, by
+reason.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +18,8 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
         seen: items that arrived.
         kept: items that went on.
         dropped: items that did not, counted once each by their first reason.
-        complaints: how often each reason was found; an item with three reasons counts in three of them.
+        complaints: how often each reason was found; an item with three reasons counts in three of
+            them.
         also: further sums (tokens, bytes, shards, ...) that add up over shards.
     """
 
@@ -30,7 +32,10 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         accounted = self.kept + sum(self.dropped.values())
         if accounted != self.seen:
-            raise Mismatch(f"saw {self.seen:,} items but can account for {accounted:,}: kept {self.kept:,}, dropped {self.dropped}")
+            raise Mismatch(
+                f"saw {self.seen:,} items but can account for {accounted:,}: kept {self.kept:,}, "
+                f"dropped {self.dropped}"
+            )
 
     def __add__(self, other: "Tally") -> "Tally":
         return Tally(

@@ -1,10 +1,11 @@
 """The shared words: each is defined once, here.
 
-Names that come from outside (a snapshot, a shard tag, a document id) are parsed at the door by the one
-function that makes them and trusted inside. None of them can hold ``/``-tricks: a parsed name is safe as
-part of a path.
+Names that come from outside (a snapshot, a shard tag, a document id) are parsed at the door by the
+one function that makes them and trusted inside. None of them can hold ``/``-tricks: a parsed name
+is safe as part of a path.
 
-Source of the tag and id grammar: RedPajama-V2's listings and signal files (``app/src/core/worker.py``).
+Source of the tag and id grammar: RedPajama-V2's listings and signal files
+(``app/src/core/worker.py``).
 """
 
 import re
@@ -20,7 +21,9 @@ ROW_TOKENS: Final = 64 * KIBI
 """Tokens in one row of the token grid: 64 KiT, as in LongCrawl64."""
 
 GPT2_VOCAB_SIZE: Final = 50_257
-"""Number of GPT-2 token ids, 0 to 50,256. (LongCrawl64's 50,304 is the padded size of an embedding.)"""
+"""Number of GPT-2 token ids, 0 to 50,256. (LongCrawl64's 50,304 is the padded size of an
+embedding.)
+"""
 
 GPT2_EOT: Final = 50_256
 """GPT-2's ``<|endoftext|>``."""
@@ -29,7 +32,8 @@ SnapshotId = NewType("SnapshotId", str)
 """A crawl snapshot such as ``2023-06``, or one of a user's own. Made only by `parse_snapshot`."""
 
 DocumentId = NewType("DocumentId", str)
-"""``2023-06/0000/en_head.json.gz/17``: snapshot, shard, file and 0-based line, as in RedPajama-V2."""
+"""``2023-06/0000/en_head.json.gz/17``: snapshot, shard, file and 0-based line, as in RedPajama-V2.
+"""
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "it")
 BUCKETS: Final = ("head", "middle", "tail")
@@ -47,10 +51,13 @@ def parse_snapshot(text: str) -> SnapshotId:
     '2023-06'
 
     Raises:
-        BadInput: when the name could not be a folder's name (letters, digits, ``-`` and ``_`` are allowed).
+        BadInput: when the name could not be a folder's name (letters, digits, ``-`` and ``_`` are
+            allowed).
     """
     if not _SNAPSHOT.fullmatch(text):
-        raise BadInput(f"not a snapshot: {text!r}; wanted letters, digits, '-' and '_', such as '2023-06'")
+        raise BadInput(
+            f"not a snapshot: {text!r}; wanted letters, digits, '-' and '_', such as '2023-06'"
+        )
     return SnapshotId(text)
 
 
@@ -72,14 +79,21 @@ class Shard:
         """Read a tag as listed by RedPajama-V2.
 
         Raises:
-            BadInput: when it is not ``snapshot/shard/language_bucket`` with a known language and bucket.
+            BadInput: when it is not ``snapshot/shard/language_bucket`` with a known language and
+                bucket.
         """
         found = _TAG.fullmatch(tag)
         if found is None:
-            raise BadInput(f"not a shard tag: {tag!r}; wanted snapshot/0000/language_bucket, such as '2023-06/0000/en_head'")
+            raise BadInput(
+                f"not a shard tag: {tag!r}; wanted snapshot/0000/language_bucket, such as "
+                "'2023-06/0000/en_head'"
+            )
         snapshot, number, language, bucket = found.groups()
         if language not in LANGUAGES or bucket not in BUCKETS:
-            raise BadInput(f"not a shard tag: {tag!r}; languages are {_words(LANGUAGES)}, buckets are {_words(BUCKETS)}")
+            raise BadInput(
+                f"not a shard tag: {tag!r}; languages are {_words(LANGUAGES)}, buckets are "
+                f"{_words(BUCKETS)}"
+            )
         return cls(parse_snapshot(snapshot), int(number), language, bucket)
 
     @property
@@ -113,7 +127,9 @@ def parse_document_id(text: str) -> tuple[Shard, int]:
     """
     found = _DOCUMENT.fullmatch(text)
     if found is None:
-        raise BadInput(f"not a document id: {text!r}; wanted such as '2023-06/0000/en_head.json.gz/17'")
+        raise BadInput(
+            f"not a document id: {text!r}; wanted such as '2023-06/0000/en_head.json.gz/17'"
+        )
     return Shard.parse(found.group(1)), int(found.group(2))
 
 

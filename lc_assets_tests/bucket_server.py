@@ -1,6 +1,8 @@
-"""Google Cloud Storage on loopback: gcp-storage-emulator, with what it lacks (conditional writes) and what tests need (counts, faults).
+"""Google Cloud Storage on loopback: gcp-storage-emulator, with what it lacks (conditional writes)
+and what tests need (counts, faults).
 
-``ifGenerationMatch`` is held as the service holds it. A fault is an answer that the next requests of a kind get instead.
+``ifGenerationMatch`` is held as the service holds it. A fault is an answer that the next requests
+of a kind get instead.
 """
 
 import contextlib
@@ -20,7 +22,9 @@ from urllib.parse import parse_qs, unquote, urlparse
 
 import pytest
 
-server = pytest.importorskip("gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed")
+server = pytest.importorskip(
+    "gcp_storage_emulator.server", reason="gcp-storage-emulator is not installed"
+)
 
 
 CLOSED, LOST, CUT, SLOW = 0, -1, -2, -3
@@ -34,9 +38,9 @@ class BucketServer:
     Attributes:
         url: ``http://127.0.0.1:port``.
         requests: how many of each kind came: read, state, list, write, part, remove, bucket.
-        faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0 closes the connection
-            before an answer, -1 does what was asked and then closes it, -2 promises a whole answer and sends half of it, -3 takes
-            its time, None answers as usual.
+        faults: what to answer instead, by kind: a list of HTTP statuses, used up one by one; 0
+            closes the connection before an answer, -1 does what was asked and then closes it, -2
+            promises a whole answer and sends half of it, -3 takes its time, None answers as usual.
         injected: how many faults there were, by kind.
         watch: told the kind of each request before it is answered; for a test that kills who asks.
     """
@@ -51,7 +55,9 @@ class BucketServer:
         self._lock = threading.Lock()
         self._http = _Listening((host, 0), partial(_Handler, self))
         self.url = f"http://{host}:{self._http.server_port}"
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
 
     def __enter__(self) -> "BucketServer":
         self._thread.start()
@@ -73,7 +79,9 @@ class BucketServer:
         content = bytearray(self.storage.get_file(bucket, name))
         content[len(content) // 2] ^= 1
         described = self.storage.get_file_obj(bucket, name) | {"crc32c": None, "md5Hash": None}
-        self.storage.create_file(bucket, name, bytes(content), server.objects._checksums(bytes(content), described))
+        self.storage.create_file(
+            bucket, name, bytes(content), server.objects._checksums(bytes(content), described)
+        )
 
 
 class _Listening(http.server.ThreadingHTTPServer):
@@ -142,10 +150,18 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         if self.command == "GET":
             if "/o" not in path:
                 return "bucket"
-            return "list" if path.endswith("/o") else "read" if query.get("alt") == ["media"] else "state"
+            return (
+                "list"
+                if path.endswith("/o")
+                else "read"
+                if query.get("alt") == ["media"]
+                else "state"
+            )
         if path.startswith("/batch/") or self.command == "DELETE":
             return "remove"
-        return "part" if self.command == "PUT" or query.get("uploadType") == ["resumable"] else "write"
+        return (
+            "part" if self.command == "PUT" or query.get("uploadType") == ["resumable"] else "write"
+        )
 
     def _is_late(self) -> bool:
         """Whether another generation stands than the one that a write follows upon."""
@@ -155,7 +171,9 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         body = self.rfile.read()
         self.rfile = _Again(body)
         name = json.loads(body.split(b"\r\n\r\n", 2)[1].split(b"\r\n")[0])["name"]
-        return int(query["ifGenerationMatch"][0]) != self._generation(urlparse(self.path).path.split("/")[-2], unquote(name))
+        return int(query["ifGenerationMatch"][0]) != self._generation(
+            urlparse(self.path).path.split("/")[-2], unquote(name)
+        )
 
     def _generation(self, bucket: str, name: str) -> int:
         with contextlib.suppress(server.objects.NotFound):
@@ -163,7 +181,9 @@ class _Handler(server.RequestHandler):  # type: ignore[misc, name-defined]
         return 0
 
     def _refuse(self, status: int) -> None:
-        content = json.dumps({"error": {"code": int(status), "message": "as the test wants it"}}).encode()
+        content = json.dumps(
+            {"error": {"code": int(status), "message": "as the test wants it"}}
+        ).encode()
         self.send_response(int(status))
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -187,7 +207,11 @@ class _Again:
         self._content = content
 
     def read(self, n_bytes: int = -1) -> bytes:
-        taken, self._content = (self._content, b"") if n_bytes < 0 else (self._content[:n_bytes], self._content[n_bytes:])
+        taken, self._content = (
+            (self._content, b"")
+            if n_bytes < 0
+            else (self._content[:n_bytes], self._content[n_bytes:])
+        )
         return taken
 
     def close(self) -> None:
@@ -199,6 +223,8 @@ def bucket_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BucketServer]:
     """Run the emulator, and let clients of this process find it."""
     with BucketServer() as running:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", running.url)
-        monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # else gcsfs probes by gRPC, a minute each
+        monkeypatch.setenv(
+            "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false"
+        )  # else gcsfs probes by gRPC, a minute each
         monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "test")
         yield running

@@ -1,8 +1,9 @@
-"""Makers of small, whole things for tests: an upstream of RedPajama-V2's shape, a workshop over it, a built lake.
+"""Makers of small, whole things for tests: an upstream of RedPajama-V2's shape, a workshop over it,
+a built lake.
 
-Everything is made up, deterministic, and small enough that the whole chain takes well under a second. Words are
-common English ones, each one GPT-2 token when a space stands before it, so a document of n words has n tokens or
-one or two more.
+Everything is made up, deterministic, and small enough that the whole chain takes well under a
+second. Words are common English ones, each one GPT-2 token when a space stands before it, so a
+document of n words has n tokens or one or two more.
 """
 
 import json
@@ -26,7 +27,12 @@ from lc_assets.stages.document_settings import FilteringSettings, RawSettings
 from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
+from lc_assets.stages.row_settings import (
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    TokenizingSettings,
+)
 from lc_assets.stages.sample.crawl import CrawledPage, write_crawl
 from lc_assets.stages.sample.page_html import WebPage
 from lc_assets.stages.sample.writing import CRAWL
@@ -40,10 +46,14 @@ TAGS = ("0000/en_head", "0000/en_middle", "0001/en_head")
 
 TINY_ROW_TOKENS = 64
 TINY_MIN_WORDS = 40
-"""Between this and a row's length lie documents that pass the filter and are dropped by the tokenizer."""
+"""Between this and a row's length lie documents that pass the filter and are dropped by the
+tokenizer.
+"""
 
 N_LONG = 8
-"""Long documents per shard, each 70 to 140 words: every one becomes a row, but for planted duplicates."""
+"""Long documents per shard, each 70 to 140 words: every one becomes a row, but for planted
+duplicates.
+"""
 
 COMMON_WORDS = """
 the of and to in is that it was for on are as with his they at be this from have or by one had not but what all were
@@ -57,16 +67,27 @@ great tell men say small every found still between name should home big give air
 
 WORDS = tuple(COMMON_WORDS.split())
 
-SURPRISES = ("\u00ab na\u00efve \u00bb", "<|endoftext|>", "\u65e5\u672c", "[bold]", "\x1b[31m", '"quoted"\\', "\ttab")
+SURPRISES = (
+    "\u00ab na\u00efve \u00bb",
+    "<|endoftext|>",
+    "\u65e5\u672c",
+    "[bold]",
+    "\x1b[31m",
+    '"quoted"\\',
+    "\ttab",
+)
 """Things that web pages hold and that a tokenizer, a table or a terminal could trip over."""
 
 
-def tiny_upstream(folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: Sequence[str] = TAGS, seed: int = 0) -> Path:
+def tiny_upstream(
+    folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: Sequence[str] = TAGS, seed: int = 0
+) -> Path:
     """Write a RedPajama-V2-shaped upstream of a few made-up documents per shard; return its folder.
 
-    Per shard, in this order: `N_LONG` documents that fill a row; one with too few tokens; one with too few words;
-    one of symbols, which the rules drop; and a duplicate of the first. Listings, documents, signals and
-    duplicates are all there; so is, in the folder ``crawl``, the crawl that they would be of.
+    Per shard, in this order: `N_LONG` documents that fill a row; one with too few tokens; one with
+    too few words; one of symbols, which the rules drop; and a duplicate of the first. Listings,
+    documents, signals and duplicates are all there; so is, in the folder ``crawl``, the crawl that
+    they would be of.
     """
     for snapshot in map(parse_snapshot, snapshots):
         shards = [Shard.parse(f"{snapshot}/{tag}") for tag in tags]
@@ -76,13 +97,23 @@ def tiny_upstream(folder: Path, *, snapshots: Sequence[str] = SNAPSHOTS, tags: S
             path = folder / listings.listing_path(snapshot, language)
             path.parent.mkdir(parents=True, exist_ok=True)
             listings.write_listing(path, [shard for shard in shards if shard.language == language])
-        tiny_crawl(folder / CRAWL / snapshot, [record for shard in shards for record in tiny_documents(shard, seed=seed)])
+        tiny_crawl(
+            folder / CRAWL / snapshot,
+            [record for shard in shards for record in tiny_documents(shard, seed=seed)],
+        )
     return folder
 
 
 def tiny_crawl(folder: Path, records: Sequence[DocumentRecord]) -> int:
-    """Write the pages of some documents as a crawler would have fetched them, linked to each other, and their index."""
-    pages = [CrawledPage(WebPage(found.url, found.title, found.raw_content.split("\n")), found.date_download) for found in records]
+    """Write the pages of some documents as a crawler would have fetched them, linked to each other,
+    and their index.
+    """
+    pages = [
+        CrawledPage(
+            WebPage(found.url, found.title, found.raw_content.split("\n")), found.date_download
+        )
+        for found in records
+    ]
     return write_crawl(folder, pages, urls=[found.url for found in records], seed=0)
 
 
@@ -90,7 +121,12 @@ def tiny_documents(shard: Shard, *, seed: int = 0) -> list[DocumentRecord]:
     """The made-up documents of one shard."""
     rng = rng_for("tiny documents", seed=seed, key=shard.tag)
     texts = [made_up_text(rng, n_words=int(rng.integers(70, 140))) for _ in range(N_LONG)]
-    texts += [made_up_text(rng, n_words=TINY_MIN_WORDS + 2), made_up_text(rng, n_words=12), "# # # # ... \u2022 # " * 30, texts[0]]
+    texts += [
+        made_up_text(rng, n_words=TINY_MIN_WORDS + 2),
+        made_up_text(rng, n_words=12),
+        "# # # # ... \u2022 # " * 30,
+        texts[0],
+    ]
     return [made_up_record(shard, line, text) for line, text in enumerate(texts)]
 
 
@@ -123,13 +159,22 @@ def made_up_record(shard: Shard, line: int, text: str) -> DocumentRecord:
     )
 
 
-def write_shard(folder: Path, shard: Shard, records: Sequence[DocumentRecord], *, duplicates: Iterable[int] = ()) -> None:
+def write_shard(
+    folder: Path, shard: Shard, records: Sequence[DocumentRecord], *, duplicates: Iterable[int] = ()
+) -> None:
     """Write one shard's documents, signals and duplicates where RedPajama-V2 has them."""
-    paths = [folder / path(shard) for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)]
+    paths = [
+        folder / path(shard)
+        for path in (listings.documents_path, listings.signals_path, listings.duplicates_path)
+    ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
     write_documents(paths[0], records)
-    write_signals(paths[1], shard, ((line, record, signals_of(record.raw_content)) for line, record in enumerate(records)))
+    write_signals(
+        paths[1],
+        shard,
+        ((line, record, signals_of(record.raw_content)) for line, record in enumerate(records)),
+    )
     write_duplicates(paths[2], shard, [(line, records[line].digest) for line in duplicates])
 
 
@@ -148,8 +193,16 @@ def tiny_recipe(folder: Path, **changes: Any) -> Recipe:
         tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS),
         gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
         megatron=MegatronSettings(sequence_length=24),
-        packing=PackingSettings(wanted=True, row_tokens=4 * TINY_ROW_TOKENS, min_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2),
-        mixes={"by-tokens": MixSettings(), "one-sided": MixSettings(weights={"2023-06": 3.0, "2023-14": 1.0}, samples=60)},
+        packing=PackingSettings(
+            wanted=True,
+            row_tokens=4 * TINY_ROW_TOKENS,
+            min_tokens=TINY_ROW_TOKENS,
+            heldout_fraction=0.2,
+        ),
+        mixes={
+            "by-tokens": MixSettings(),
+            "one-sided": MixSettings(weights={"2023-06": 3.0, "2023-14": 1.0}, samples=60),
+        },
     )
     return msgspec.structs.replace(recipe, **changes)
 
@@ -160,7 +213,9 @@ def recipe_file(path: Path, recipe: Recipe) -> Path:
     return path
 
 
-def tiny_workshop(tmp_path: Path, *, upstream: Path | None = None, workers: int = 1, **changes: Any) -> Workshop:
+def tiny_workshop(
+    tmp_path: Path, *, upstream: Path | None = None, workers: int = 1, **changes: Any
+) -> Workshop:
     """A workshop over a tiny upstream, with nothing built yet.
 
     Args:
@@ -198,13 +253,19 @@ class TinyLake:
 
 
 def wanted_steps() -> tuple[Step, ...]:
-    """The steps of the chain that the tiny recipe wants; those of LongPack and of packed rows have lakes of their own."""
+    """The steps of the chain that the tiny recipe wants; those of LongPack and of packed rows have
+    lakes of their own.
+    """
     return tuple(step for step in CHAIN if step.stage.wanted(Recipe()))
 
 
 def build_all(workshop: Workshop, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
     """Build every partition of the chain, upstream first; by name, such as ``grid/2023-06``."""
-    return {f"{step.name}/{key}": step.verb(workshop, key) for step in CHAIN for key in keys_of(step.stage, workshop.recipe, snapshots)}
+    return {
+        f"{step.name}/{key}": step.verb(workshop, key)
+        for step in CHAIN
+        for key in keys_of(step.stage, workshop.recipe, snapshots)
+    }
 
 
 def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
@@ -214,7 +275,9 @@ def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
 
 
 def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:
-    """A table's own values, then its tables; JSON's way of writing strings, numbers and lists is TOML's too."""
+    """A table's own values, then its tables; JSON's way of writing strings, numbers and lists is
+    TOML's too.
+    """
     if place:
         yield f"[{'.'.join(map(json.dumps, place))}]\n"
     for name, value in table.items():
@@ -250,15 +313,21 @@ source = "for tests"
 """
 
 
-def tokenizer_json(path: Path, *, words: Sequence[str] = ("the", "end", "of", "times"), far_id: int | None = None) -> Path:
-    """Write a small byte-level ``tokenizer.json`` in Hugging Face's format, with merges that make the words.
+def tokenizer_json(
+    path: Path, *, words: Sequence[str] = ("the", "end", "of", "times"), far_id: int | None = None
+) -> Path:
+    """Write a small byte-level ``tokenizer.json`` in Hugging Face's format, with merges that make
+    the words.
 
     Args:
         path: the file.
         words: each becomes a token, with and without a space before it.
         far_id: id of the end of text; by default the next free one.
     """
-    alphabet = [chr(code) for code in (*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 324))]
+    alphabet = [
+        chr(code)
+        for code in (*range(33, 127), *range(161, 173), *range(174, 256), *range(256, 324))
+    ]
     vocab, merges = {char: number for number, char in enumerate(alphabet)}, list[tuple[str, str]]()
     for word in [*words, *(f"\u0120{bare}" for bare in words)]:
         for end in range(2, len(word) + 1):
@@ -266,13 +335,26 @@ def tokenizer_json(path: Path, *, words: Sequence[str] = ("the", "end", "of", "t
                 merges.append((word[: end - 1], word[end - 1]))
                 vocab[word[:end]] = len(vocab)
     eot = len(vocab) if far_id is None else far_id
-    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    byte_level = {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": True,
+    }
     document = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
         "added_tokens": [
-            {"id": eot, "content": "</s>", "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+            {
+                "id": eot,
+                "content": "</s>",
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
         ],
         "normalizer": None,
         "pre_tokenizer": byte_level,

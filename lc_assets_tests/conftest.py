@@ -10,7 +10,9 @@ from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """The whole suite is run by some processes, two gigabytes each; a part of it, or one that prints (``-s``), by this one."""
+    """The whole suite is run by some processes, two gigabytes each; a part of it, or one that
+    prints (``-s``), by this one.
+    """
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     return min(os.cpu_count() or 1, 4) if whole and config.option.capture != "no" else 0
 
@@ -23,7 +25,9 @@ def standing_lake(tmp_path_factory) -> TinyLake:
 
 @pytest.fixture(scope="session")
 def lake_with_copies(tmp_path_factory) -> WithdrawingLake:
-    """A small lake with near duplicates across its snapshots and an empty list of withdrawals; read only: copy it to change it."""
+    """A small lake with near duplicates across its snapshots and an empty list of withdrawals; read
+    only: copy it to change it.
+    """
     return withdrawing_lake(tmp_path_factory.mktemp("copies"))
 
 

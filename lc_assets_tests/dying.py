@@ -1,9 +1,11 @@
-"""Killing work with SIGKILL at any call that changes a file, or at any moment; and a clock that jumps.
+"""Killing work with SIGKILL at any call that changes a file, or at any moment; and a clock that
+jumps.
 
-A small library (``kill_points.c``, made by the machine's C compiler) is preloaded into one process that imports everything
-once and forks for each run. It counts every create, write, truncation, fsync, rename, link, unlink, mkdir and rmdir below one
-folder, whoever makes it: Python, pyarrow, zarr. A write is torn in half before the kill. What was done is logged, so
-that `lc_assets_tests.lost_writes` can take back what no fsync had made sure of.
+A small library (``kill_points.c``, made by the machine's C compiler) is preloaded into one process
+that imports everything once and forks for each run. It counts every create, write, truncation,
+fsync, rename, link, unlink, mkdir and rmdir below one folder, whoever makes it: Python, pyarrow,
+zarr. A write is torn in half before the kill. What was done is logged, so that
+`lc_assets_tests.lost_writes` can take back what no fsync had made sure of.
 """
 
 import functools
@@ -122,13 +124,19 @@ def kill_points() -> Path:
         pytest.skip("needs a C compiler and Linux")
     made = Path(tempfile.mkdtemp(prefix="kill-points-")) / "kill_points.so"
     source = Path(__file__).with_name("kill_points.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(made), str(source), "-ldl"], check=True, capture_output=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", str(made), str(source), "-ldl"],
+        check=True,
+        capture_output=True,
+    )
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our error, "" for none; its clock."""
+    """How a run ended: its exit code, -9 when it was killed; the calls it made; the name of our
+    error, "" for none; its clock.
+    """
 
     code: int
     calls: int
@@ -149,9 +157,14 @@ class Dying:
         journal: where that run kept what it removed.
     """
 
-    def __init__(self, folder: Path, work: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, work: Mapping[str, Any], environment: Mapping[str, str] | None = None
+    ) -> None:
         self.folder, self._work, self._environment = folder, dict(work), dict(environment or {})
-        self.log, self.journal = folder.with_name(f"{folder.name}.log"), folder.with_name(f"{folder.name}.kept")
+        self.log, self.journal = (
+            folder.with_name(f"{folder.name}.log"),
+            folder.with_name(f"{folder.name}.kept"),
+        )
         self._process = _forking()
 
     @classmethod
@@ -159,7 +172,15 @@ class Dying:
         """To build partitions of a workshop, whose lake is a folder."""
         path = recipe_file(workshop.lake.root.parent / "dying.toml", workshop.recipe)
         crawl = workshop.crawl.root if workshop.crawl else ""
-        return cls(workshop.lake.root, {"lake": workshop.lake.url, "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)})
+        return cls(
+            workshop.lake.root,
+            {
+                "lake": workshop.lake.url,
+                "upstream": workshop.upstream.root,
+                "crawl": crawl,
+                "recipe": str(path),
+            },
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -173,12 +194,21 @@ class Dying:
         self._process = _forking()
 
     def warm(self, **work: str) -> None:
-        """Do some work in the process that forks, so that none of its forks has to import, load or compile what it takes."""
+        """Do some work in the process that forks, so that none of its forks has to import, load or
+        compile what it takes.
+        """
         print(json.dumps({"warm": self._work | work}), file=self._stdin, flush=True)
         assert self._stdout.readline() == "warm\n"
 
     def run(
-        self, *, kill_at: int = 0, after: float | None = None, logged: bool = False, jump: int = 0, shift: int = 0, **work: str
+        self,
+        *,
+        kill_at: int = 0,
+        after: float | None = None,
+        logged: bool = False,
+        jump: int = 0,
+        shift: int = 0,
+        **work: str,
     ) -> Ended:
         """Do some work in a process.
 
@@ -190,18 +220,25 @@ class Dying:
             shift: seconds that it is ahead.
             work: what to build.
         """
-        return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[0]
+        return self._ask([self._run(kill_at, work, logged=logged, jump=jump, shift=shift)], after)[
+            0
+        ]
 
     def two(self, *, kill_at: int, **work: str) -> list[Ended]:
-        """Two runs of the same work at once: the first is held at a call until the second asks for the lock, and dies there.
+        """Two runs of the same work at once: the first is held at a call until the second asks for
+        the lock, and dies there.
 
         There is only one answer when the first one did not come to that call.
         """
         self.log.unlink(missing_ok=True)
-        return self._ask([self._run(kill_at, work, hold=True), self._run(0, work, logged=True)], None)
+        return self._ask(
+            [self._run(kill_at, work, hold=True), self._run(0, work, logged=True)], None
+        )
 
     def begin(self, *, environment: Mapping[str, str], **work: str) -> int:
-        """Begin some work; return its process, to be killed by somebody else; `wait` says how it ended."""
+        """Begin some work; return its process, to be killed by somebody else; `wait` says how it
+        ended.
+        """
         (pid,) = self._send([self._run(0, work, environment=environment)], None)
         return pid
 
@@ -224,8 +261,20 @@ class Dying:
         if logged:
             shutil.rmtree(self.journal, ignore_errors=True)
             self.journal.mkdir(parents=True)
-        armed = [f"{self.folder}/", kill_at, str(self.log) if logged else "", str(self.journal), jump, int(hold), shift]
-        return {"armed": armed, "work": self._work | work, "environment": self._environment | dict(environment or {})}
+        armed = [
+            f"{self.folder}/",
+            kill_at,
+            str(self.log) if logged else "",
+            str(self.journal),
+            jump,
+            int(hold),
+            shift,
+        ]
+        return {
+            "armed": armed,
+            "work": self._work | work,
+            "environment": self._environment | dict(environment or {}),
+        }
 
     def _ask(self, runs: list[dict[str, Any]], after: float | None) -> list[Ended]:
         self._send(runs, after)

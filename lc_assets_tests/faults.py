@@ -1,7 +1,7 @@
 """Spoiling what upstream holds, one file at a time, and asking a build what it made of it.
 
-Files are those of `lc_assets_tests.builders.tiny_upstream`; paths are of one shard's parts. What a build made is
-compared by digests: equal digests are equal bytes.
+Files are those of `lc_assets_tests.builders.tiny_upstream`; paths are of one shard's parts. What a
+build made is compared by digests: equal digests are equal bytes.
 """
 
 import gzip
@@ -38,7 +38,8 @@ BEFORE_TOKENS = (
 PER_SNAPSHOT = tuple(
     found.name
     for found in CHAIN
-    if found.name == "withdrawn" or (found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
+    if found.name == "withdrawn"
+    or (found.stage.partitioned_by == "snapshot" and found.stage.wanted(Recipe()))
 )
 """What is built of a snapshot, and what stands in between although it is of all snapshots."""
 
@@ -86,9 +87,14 @@ def field_changed(line: bytes, **fields: Any) -> bytes:
     return msgspec.json.encode(msgspec.json.decode(line) | fields) + b"\n"
 
 
-def build_snapshot(workshop: Workshop, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT) -> dict[str, Built]:
+def build_snapshot(
+    workshop: Workshop, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT
+) -> dict[str, Built]:
     """Build some stages of one snapshot, in the chain's order."""
-    keys = {name: snapshot if step(name).stage.partitioned_by == "snapshot" else GLOBAL for name in stages}
+    keys = {
+        name: snapshot if step(name).stage.partitioned_by == "snapshot" else GLOBAL
+        for name in stages
+    }
     return {name: step(name).verb(workshop, key) for name, key in keys.items()}
 
 
@@ -110,7 +116,10 @@ def adds_up(built: Built) -> bool:
 
 def unpublished(lake: LakeFolder, *stages: str) -> bool:
     """Whether none of these stages has a published partition, nor any receipt."""
-    return not any(lake.published(stage) or list(lake.root.glob(f"{stage}/*/*/receipt.json")) for stage in stages)
+    return not any(
+        lake.published(stage) or list(lake.root.glob(f"{stage}/*/*/receipt.json"))
+        for stage in stages
+    )
 
 
 def at_upstream(workshop: Workshop, upstream: Path, lake: Path) -> Workshop:

@@ -17,7 +17,9 @@ from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 
-def ids(n_rows: int, row_tokens: int, *, vocab_size: int = GPT2_VOCAB_SIZE, seed: int = 0) -> NDArray[np.int64]:
+def ids(
+    n_rows: int, row_tokens: int, *, vocab_size: int = GPT2_VOCAB_SIZE, seed: int = 0
+) -> NDArray[np.int64]:
     """Random ids, the vocabulary's first and last among them when there is room."""
     drawn = np.random.default_rng(seed).integers(0, vocab_size, (n_rows, row_tokens))
     drawn.flat[:1], drawn.flat[-1:] = 0, vocab_size - 1
@@ -25,7 +27,9 @@ def ids(n_rows: int, row_tokens: int, *, vocab_size: int = GPT2_VOCAB_SIZE, seed
 
 
 def zipf_ids(n_rows: int, row_tokens: int, *, seed: int = 0) -> NDArray[np.uint16]:
-    """Ids that a codec finds about as hard as text: word pairs whose frequencies fall as Zipf's law has it (zstd-3: 1.74 ×)."""
+    """Ids that a codec finds about as hard as text: word pairs whose frequencies fall as Zipf's law
+    has it (zstd-3: 1.74 ×).
+    """
     rng = np.random.default_rng(seed)
     words = _zipf(GPT2_VOCAB_SIZE).astype(np.uint16)
     pairs = words[rng.integers(0, 65_536, (30_000, 2), np.uint16)]
@@ -39,7 +43,9 @@ def _zipf(n_kinds: int) -> NDArray[np.int64]:
     return np.searchsorted(cumulated / cumulated[-1], (np.arange(65_536) + 0.5) / 65_536)
 
 
-def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, **chunks: int) -> Path:
+def write_grid(
+    path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, **chunks: int
+) -> Path:
     """Write a whole grid, band by band; ``chunks`` are those of a `GridLayout`."""
     layout = GridLayout(*rows.shape, vocab_size, **chunks)
     create_grid(path, layout)
@@ -48,7 +54,9 @@ def write_grid(path: Path, rows: NDArray, *, vocab_size: int = GPT2_VOCAB_SIZE, 
     return path
 
 
-def write_flat(path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8), **layout: Any) -> Path:
+def write_flat(
+    path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8), **layout: Any
+) -> Path:
     """Write a whole flat array, band by band."""
     create_flat(path, *rows.shape, chunk=chunk, **layout)
     for block in plan_flat_bands(len(rows), chunk[0], chunk_rows=chunk[0]):
@@ -58,7 +66,9 @@ def write_flat(path: Path, rows: NDArray, *, chunk: tuple[int, int] = (4, 8), **
 
 def riffle(counts: list[int], *, seed: int = 0) -> tuple[NDArray[np.uint16], NDArray[np.uint32]]:
     """A random order over sources of so many rows, ascending within each."""
-    source = np.random.default_rng(seed).permutation(np.repeat(np.arange(len(counts), dtype=np.uint16), counts))
+    source = np.random.default_rng(seed).permutation(
+        np.repeat(np.arange(len(counts), dtype=np.uint16), counts)
+    )
     row = np.zeros(len(source), np.uint32)
     for number, count in enumerate(counts):
         row[source == number] = np.arange(count)
@@ -69,7 +79,9 @@ def publish(root: Path, stage: str, key: str, version: str) -> Published:
     """Give a folder its receipt and make it the current version."""
     place = LakeFolder(root).place(stage, key)
     fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params={}, inputs={})
-    published = write_receipt(place.folder / version, receipt_of(place.folder / version, fingerprint, Tally()))
+    published = write_receipt(
+        place.folder / version, receipt_of(place.folder / version, fingerprint, Tally())
+    )
     place.point_at(published)
     return published
 
@@ -85,7 +97,9 @@ def write_lake(root: Path, train: Mapping[str, NDArray], heldout: Mapping[str, N
         rows = {"train_rows": len(train[snapshot]), "heldout_rows": len(heldout[snapshot])}
         sources.append(OrderSource(snapshot=snapshot, version="v1", digest=digest, **rows))
     folder = root / "longcrawl" / "all" / "v7"
-    write_sources(folder, sources, row_tokens=next(iter(train.values())).shape[1], vocab_size=GPT2_VOCAB_SIZE)
+    write_sources(
+        folder, sources, row_tokens=next(iter(train.values())).shape[1], vocab_size=GPT2_VOCAB_SIZE
+    )
     for split, grids in (("train", train), ("heldout", heldout)):
         write_order(folder, split, *riffle([len(grids[snapshot]) for snapshot in train]))
     publish(root, "longcrawl", "all", "v7")

@@ -1,8 +1,9 @@
 """Killing a build with SIGKILL at a chosen moment, many times a second.
 
-One process imports everything once and forks for each build; the fork counts its calls of ``fsync`` and kills
-itself at a given one. Each published file is flushed before it is renamed and its folder afterwards, so the calls
-of ``fsync`` are the moments at which what is on the disk changes its meaning.
+One process imports everything once and forks for each build; the fork counts its calls of ``fsync``
+and kills itself at a given one. Each published file is flushed before it is renamed and its folder
+afterwards, so the calls of ``fsync`` are the moments at which what is on the disk changes its
+meaning.
 """
 
 import json
@@ -58,15 +59,27 @@ for line in sys.stdin:
 
 
 class Killer:
-    """Builds partitions of one workshop in processes of their own, which it kills; a context manager."""
+    """Builds partitions of one workshop in processes of their own, which it kills; a context
+    manager.
+    """
 
     def __init__(self, workshop: Workshop) -> None:
         path = recipe_file(workshop.lake.root.parent / "killed.toml", workshop.recipe)
         crawl = workshop.crawl.root if workshop.crawl else ""
-        self._asked = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "crawl": crawl, "recipe": str(path)}
+        self._asked = {
+            "lake": str(workshop.lake.root),
+            "upstream": workshop.upstream.root,
+            "crawl": crawl,
+            "recipe": str(path),
+        }
         command = [sys.executable, "-c", FORKING]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], bufsize=1
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parents[1],
+            bufsize=1,
         )
 
     def __enter__(self) -> Self:
@@ -90,5 +103,9 @@ class Killer:
     def _ask(self, stage: str, key: str, kill_at: int) -> dict[str, int]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        print(json.dumps(self._asked | {"stage": stage, "key": key, "kill_at": kill_at}), file=self._process.stdin, flush=True)
+        print(
+            json.dumps(self._asked | {"stage": stage, "key": key, "kill_at": kill_at}),
+            file=self._process.stdin,
+            flush=True,
+        )
         return json.loads(self._process.stdout.readline())

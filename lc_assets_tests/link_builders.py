@@ -1,4 +1,6 @@
-"""Makers of links between the documents of a tiny lake, published as `page_links` publishes them, without any crawl."""
+"""Makers of links between the documents of a tiny lake, published as `page_links` publishes them,
+without any crawl.
+"""
 
 from typing import Any
 
@@ -21,7 +23,9 @@ OLD = "2023-06"
 
 def documents_of(lake: LakeFolder) -> list[dict[str, Any]]:
     """The filtered documents."""
-    return read_all(documents_files(lake.place("filtered", OLD).require().folder), FILTERED).to_pylist()
+    return read_all(
+        documents_files(lake.place("filtered", OLD).require().folder), FILTERED
+    ).to_pylist()
 
 
 def publish_links(lake: LakeFolder, *, seed: int = 0) -> list[dict[str, Any]]:
@@ -36,14 +40,32 @@ def publish_links(lake: LakeFolder, *, seed: int = 0) -> list[dict[str, Any]]:
         for position, number in enumerate(rng.permutation(len(documents))[:4].tolist()):
             target = documents[number]
             if target is not document:
-                flags = {"nofollow": False, "navigation": bool(rng.random() < 0.1), "generic": bool(rng.random() < 0.2), "in_text": True}
+                flags = {
+                    "nofollow": False,
+                    "navigation": bool(rng.random() < 0.1),
+                    "generic": bool(rng.random() < 0.2),
+                    "in_text": True,
+                }
                 target_key = page_key(target["url"])
-                names = {"page_key": page_key(document["url"]), "id": document["id"], "target_key": target_key, "target_url": target["url"]}
-                lines.append(names | {"position": position, "keys": f"page {number}", "n_links": 1} | flags)
+                names = {
+                    "page_key": page_key(document["url"]),
+                    "id": document["id"],
+                    "target_key": target_key,
+                    "target_url": target["url"],
+                }
+                lines.append(
+                    names | {"position": position, "keys": f"page {number}", "n_links": 1} | flags
+                )
     shards = sorted({line["id"].rpartition("/")[0] for line in lines})
     for number, shard in enumerate(shards):
         own = [line for line in lines if line["id"].startswith(f"{shard}/")]
-        pq.write_table(pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}")
+        pq.write_table(
+            pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}"
+        )
     fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))))
+    place.point_at(
+        write_receipt(
+            folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))
+        )
+    )
     return lines

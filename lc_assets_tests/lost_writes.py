@@ -1,12 +1,15 @@
-"""A power cut after a kill: what no fsync had made sure of is taken back, or torn, as a disk may do.
+"""A power cut after a kill: what no fsync had made sure of is taken back, or torn, as a disk may
+do.
 
 The model, file by file and folder by folder, from the log of `lc_assets_tests.dying`:
 
 * bytes written to a file after its last fsync are gone, or gone in part, or are zeros;
-* names made, moved or removed in a folder after its last fsync are taken back, from some moment on: a journal keeps the
-  order within a folder, while one folder loses all, another nothing; with a folder's own name all that lies in it goes.
+* names made, moved or removed in a folder after its last fsync are taken back, from some moment on:
+  a journal keeps the order within a folder, while one folder loses all, another nothing; with a
+  folder's own name all that lies in it goes.
 
-This is harsher than ext4, XFS or btrfs with their usual settings, where an fsync of a new file also keeps the names above it.
+This is harsher than ext4, XFS or btrfs with their usual settings, where an fsync of a new file also
+keeps the names above it.
 """
 
 import contextlib
@@ -37,13 +40,18 @@ class Named:
     @property
     def folder(self) -> str:
         """Whose names it changed."""
-        return os.path.dirname(self.paths[1] if self.what in "RL" else self.paths[0])  # noqa: PTH120 - thousands of them
+        # Thousands of them.
+        return os.path.dirname(self.paths[1] if self.what in "RL" else self.paths[0])  # noqa: PTH120
 
 
 def cut_power(log: Path, *, rng: np.random.Generator) -> tuple[int, int]:
-    """Take back what was not sure; return how many files lost bytes and how many names were lost."""
+    """Take back what was not sure; return how many files lost bytes and how many names were
+    lost.
+    """
     files, names = _replayed(log)
-    n_files = sum(_lose_bytes(Path(path), file, rng) for path, file in files.items() if not file.is_sure)
+    n_files = sum(
+        _lose_bytes(Path(path), file, rng) for path, file in files.items() if not file.is_sure
+    )
     lost = _lost_names(names, rng)
     for call in lost:
         _undo(call)
@@ -69,7 +77,12 @@ def _replayed(log: Path) -> tuple[dict[str, File], list[tuple[Named, bool]]]:
     return files, names
 
 
-def _made_sure(paths: list[str], files: dict[str, File], unsure: dict[str, list[int]], names: list[tuple[Named, bool]]) -> None:
+def _made_sure(
+    paths: list[str],
+    files: dict[str, File],
+    unsure: dict[str, list[int]],
+    names: list[tuple[Named, bool]],
+) -> None:
     if paths[0] in files:
         files[paths[0]] = File(sure_bytes=int(paths[1]), is_sure=True)
     for number in unsure.pop(paths[0], []):
@@ -84,7 +97,9 @@ def _follow(call: Named, files: dict[str, File]) -> None:
     elif call.what == "L" and call.paths[0] in files:
         files[call.paths[1]] = files[call.paths[0]]
     elif call.what == "R":
-        for path in [path for path in files if path == call.paths[0] or path.startswith(f"{call.paths[0]}/")]:
+        for path in [
+            path for path in files if path == call.paths[0] or path.startswith(f"{call.paths[0]}/")
+        ]:
             files[call.paths[1] + path.removeprefix(call.paths[0])] = files.pop(path)
 
 
@@ -105,7 +120,10 @@ def _lost_names(names: list[tuple[Named, bool]], rng: np.random.Generator) -> li
     for number, (call, is_sure) in enumerate(names):
         if not is_sure:
             of_folder.setdefault(call.folder, []).append(number)
-    first = {folder: int(rng.choice([0, len(numbers), rng.integers(len(numbers) + 1)])) for folder, numbers in of_folder.items()}
+    first = {
+        folder: int(rng.choice([0, len(numbers), rng.integers(len(numbers) + 1)]))
+        for folder, numbers in of_folder.items()
+    }
     lost = [number for folder, numbers in of_folder.items() for number in numbers[first[folder] :]]
     return [names[number][0] for number in sorted(lost, reverse=True)]
 

@@ -1,6 +1,8 @@
-"""Asking the real megatron-core, which lives in an environment of its own: that of ``LC_MEGATRON_PYTHON``, or one made here.
+"""Asking the real megatron-core, which lives in an environment of its own: that of
+``LC_MEGATRON_PYTHON``, or one made here.
 
-An environment is made once per machine, under pytest's cache, by the lines of ``golden/megatron/README.md``.
+An environment is made once per machine, under pytest's cache, by the lines of
+``golden/megatron/README.md``.
 """
 
 import hashlib
@@ -25,7 +27,13 @@ class Peer:
     def __init__(self, python: str) -> None:
         self._meeting = tempfile.mkdtemp()
         command = [python, str(PEER), str(Path(self._meeting) / "meeting")]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
     def ask(self, **question):
         """One question, one answer."""
@@ -53,7 +61,9 @@ def interpreter(cache_folder: Path) -> str:
     if not (place / "ready").is_file():
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
         for line in LINES:
-            if subprocess.run([str(python), "-m", "pip", "install", "-q", *line], check=False).returncode:
+            if subprocess.run(
+                [str(python), "-m", "pip", "install", "-q", *line], check=False
+            ).returncode:
                 pytest.skip("megatron-core cannot be installed here")
         (place / "ready").touch()
     return str(python)

@@ -1,7 +1,7 @@
 """How much memory this process had, by Linux's own mark of the program that runs.
 
-`resource.getrusage` will not do: where a process becomes another program it goes on from what it had before, so a child of a
-large test begins with the size of its parent; nor can it be set back.
+`resource.getrusage` will not do: where a process becomes another program it goes on from what it
+had before, so a child of a large test begins with the size of its parent; nor can it be set back.
 """
 
 import contextlib
@@ -16,7 +16,9 @@ THE_MARK = "5"
 
 
 def peak_bytes() -> int:
-    """The most memory that this process held since it became this program, or since the mark was set back."""
+    """The most memory that this process held since it became this program, or since the mark was
+    set back.
+    """
     return int(re.search(r"VmHWM:\s+(\d+) kB", STATUS.read_text())[1]) * 1024  # type: ignore[index]
 
 

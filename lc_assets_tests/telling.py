@@ -1,4 +1,6 @@
-"""What every materialization must tell, whatever its asset: asserted wherever assets are materialized."""
+"""What every materialization must tell, whatever its asset: asserted wherever assets are
+materialized.
+"""
 
 import re
 
@@ -15,13 +17,22 @@ PLOT = "data:image/png;base64,"
 
 
 def assert_told(told: dg.AssetMaterialization, published: Published) -> None:
-    """A balance in words first and whole, a plot, counts as numbers, where it lies; and nothing that pushes the rest out of the page."""
+    """A balance in words first and whole, a plot, counts as numbers, where it lies; and nothing
+    that pushes the rest out of the page.
+    """
     metadata, tally = told.metadata, published.receipt.tally
     assert next(iter(metadata)) == "summary"
     summary = metadata["summary"].value
-    assert re.match(rf"\*\*{tally.seen:,} [a-z]+ in: {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped\.\*\*", summary), summary
+    assert re.match(
+        rf"\*\*{tally.seen:,} [a-z]+ in: {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped\.\*\*",
+        summary,
+    ), summary
     assert len(summary) < AT_ONCE
-    plots = [value.value for value in metadata.values() if isinstance(value, dg.MarkdownMetadataValue) and PLOT in value.value]
+    plots = [
+        value.value
+        for value in metadata.values()
+        if isinstance(value, dg.MarkdownMetadataValue) and PLOT in value.value
+    ]
     assert plots or (told.asset_key.path == ["removed_documents"] and not tally.dropped)
     assert ("kept_and_dropped" in metadata) is bool(tally.dropped)
     assert all(len(picture) < MOST_BYTES for plot in plots for picture in plot.split(PLOT)[1:])
@@ -43,7 +54,10 @@ def assert_columns_told(told: dict[str, dg.AssetMaterialization], *, judged: set
         judged: assets whose tables have columns of rules.
     """
     columns = {
-        asset: {column.name: column.description for column in found.metadata["dagster/column_schema"].value.columns}
+        asset: {
+            column.name: column.description
+            for column in found.metadata["dagster/column_schema"].value.columns
+        }
         for asset, found in told.items()
         if "dagster/column_schema" in found.metadata
     }
@@ -56,4 +70,8 @@ def assert_columns_told(told: dict[str, dg.AssetMaterialization], *, judged: set
             for origin in origins:
                 upstream = origin.asset_key.to_user_string()
                 assert f"{upstream}.{origin.column_name}" in found[column]
-                assert upstream not in columns or origin.column_name in columns[upstream], (asset, column, origin)
+                assert upstream not in columns or origin.column_name in columns[upstream], (
+                    asset,
+                    column,
+                    origin,
+                )

@@ -27,5 +27,7 @@ def test_the_stages_add_up(model):
     """The last line is the sum of the others, and reading decides the cores."""
     stages = model["STAGES"]
     together = model["total"](stages.values())
-    assert together["core-hours"] == pytest.approx(sum(cost["core-hours"] for cost in stages.values()))
+    assert together["core-hours"] == pytest.approx(
+        sum(cost["core-hours"] for cost in stages.values())
+    )
     assert stages["filtered"]["core-hours"] == max(cost["core-hours"] for cost in stages.values())

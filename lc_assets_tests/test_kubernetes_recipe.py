@@ -1,8 +1,10 @@
-"""docs/kubernetes: the files are what Dagster, its chart, Ray and Kubernetes understand, and they agree with each other.
+"""docs/kubernetes: the files are what Dagster, its chart, Ray and Kubernetes understand, and they
+agree with each other.
 
-No cluster is asked. Schemas come from packages: Dagster's from itself and dagster-k8s, Ray's reading of a cluster from ray,
-Kubernetes' from kubernetes-validate; what is not installed is skipped. Of the chart's and of KubeRay's schemas, which no package has,
-the keys that are used here were compared by eye, and stand below.
+No cluster is asked. Schemas come from packages: Dagster's from itself and dagster-k8s, Ray's
+reading of a cluster from ray, Kubernetes' from kubernetes-validate; what is not installed is
+skipped. Of the chart's and of KubeRay's schemas, which no package has, the keys that are used here
+were compared by eye, and stand below.
 """
 
 import functools
@@ -24,8 +26,21 @@ from lc_assets.engines.on_ray import RayEngine
 from lc_assets_tests import kubernetes_recipe as recipes
 from lc_assets_tests.kubernetes_recipe import FOLDER, ROOT, Recipe, read, read_recipe, spoilt
 
-WAYS = {"as it stands": (), "spot": ("spot",), "bucket": ("bucket",), "spot, bucket": ("spot", "bucket")}
-INVARIANTS = (recipes.images, recipes.volumes, recipes.settings, recipes.versions, recipes.limits, recipes.confidential, recipes.public)
+WAYS = {
+    "as it stands": (),
+    "spot": ("spot",),
+    "bucket": ("bucket",),
+    "spot, bucket": ("spot", "bucket"),
+}
+INVARIANTS = (
+    recipes.images,
+    recipes.volumes,
+    recipes.settings,
+    recipes.versions,
+    recipes.limits,
+    recipes.confidential,
+    recipes.public,
+)
 KUBERNETES = "1.34"
 
 CHART = {
@@ -33,7 +48,14 @@ CHART = {
     "computeLogManager": {"type"},
     "computeLogManager.config.gcsComputeLogManager": {"bucket", "prefix", "uploadInterval"},
     "dagster-user-deployments": {"enabled", "enableSubchart", "deployments"},
-    "dagsterDaemon": {"enabled", "image", "podSecurityContext", "resources", "volumes", "volumeMounts"},
+    "dagsterDaemon": {
+        "enabled",
+        "image",
+        "podSecurityContext",
+        "resources",
+        "volumes",
+        "volumeMounts",
+    },
     "dagsterDaemon.runCoordinator": {"enabled"},
     "dagsterDaemon.runMonitoring": {"enabled"},
     "dagsterDaemon.runRetries": {"enabled"},
@@ -41,7 +63,13 @@ CHART = {
     "dagsterWebserver.service": {"type", "port"},
     "global": {"dagsterHome", "serviceAccountName", "postgresqlSecretName"},
     "ingress": {"enabled"},
-    "postgresql": {"enabled", "postgresqlHost", "postgresqlUsername", "postgresqlDatabase", "postgresqlScheme"},
+    "postgresql": {
+        "enabled",
+        "postgresqlHost",
+        "postgresqlUsername",
+        "postgresqlDatabase",
+        "postgresqlScheme",
+    },
     "postgresql.service": {"port"},
     "retention": {"enabled"},
     "retention.schedule": {"purgeAfterDays"},
@@ -51,58 +79,109 @@ CHART = {
     "serviceAccount": {"create"},
     "telemetry": {"enabled"},
 }
-"""Keys by what they are in, of the chart's schema (dagster-io/dagster, helm/dagster/schema); what is below is free, or Kubernetes'."""
+"""Keys by what they are in, of the chart's schema (dagster-io/dagster, helm/dagster/schema); what
+is below is free, or Kubernetes'.
+"""
 
-DEPLOYMENT = {"name", "image", "dagsterApiGrpcArgs", "port", "includeConfigInLaunchedRuns", "envConfigMaps"}
+DEPLOYMENT = {
+    "name",
+    "image",
+    "dagsterApiGrpcArgs",
+    "port",
+    "includeConfigInLaunchedRuns",
+    "envConfigMaps",
+}
 DEPLOYMENT |= {"podSecurityContext", "volumes", "volumeMounts"}
-RAY_CLUSTER = {"rayVersion", "enableInTreeAutoscaling", "autoscalerOptions", "headGroupSpec", "workerGroupSpecs"}
+RAY_CLUSTER = {
+    "rayVersion",
+    "enableInTreeAutoscaling",
+    "autoscalerOptions",
+    "headGroupSpec",
+    "workerGroupSpecs",
+}
 AUTOSCALER = {"version", "idleTimeoutSeconds", "resources"}
 HEAD = {"serviceType", "rayStartParams", "template"}
 WORKERS = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"}
 """Keys of KubeRay's ray.io/v1 (samples, an older copy of its types, excerpts of its reference)."""
 
 SPOILERS = {
-    "another image for workers": lambda r: container(r, 1).update(image="registry.example/lc-assets:0.2.0"),
-    "latest": lambda r: (
-        [part.update(tag="latest") for part in image_values(r)] + [container(r, n).update(image="x:latest") for n in (0, 1)]
+    "another image for workers": lambda r: container(r, 1).update(
+        image="registry.example/lc-assets:0.2.0"
     ),
-    "another image for the daemon": lambda r: r.values["dagsterDaemon"]["image"].update(tag="0.2.0"),
+    "latest": lambda r: (
+        [part.update(tag="latest") for part in image_values(r)]
+        + [container(r, n).update(image="x:latest") for n in (0, 1)]
+    ),
+    "another image for the daemon": lambda r: r.values["dagsterDaemon"]["image"].update(
+        tag="0.2.0"
+    ),
     "an image for runs alone": lambda r: r.launcher.update(image={"repository": "x", "tag": "1"}),
     "workers without the volume": lambda r: container(r, 1).pop("volumeMounts"),
-    "workers with it elsewhere": lambda r: container(r, 1)["volumeMounts"][0].update(mountPath="/data"),
-    "runs with another claim": lambda r: r.location["volumes"][0]["persistentVolumeClaim"].update(claimName="other"),
-    "a volume for one machine": lambda r: r.manifests["PersistentVolumeClaim/lc-shared"]["spec"].update(accessModes=["ReadWriteOnce"]),
+    "workers with it elsewhere": lambda r: container(r, 1)["volumeMounts"][0].update(
+        mountPath="/data"
+    ),
+    "runs with another claim": lambda r: r.location["volumes"][0]["persistentVolumeClaim"].update(
+        claimName="other"
+    ),
+    "a volume for one machine": lambda r: r.manifests["PersistentVolumeClaim/lc-shared"][
+        "spec"
+    ].update(accessModes=["ReadWriteOnce"]),
     "a lake in the pod": lambda r: r.settings.update(LC_ROOT="/home/lc/lake"),
-    "a bucket without shared copies": lambda r: r.settings.update(LC_ROOT="gs://b/lake", LC_CACHE="/home/lc/copies"),
-    "a bucket without copies": lambda r: (r.settings.update(LC_ROOT="gs://b/lake"), r.settings.pop("LC_CACHE", None)),
-    "fates in the pod": lambda r: r.instance["local_artifact_storage"]["config"].update(base_dir="/opt/dagster"),
+    "a bucket without shared copies": lambda r: r.settings.update(
+        LC_ROOT="gs://b/lake", LC_CACHE="/home/lc/copies"
+    ),
+    "a bucket without copies": lambda r: (
+        r.settings.update(LC_ROOT="gs://b/lake"),
+        r.settings.pop("LC_CACHE", None),
+    ),
+    "fates in the pod": lambda r: r.instance["local_artifact_storage"]["config"].update(
+        base_dir="/opt/dagster"
+    ),
     "a setting nobody reads": lambda r: r.settings.update(LC_THREADS="2"),
     "a setting that is no text": lambda r: r.settings.update(LC_WORKERS=2),
     "settings not given": lambda r: r.location.update(envConfigMaps=[]),
-    "settings not given to runs": lambda r: r.location["includeConfigInLaunchedRuns"].update(enabled=False),
+    "settings not given to runs": lambda r: r.location["includeConfigInLaunchedRuns"].update(
+        enabled=False
+    ),
     "another cluster's name": lambda r: r.cluster["metadata"].update(name="ray"),
     "another port": lambda r: r.settings.update(LC_ENGINE="ray://lc-head-svc:6379"),
     "another Ray": lambda r: r.cluster["spec"].update(rayVersion="2.55.0"),
     "an integration of another release": lambda r: r.pins.update({"dagster-k8s": "0.29.26"}),
     "a chart of another release": lambda r: r.pins.update(dagster="1.13.28"),
-    "probes that cannot": lambda r: object.__setattr__(r, "dockerfile", r.dockerfile.replace(" wget ", " ")),
+    "probes that cannot": lambda r: object.__setattr__(
+        r, "dockerfile", r.dockerfile.replace(" wget ", " ")
+    ),
     "all runs at once": lambda r: r.instance["concurrency"]["runs"].update(max_concurrent_runs=84),
     "no limit of runs": lambda r: r.instance["concurrency"].pop("runs"),
-    "a backfill takes all": lambda r: r.instance["concurrency"]["runs"]["tag_concurrency_limits"].pop(0),
+    "a backfill takes all": lambda r: r.instance["concurrency"]["runs"][
+        "tag_concurrency_limits"
+    ].pop(0),
     "pools of steps": lambda r: r.instance["concurrency"]["pools"].update(granularity="op"),
-    "a pool nobody has": lambda r: object.__setattr__(r, "said", r.said.replace("set workers", "set cpu")),
+    "a pool nobody has": lambda r: object.__setattr__(
+        r, "said", r.said.replace("set workers", "set cpu")
+    ),
     "no queue": lambda r: r.instance.pop("run_coordinator"),
     "workers without end": lambda r: r.cluster["spec"]["workerGroupSpecs"][0].pop("maxReplicas"),
     "a password": lambda r: r.values["postgresql"].update(postgresqlPassword="abc"),
     "a secret": lambda r: r.manifests.update({"Secret/lc": {"kind": "Secret"}}),
-    "a token for workers": lambda r: container(r, 1)["env"].append({"name": "RAY_AUTH_TOKEN", "value": "abc"}),
-    "a public head": lambda r: r.cluster["spec"]["headGroupSpec"].update(serviceType="LoadBalancer"),
+    "a token for workers": lambda r: container(r, 1)["env"].append(
+        {"name": "RAY_AUTH_TOKEN", "value": "abc"}
+    ),
+    "a public head": lambda r: r.cluster["spec"]["headGroupSpec"].update(
+        serviceType="LoadBalancer"
+    ),
     "a public UI": lambda r: r.values["dagsterWebserver"]["service"].update(type="NodePort"),
     "an ingress": lambda r: r.values["ingress"].update(enabled=True),
-    "runs shut out": lambda r: r.launcher["runK8sConfig"]["podTemplateSpecMetadata"]["labels"].clear(),
-    "Ray open": lambda r: r.manifests["NetworkPolicy/lc-runs-to-ray"]["spec"]["ingress"][0]["from"].append({"podSelector": {}}),
+    "runs shut out": lambda r: r.launcher["runK8sConfig"]["podTemplateSpecMetadata"][
+        "labels"
+    ].clear(),
+    "Ray open": lambda r: r.manifests["NetworkPolicy/lc-runs-to-ray"]["spec"]["ingress"][0][
+        "from"
+    ].append({"podSelector": {}}),
     "the namespace open": lambda r: r.manifests.pop("NetworkPolicy/lc-own-namespace-only"),
-    "root": lambda r: r.cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"].pop("securityContext"),
+    "root": lambda r: r.cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"].pop(
+        "securityContext"
+    ),
 }
 
 
@@ -111,7 +190,10 @@ def container(recipe: Recipe, group: int) -> dict[str, Any]:
 
 
 def image_values(recipe: Recipe) -> list[dict[str, Any]]:
-    return [recipe.location["image"], *(recipe.values[part]["image"] for part in ("dagsterWebserver", "dagsterDaemon"))]
+    return [
+        recipe.location["image"],
+        *(recipe.values[part]["image"] for part in ("dagsterWebserver", "dagsterDaemon")),
+    ]
 
 
 @functools.cache
@@ -135,7 +217,9 @@ def test_what_does_not_agree_is_found(spoil):
     assert [wrong for holds in INVARIANTS for wrong in holds(spoilt(standing(), spoil))] != []
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.relative_to(FOLDER).as_posix())
+@pytest.mark.parametrize(
+    "path", sorted(FOLDER.rglob("*.yaml")), ids=lambda path: path.relative_to(FOLDER).as_posix()
+)
 def test_every_file_is_plain_yaml_without_a_key_twice(path):
     """A key that stands twice is taken the second time, without a word."""
     assert all(read(path))
@@ -170,19 +254,32 @@ def test_the_image_has_a_ray_and_a_python_that_the_project_takes():
     (ray,) = (Requirement(line) for line in project["optional-dependencies"]["ray"])
     assert standing().pins["ray"] in ray.specifier
     python = next(
-        line.partition(":")[2].partition("-")[0] for line in standing().dockerfile.splitlines() if line.startswith("FROM python:")
+        line.partition(":")[2].partition("-")[0]
+        for line in standing().dockerfile.splitlines()
+        if line.startswith("FROM python:")
     )
     assert f"{python}.0" in Requirement(f"python{project['requires-python']}").specifier
 
 
 def test_what_the_image_pins_beyond_the_project_is_pinned_once():
-    names = [{line.split("==")[0].lower() for line in recipes.pinned(folder / "constraints.txt")} for folder in (ROOT, FOLDER)]
+    names = [
+        {line.split("==")[0].lower() for line in recipes.pinned(folder / "constraints.txt")}
+        for folder in (ROOT, FOLDER)
+    ]
     assert names[0] & names[1] == set()
 
 
 def test_what_the_image_copies_is_let_through_and_is_there():
-    allowed = {line[1:] for line in (FOLDER / "Dockerfile.dockerignore").read_text("utf-8").splitlines() if line.startswith("!")}
-    copied = [line.split()[1:-1] for line in standing().dockerfile.splitlines() if line.startswith("COPY ")]
+    allowed = {
+        line[1:]
+        for line in (FOLDER / "Dockerfile.dockerignore").read_text("utf-8").splitlines()
+        if line.startswith("!")
+    }
+    copied = [
+        line.split()[1:-1]
+        for line in standing().dockerfile.splitlines()
+        if line.startswith("COPY ")
+    ]
     assert {name for names in copied for name in names} == allowed
     assert all((ROOT / name).exists() for name in allowed)
 
@@ -191,8 +288,14 @@ def test_the_chart_knows_every_key():
     """A key that a chart does not know is passed over without a word."""
     values = {**standing().values, "dagster-user-deployments": {"enabled": True, "deployments": ""}}
     said = {".".join(path) for path, _ in recipes.leaves(values)}
-    known_keys = [f"{inside}.{name}".lstrip(".") for inside, names in CHART.items() for name in names]
-    assert [key for key in said if not any(key == known or key.startswith(f"{known}.") for known in known_keys)] == []
+    known_keys = [
+        f"{inside}.{name}".lstrip(".") for inside, names in CHART.items() for name in names
+    ]
+    assert [
+        key
+        for key in said
+        if not any(key == known or key.startswith(f"{known}.") for known in known_keys)
+    ] == []
     for deployment in standing().values["dagster-user-deployments"]["deployments"]:
         assert set(deployment) == DEPLOYMENT
 
@@ -203,13 +306,21 @@ def test_kuberay_knows_every_key(recipe):
     assert set(spec["autoscalerOptions"]) == AUTOSCALER
     assert set(spec["headGroupSpec"]) == HEAD
     assert [set(group) for group in spec["workerGroupSpecs"]] == [WORKERS]
-    assert all(isinstance(value, str) for group in recipe.ray_groups for value in group["rayStartParams"].values())
+    assert all(
+        isinstance(value, str)
+        for group in recipe.ray_groups
+        for value in group["rayStartParams"].values()
+    )
 
 
 def test_rays_autoscaler_reads_the_cluster(recipe):
-    """By the function that the head calls: no shard on the head, one processor per shard, all of them within the end."""
+    """By the function that the head calls: no shard on the head, one processor per shard, all of
+    them within the end.
+    """
     pytest.importorskip("ray")
-    from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr as derive
+    from ray.autoscaler._private.kuberay.autoscaling_config import (
+        _derive_autoscaling_config_from_ray_cr as derive,
+    )
 
     cluster = {**recipe.cluster, "metadata": {"name": "lc", "namespace": "lc"}}
     found = derive(cluster)["available_node_types"]
@@ -218,14 +329,22 @@ def test_rays_autoscaler_reads_the_cluster(recipe):
 
 
 def test_dagster_reads_the_instance(tmp_path):
-    """As the chart puts it into dagster.yaml: queue, limits, pools, monitoring, retries; the volume's place by a folder of the test."""
+    """As the chart puts it into dagster.yaml: queue, limits, pools, monitoring, retries; the
+    volume's place by a folder of the test.
+    """
     config = {**standing().instance, "telemetry": standing().values["telemetry"]}
-    config["local_artifact_storage"] = {**config["local_artifact_storage"], "config": {"base_dir": str(tmp_path / "shared")}}
+    config["local_artifact_storage"] = {
+        **config["local_artifact_storage"],
+        "config": {"base_dir": str(tmp_path / "shared")},
+    }
     (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(config), "utf-8")
     with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
         found = instance.get_concurrency_config()
         assert type(instance.run_coordinator).__name__ == "QueuedRunCoordinator"
-        assert (found.run_queue_config.max_concurrent_runs, found.pool_config.default_pool_limit) == (8, 4)
+        assert (
+            found.run_queue_config.max_concurrent_runs,
+            found.pool_config.default_pool_limit,
+        ) == (8, 4)
         assert found.pool_config.pool_granularity == PoolGranularity.RUN
         assert len(found.run_queue_config.tag_concurrency_limits) == 2
         assert (instance.run_monitoring_enabled, instance.run_retries_max_retries) == (True, 2)
@@ -237,8 +356,14 @@ def test_dagster_reads_where_logs_go():
     from dagster_gcp.gcs import GCSComputeLogManager
 
     said = standing().values["computeLogManager"]["config"]["gcsComputeLogManager"]
-    config = {"bucket": said["bucket"], "prefix": said["prefix"], "upload_interval": said["uploadInterval"]}
-    assert process_config(resolve_to_config_type(GCSComputeLogManager.config_type()), config).success
+    config = {
+        "bucket": said["bucket"],
+        "prefix": said["prefix"],
+        "upload_interval": said["uploadInterval"],
+    }
+    assert process_config(
+        resolve_to_config_type(GCSComputeLogManager.config_type()), config
+    ).success
 
 
 def test_kubernetes_knows_every_manifest_and_every_pod_of_ray(recipe):
@@ -248,12 +373,19 @@ def test_kubernetes_knows_every_manifest_and_every_pod_of_ray(recipe):
             kubernetes.validate(manifest, KUBERNETES, strict=True)
     for group in recipe.ray_groups:
         metadata = {"name": "pod", **group["template"].get("metadata", {})}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": group["template"]["spec"]}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": group["template"]["spec"],
+        }
         kubernetes.validate(pod, KUBERNETES, strict=True)
 
 
 def test_the_job_of_a_run_is_as_wanted():
-    """Built by dagster-k8s from what the chart hands it: image, settings, volume, account, size, grace, label."""
+    """Built by dagster-k8s from what the chart hands it: image, settings, volume, account, size,
+    grace, label.
+    """
     from lc_assets_tests.kubernetes_runs import job_of_a_run
 
     job = job_of_a_run(standing())
@@ -262,21 +394,41 @@ def test_the_job_of_a_run_is_as_wanted():
     assert {"configMapRef": {"name": "lc-settings"}} in one["envFrom"]
     assert "/shared" in [mount["mountPath"] for mount in one["volumeMounts"]]
     assert one["resources"]["requests"]["cpu"] == "2"
-    assert (pod["spec"]["serviceAccountName"], pod["spec"]["terminationGracePeriodSeconds"]) == ("lc-dagster", 120)
-    assert (pod["metadata"]["labels"]["lc-assets/part"], pod["spec"]["securityContext"]["runAsUser"]) == ("run", 1000)
+    assert (pod["spec"]["serviceAccountName"], pod["spec"]["terminationGracePeriodSeconds"]) == (
+        "lc-dagster",
+        120,
+    )
+    assert (
+        pod["metadata"]["labels"]["lc-assets/part"],
+        pod["spec"]["securityContext"]["runAsUser"],
+    ) == ("run", 1000)
     assert job["spec"]["ttlSecondsAfterFinished"] == 86_400
     pytest.importorskip("kubernetes_validate").validate(job, KUBERNETES, strict=True)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl")
 def test_kustomize_makes_the_same_of_the_files(tmp_path):
-    """With both components: every manifest, in the namespace, with what our own reading of the patches makes of it."""
+    """With both components: every manifest, in the namespace, with what our own reading of the
+    patches makes of it.
+    """
     shutil.copytree(FOLDER, tmp_path / "kubernetes")
     kustomization = tmp_path / "kubernetes" / "cluster" / "kustomization.yaml"
     kustomization.write_text(
-        kustomization.read_text("utf-8").replace("# components:", "components:").replace("#   - ..", "  - .."), "utf-8"
+        kustomization.read_text("utf-8")
+        .replace("# components:", "components:")
+        .replace("#   - ..", "  - .."),
+        "utf-8",
     )
-    made = subprocess.run(["kubectl", "kustomize", kustomization.parent], capture_output=True, text=True, check=True, timeout=60).stdout
-    found = {f"{manifest['kind']}/{manifest['metadata']['name']}": manifest for manifest in yaml.safe_load_all(made)}
+    made = subprocess.run(
+        ["kubectl", "kustomize", kustomization.parent],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    found = {
+        f"{manifest['kind']}/{manifest['metadata']['name']}": manifest
+        for manifest in yaml.safe_load_all(made)
+    }
     assert {manifest["metadata"].pop("namespace") for manifest in found.values()} == {"lc"}
     assert found == read_recipe("spot", "bucket").manifests

@@ -1,4 +1,6 @@
-"""The two files that pin dependencies name the same versions, each with a hash, and no place to fetch them from."""
+"""The two files that pin dependencies name the same versions, each with a hash, and no place to
+fetch them from.
+"""
 
 import re
 import tomllib
@@ -8,22 +10,37 @@ ROOT = Path(__file__).parents[1]
 
 
 def lines_of(name: str) -> list[str]:
-    return [line for line in (ROOT / name).read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    return [
+        line
+        for line in (ROOT / name).read_text("utf-8").splitlines()
+        if line and not line.startswith("#")
+    ]
 
 
 def test_the_lock_has_the_versions_of_the_constraints_and_hashes_of_each():
-    """Of each one at least; of most there are many files, one for each Python, system and processor."""
+    """Of each one at least; of most there are many files, one for each Python, system and
+    processor.
+    """
     text = (ROOT / "docs/requirements.lock").read_text("utf-8")
-    locked = re.findall(r"^(\S+==\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", text, re.MULTILINE)
-    assert sorted(pin(line) for line, _ in locked) == sorted(pin(line) for line in lines_of("constraints.txt"))
+    locked = re.findall(
+        r"^(\S+==\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)$", text, re.MULTILINE
+    )
+    assert sorted(pin(line) for line, _ in locked) == sorted(
+        pin(line) for line in lines_of("constraints.txt")
+    )
     comments = len([line for line in text.splitlines() if line.startswith("#")])
-    assert sum(1 + hashes.count("--hash=") for _, hashes in locked) + comments == len(text.splitlines())
+    assert sum(1 + hashes.count("--hash=") for _, hashes in locked) + comments == len(
+        text.splitlines()
+    )
 
 
 def test_dependencies_that_are_declared_are_pinned():
     """By their names as the index spells them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    declared = {spelled(line) for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]}
+    declared = {
+        spelled(line)
+        for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]
+    }
     assert declared <= {spelled(line) for line in lines_of("constraints.txt")}
 
 

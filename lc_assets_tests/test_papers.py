@@ -1,4 +1,6 @@
-"""What the README and docs/ say is so: their Python runs, what they name exists, and CI runs what they promise."""
+"""What the README and docs/ say is so: their Python runs, what they name exists, and CI runs what
+they promise.
+"""
 
 import functools
 import re
@@ -29,31 +31,40 @@ def named(path):
 @functools.cache
 def blocks(path: Path, language: str) -> tuple[str, ...]:
     """The contents of a page's fenced blocks in one language."""
-    return tuple(content for found, content in BLOCK.findall(path.read_text("utf-8")) if found == language)
+    return tuple(
+        content for found, content in BLOCK.findall(path.read_text("utf-8")) if found == language
+    )
 
 
 def links(path: Path) -> set[Path]:
     """What a page links to inside the repository."""
     found = LINK.findall(path.read_text("utf-8"))
-    return {(path.parent / link).resolve() for link in found if not link.startswith(("http:", "https:"))}
+    return {
+        (path.parent / link).resolve() for link in found if not link.startswith(("http:", "https:"))
+    }
 
 
 def run(path: Path) -> dict:
     """Run a page's Python blocks one after another, as its reader would."""
     names: dict = {}
     for number, content in enumerate(blocks(path, "python")):
-        exec(compile(content, f"{named(path)}, block {number}", "exec"), names)  # noqa: S102 - our own pages
+        # Our own pages.
+        exec(compile(content, f"{named(path)}, block {number}", "exec"), names)  # noqa: S102
     return names
 
 
-@pytest.mark.parametrize("path", [path for path in PAPERS if path != README and blocks(path, "python")], ids=named)
+@pytest.mark.parametrize(
+    "path", [path for path in PAPERS if path != README and blocks(path, "python")], ids=named
+)
 def test_the_pages_python_runs(path):
     """Each page's blocks, in their order, in one namespace; what they assert holds."""
     run(path)
 
 
 def test_the_readmes_training_loop_runs(tmp_path, monkeypatch):
-    """Word for word, in a folder where ``lake`` is a lake; the batch is as large as the comment says, text one behind targets."""
+    """Word for word, in a folder where ``lake`` is a lake; the batch is as large as the comment
+    says, text one behind targets.
+    """
     snapshots = ("2023-06", "2023-14")
     train = {name: zipf_ids(8, 4096, seed=seed) for seed, name in enumerate(snapshots)}
     write_lake(tmp_path / "lake", train, {name: zipf_ids(1, 4096) for name in snapshots})
@@ -75,12 +86,20 @@ def test_what_a_page_names_exists(path):
 
 
 def is_ours(dotted: str) -> bool:
-    """Whether a dotted name is a module, or is defined at the top of one; what comes behind that is not looked at."""
+    """Whether a dotted name is a module, or is defined at the top of one; what comes behind that is
+    not looked at.
+    """
     parts = dotted.split(".")
     module = next((n for n in range(len(parts), 0, -1) if source_of(parts[:n]).is_file()), 0)
     if module in (0, len(parts)):
         return module > 0
-    return bool(re.search(rf"^(?:def |class )?{parts[module]}\b", source_of(parts[:module]).read_text("utf-8"), re.MULTILINE))
+    return bool(
+        re.search(
+            rf"^(?:def |class )?{parts[module]}\b",
+            source_of(parts[:module]).read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
 
 
 def source_of(parts: list[str]) -> Path:
@@ -93,7 +112,10 @@ def commands() -> set[str | None]:
     """Names of the command line's commands."""
     from lc_assets.cli.main import app
 
-    named = {command.name or command.callback.__name__.replace("_", "-") for command in app.registered_commands}
+    named = {
+        command.name or command.callback.__name__.replace("_", "-")
+        for command in app.registered_commands
+    }
     return named | {group.typer_instance.info.name for group in app.registered_groups}
 
 
@@ -119,7 +141,11 @@ def test_ci_runs_the_readmes_lines():
     assert test.strip() in ci
     mark = "<!-- run: materialize -->"
     assert any(mark in line for line in ci)
-    assert README.read_text("utf-8").count(mark) == README.read_text("utf-8").count(f"{mark}\n```bash\n{materialize}```\n") == 1
+    assert (
+        README.read_text("utf-8").count(mark)
+        == README.read_text("utf-8").count(f"{mark}\n```bash\n{materialize}```\n")
+        == 1
+    )
 
 
 def test_every_benchmark_has_its_figures():

@@ -29,7 +29,10 @@ def test_a_full_disk_is_said_plainly(tmp_path):
     """ENOSPC becomes StorageFull, names the file, and keeps what was there."""
     place = tmp_path / "a"
     publish_bytes(place, b"old")
-    with pytest.raises(StorageFull, match="the disk is full while writing .*a"), publish(place) as draft:
+    with (
+        pytest.raises(StorageFull, match="the disk is full while writing .*a"),
+        publish(place) as draft,
+    ):
         draft.write_bytes(b"x")
         raise OSError(errno.ENOSPC, "No space left on device")
     assert place.read_bytes() == b"old"
@@ -40,7 +43,8 @@ def test_what_may_not_be_written_is_said_plainly(tmp_path, number):
     """The file that was refused, the one that was to be written, and where to look."""
     with (
         pytest.raises(
-            NotWritable, match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount"
+            NotWritable,
+            match=r"/some/file: .*, while writing .*/a: nothing was published; look at owner, permissions and mount",
         ),
         publish(tmp_path / "a"),
     ):
@@ -63,10 +67,16 @@ def test_another_os_error_stays_itself(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_a_real_full_disk_leaves_the_old_file(tmp_path):
-    """On a file system of 256 KiB, a file of 1 MiB is not published and the small one before it stays."""
+    """On a file system of 256 KiB, a file of 1 MiB is not published and the small one before it
+    stays.
+    """
     small = tmp_path / "small"
     small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)], check=False, capture_output=True)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(small)],
+        check=False,
+        capture_output=True,
+    )
     if mounted.returncode:
         pytest.skip("this machine does not allow mounting")
     try:
@@ -80,9 +90,13 @@ def test_a_real_full_disk_leaves_the_old_file(tmp_path):
 
 
 def test_the_names_of_new_folders_are_flushed_before_the_file_stands(tmp_path, monkeypatch):
-    """Each new folder's name is kept by the folder above it; what stood already is not flushed again."""
+    """Each new folder's name is kept by the folder above it; what stood already is not flushed
+    again.
+    """
     flushed = []
-    monkeypatch.setattr(publishing, "flush", lambda path: flushed.append(path.relative_to(tmp_path).as_posix()))
+    monkeypatch.setattr(
+        publishing, "flush", lambda path: flushed.append(path.relative_to(tmp_path).as_posix())
+    )
     publish_bytes(tmp_path / "a" / "b" / "c", b"x")
     draft, last = flushed[2:]
     assert (set(flushed[:2]), last) == ({".", "a"}, "a/b")
@@ -103,10 +117,16 @@ with publish(Path(sys.argv[1])) as draft:
 
 
 def test_a_killed_writer_leaves_the_old_file_and_a_draft_that_can_be_removed(tmp_path):
-    """SIGKILL between write and rename: readers see the old bytes; the draft is recognisable and swept."""
+    """SIGKILL between write and rename: readers see the old bytes; the draft is recognisable and
+    swept.
+    """
     place = tmp_path / "a"
     publish_bytes(place, b"old")
-    ended = subprocess.run([sys.executable, "-c", KILLED_WHILE_WRITING, str(place)], check=False, cwd=Path(__file__).parents[1])
+    ended = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, str(place)],
+        check=False,
+        cwd=Path(__file__).parents[1],
+    )
     assert ended.returncode == -signal.SIGKILL
     assert place.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(DRAFT_PREFIX)]

@@ -1,4 +1,6 @@
-"""A lake in which everything was built twice, over one upstream and over another, so that a place has an old and a new version."""
+"""A lake in which everything was built twice, over one upstream and over another, so that a place
+has an old and a new version.
+"""
 
 import shutil
 from dataclasses import dataclass, replace
@@ -48,9 +50,11 @@ class TwoVersions:
         return self.new[f"{stage}/{key_of(stage)}"]
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
-        """Put a place back to before its new version was begun: with the old one published, or with none.
+        """Put a place back to before its new version was begun: with the old one published, or with
+        none.
 
-        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are one version: then with none.
+        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are
+        one version: then with none.
         """
         place, name = self.place(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].home, ignore_errors=True)
@@ -67,7 +71,10 @@ class TwoVersions:
 
 def all_wanted(folder: Path, upstream: Path) -> Workshop:
     """A workshop whose recipe asks for every stage there is."""
-    settings = {"longpack": LongPackSettings(wanted=True, max_tokens=600, portals="keep"), "reports": ReportSettings(wanted=True)}
+    settings = {
+        "longpack": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
+        "reports": ReportSettings(wanted=True),
+    }
     workshop = tiny_workshop(folder, upstream=upstream, **settings)
     assert all(found.stage.wanted(workshop.recipe) for found in CHAIN)
     return workshop
@@ -81,7 +88,9 @@ def built_twice(folder: Path) -> TwoVersions:
     workshop = replace(workshop, upstream=Upstream(str(root)), crawl=Upstream(f"{root}/{CRAWL}"))
     new = build_all(workshop)
     return TwoVersions(
-        workshop, {name: found.published for name, found in old.items()}, {name: found.published for name, found in new.items()}
+        workshop,
+        {name: found.published for name, found in old.items()},
+        {name: found.published for name, found in new.items()},
     )
 
 
@@ -91,25 +100,43 @@ def read_all_of(published: Published) -> None:
         case "raw":
             assert len(read_manifest(published)) == 3
         case "filtered":
-            assert sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
+            assert (
+                sum(read_table(path).num_rows for path in documents_files(published.folder)) == 27
+            )
         case "tokens":
-            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            readers = [
+                MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")
+            ]
             assert sum(len(ids) > 0 for reader in readers for ids in reader) == 24
         case "grid":
-            assert sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS) == 24
+            assert (
+                sum(len(GridReader(published.folder / f"{split}.zarr").read()) for split in SPLITS)
+                == 24
+            )
         case "longcrawl" | "flat":
             assert sum(len(open_rows(published.folder, split).read()) for split in SPLITS) == 48
         case "megatron":
-            assert len(list(MegatronReader(published.folder / "train"))) == published.receipt.tally.also["train rows"]
+            assert (
+                len(list(MegatronReader(published.folder / "train")))
+                == published.receipt.tally.also["train rows"]
+            )
             assert read_gpt_index(published.folder / "train").n_samples > 0
         case "packing_tokens":
-            readers = [MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")]
+            readers = [
+                MegatronReader(path.with_suffix("")) for path in published.folder.glob("*.idx")
+            ]
             assert sum(len(reader) for reader in readers) == 24
         case "packed":
             for split in SPLITS:
-                assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[0].mask.any()
+                assert PackedLoader(open_packed(published.folder, split), batch_rows=1)[
+                    0
+                ].mask.any()
         case "mixes":
-            assert read_mix(published.folder).n_samples == len(read_npy(published.folder / "dataset_index.npy")) == 60
+            assert (
+                read_mix(published.folder).n_samples
+                == len(read_npy(published.folder / "dataset_index.npy"))
+                == 60
+            )
         case _:
             tables = list(published.folder.glob("*.parquet"))
             assert sum(read_table(path).num_columns for path in tables) > 0 or not tables

@@ -1,4 +1,6 @@
-"""A small lake with near duplicates within and across its snapshots, and a list of withdrawals beside it."""
+"""A small lake with near duplicates within and across its snapshots, and a list of withdrawals
+beside it.
+"""
 
 import shutil
 from collections.abc import Sequence
@@ -18,31 +20,51 @@ from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import SNAPSHOTS, TAGS, build_all, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    TAGS,
+    build_all,
+    made_up_record,
+    made_up_text,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
 from lc_assets_tests.faults import digests
 
 OLD, NEW = map(parse_snapshot, SNAPSHOTS)
 COPIED, ALONE_OLD, ALONE_NEW = 0, 5, 6
-"""Lines of a shard: an old text whose copy stands on the same line of the new snapshot; one that only the old has, or the new."""
+"""Lines of a shard: an old text whose copy stands on the same line of the new snapshot; one that
+only the old has, or the new.
+"""
 
 
 def upstream_with_copies(folder: Path) -> Path:
-    """Per shard six texts of each snapshot: five of the new one are versions of the old one's, from the same words to most of them."""
+    """Per shard six texts of each snapshot: five of the new one are versions of the old one's, from
+    the same words to most of them.
+    """
     tiny_upstream(folder)
     rng = np.random.default_rng(5)
     for tag in TAGS:
         texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(7)]
-        copies = [text + "".join(f" extra{number}" for number in range(4 * version)) for version, text in enumerate(texts[:5])]
+        copies = [
+            text + "".join(f" extra{number}" for number in range(4 * version))
+            for version, text in enumerate(texts[:5])
+        ]
         for snapshot, found in ((OLD, texts[:6]), (NEW, [*copies, texts[6]])):
             shard = Shard.parse(f"{snapshot}/{tag}")
-            write_shard(folder, shard, [record_of(shard, line, text) for line, text in enumerate(found)])
+            write_shard(
+                folder, shard, [record_of(shard, line, text) for line, text in enumerate(found)]
+            )
     return folder
 
 
 def record_of(shard: Shard, line: int, text: str) -> Any:
     """A record with an address of its own snapshot, so that an address finds one document."""
     record = made_up_record(shard, line, text)
-    return msgspec.structs.replace(record, url=f"https://www.site{line}.example.org/{shard.snapshot}/{shard.name}")
+    return msgspec.structs.replace(
+        record, url=f"https://www.site{line}.example.org/{shard.snapshot}/{shard.name}"
+    )
 
 
 def id_of(snapshot: str, line: int, tag: str = TAGS[0]) -> str:
@@ -70,11 +92,19 @@ class WithdrawingLake:
     def copy(self, folder: Path) -> "WithdrawingLake":
         """The same lake and an empty list elsewhere, to be changed."""
         shutil.copytree(self.lake.root, folder / "lake")
-        return replace(self, workshop=with_list(replace(self.workshop, lake=LakeFolder(folder / "lake")), folder))
+        return replace(
+            self,
+            workshop=with_list(replace(self.workshop, lake=LakeFolder(folder / "lake")), folder),
+        )
 
-    def say(self, *entries: tuple[str, str], reason: str = "asked for", date: str = "2026-03-01") -> None:
+    def say(
+        self, *entries: tuple[str, str], reason: str = "asked for", date: str = "2026-03-01"
+    ) -> None:
         """Write the list anew."""
-        lines = [line_of(Withdrawal(kind=kind, value=value, reason=reason, date=date)) for kind, value in entries]
+        lines = [
+            line_of(Withdrawal(kind=kind, value=value, reason=reason, date=date))
+            for kind, value in entries
+        ]
         self.list_file.write_text("\n".join([",".join(COLUMNS), *lines, ""]))
 
     def build(self) -> dict[str, Built]:
@@ -94,8 +124,14 @@ class WithdrawingLake:
         return self.lake.place(*name.split("/")).require()
 
     def rows(self, snapshot: str) -> list[dict[str, Any]]:
-        """The row table but for the rows' numbers, which count those that are there, and the documents' in their token shard."""
-        return rows_table(self.published(f"grid/{snapshot}")).drop_columns(["row", "document"]).to_pylist()
+        """The row table but for the rows' numbers, which count those that are there, and the
+        documents' in their token shard.
+        """
+        return (
+            rows_table(self.published(f"grid/{snapshot}"))
+            .drop_columns(["row", "document"])
+            .to_pylist()
+        )
 
     def served(self) -> set[str]:
         """Ids of all documents that have a row."""
@@ -116,9 +152,16 @@ def with_list(workshop: Workshop, folder: Path, **settings: Any) -> Workshop:
     return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, withdrawals=named))
 
 
-def withdrawing_lake(folder: Path, snapshots: Sequence[str] = SNAPSHOTS, **changes: Any) -> WithdrawingLake:
+def withdrawing_lake(
+    folder: Path, snapshots: Sequence[str] = SNAPSHOTS, **changes: Any
+) -> WithdrawingLake:
     """Build the chain with an empty list."""
     upstream = upstream_with_copies(folder / "upstream")
-    workshop = tiny_workshop(folder, upstream=upstream, deduplication=DeduplicationSettings(signatures="computed"), **changes)
+    workshop = tiny_workshop(
+        folder,
+        upstream=upstream,
+        deduplication=DeduplicationSettings(signatures="computed"),
+        **changes,
+    )
     workshop = with_list(workshop, folder)
     return WithdrawingLake(workshop, build_all(workshop, snapshots))

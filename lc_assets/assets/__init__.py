@@ -1,1 +1,3 @@
-"""One module per stage: an asset names its places, calls one verb of `lc_assets.stages`, reports."""
+"""One module per stage: an asset names its places, calls one verb of `lc_assets.stages`,
+reports.
+"""

@@ -17,12 +17,23 @@ from lc_assets.stages import card
     code_version=card.STAGE.code_version,
     deps=[longcrawl, dg.AssetDep(blended_mix, partition_mapping=ALL_SNAPSHOTS)],
 )
-def data_set_card(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Data sheet of the published rows and mixes: Markdown that Hugging Face reads, and one page of HTML."""
+def data_set_card(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Data sheet of the published rows and mixes: Markdown that Hugging Face reads, and one page of
+    HTML.
+    """
     with workshop.open(context.log) as opened:
         built = card.write_card(opened)
         page = built.published.folder / card.PAGE
         text = (built.published.folder / card.README).read_text("utf-8").split("\n---\n", 1)[1]
         for name in card.PLOTS:
-            text = text.replace(f"({name})", f"({plots.inline((built.published.folder / name).read_bytes())})")
-        return report(built, counted="rows", card=dg.MetadataValue.md(text), page=dg.MetadataValue.path(page.absolute()))
+            text = text.replace(
+                f"({name})", f"({plots.inline((built.published.folder / name).read_bytes())})"
+            )
+        return report(
+            built,
+            counted="rows",
+            card=dg.MetadataValue.md(text),
+            page=dg.MetadataValue.path(page.absolute()),
+        )

@@ -1,4 +1,6 @@
-"""Where the columns of each asset's table come from: for the UI, which follows a column from asset to asset."""
+"""Where the columns of each asset's table come from: for the UI, which follows a column from asset
+to asset.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,15 +19,23 @@ def carried(names: Sequence[str], asset: str) -> dict[str, list[tuple[str, str]]
     return {name: [(asset, name)] for name in names}
 
 
-FILTERED: Origins = {name: [("raw_snapshot", "path")] for name in (*WHO, "date_download", "title", "raw_content")}
+FILTERED: Origins = {
+    name: [("raw_snapshot", "path")] for name in (*WHO, "date_download", "title", "raw_content")
+}
 """Read out of the files that the manifest names."""
 
 SIGNATURES: Origins = {
     "id": [("filtered_documents", "id")],
-    **{f"signature_sim{similarity}": [("filtered_documents", "raw_content")] for similarity in ("1.0", "0.9", "0.8", "0.7")},
+    **{
+        f"signature_sim{similarity}": [("filtered_documents", "raw_content")]
+        for similarity in ("1.0", "0.9", "0.8", "0.7")
+    },
 }
 
-CONTAMINATED: Origins = {"id": [("filtered_documents", "id")], "coverage": [("filtered_documents", "raw_content")]}
+CONTAMINATED: Origins = {
+    "id": [("filtered_documents", "id")],
+    "coverage": [("filtered_documents", "raw_content")],
+}
 
 BANDED: Origins = carried(("id", "digest", "date_download"), "filtered_documents")
 
@@ -36,7 +46,9 @@ NEAR_PAIRS: Origins = {
     "similarity": [("filtered_documents", "raw_content")],
 }
 
-KEYED: Origins = carried(WHO, "filtered_documents") | {"text_digest": [("filtered_documents", "raw_content")]}
+KEYED: Origins = carried(WHO, "filtered_documents") | {
+    "text_digest": [("filtered_documents", "raw_content")]
+}
 
 WITHDRAWN: Origins = {
     "id": [("document_keys", name) for name in ("id", "url", "digest", "text_digest")],
@@ -47,8 +59,16 @@ WITHDRAWN: Origins = {
 WITHDRAWALS: Origins = carried(("id", "how", "for_id", "similarity"), "withdrawn_documents")
 
 REMOVED: Origins = {
-    "id": [("near_duplicate_pairs", "b"), ("contaminated_documents", "id"), ("snapshot_withdrawals", "id")],
-    "for_id": [("near_duplicate_pairs", "a"), ("contaminated_documents", "item"), ("snapshot_withdrawals", "for_id")],
+    "id": [
+        ("near_duplicate_pairs", "b"),
+        ("contaminated_documents", "id"),
+        ("snapshot_withdrawals", "id"),
+    ],
+    "for_id": [
+        ("near_duplicate_pairs", "a"),
+        ("contaminated_documents", "item"),
+        ("snapshot_withdrawals", "for_id"),
+    ],
     "similarity": [("near_duplicate_pairs", "similarity"), ("snapshot_withdrawals", "similarity")],
 }
 
@@ -62,12 +82,18 @@ ROWS: Origins = carried((*WHO, "n_tokens", "document"), "token_documents") | {
     "shift": [("token_documents", "id")],
 }
 
-RECORDS: Origins = carried(("split", "row", "id", "url", "digest", "cc_segment", "stretch", "shift", "n_tokens"), "token_grid")
+RECORDS: Origins = carried(
+    ("split", "row", "id", "url", "digest", "cc_segment", "stretch", "shift", "n_tokens"),
+    "token_grid",
+)
 
-HTML_INDEX: Origins = carried(("id", "url"), "filtered_documents") | {"page_key": [("filtered_documents", "url")]}
+HTML_INDEX: Origins = carried(("id", "url"), "filtered_documents") | {
+    "page_key": [("filtered_documents", "url")]
+}
 
 PAGE_LINKS: Origins = carried(("id", "page_key"), "html_index") | {
-    name: [("html_index", "filename")] for name in ("target_key", "target_url", "keys", "n_links", "nofollow", "navigation", "generic")
+    name: [("html_index", "filename")]
+    for name in ("target_key", "target_url", "keys", "n_links", "nofollow", "navigation", "generic")
 }
 
 LINK_CLAIMS: Origins = carried(("keys", "target_url"), "page_links") | {
@@ -80,19 +106,29 @@ LINK_CLAIMS: Origins = carried(("keys", "target_url"), "page_links") | {
 }
 
 LONGPACK: Origins = carried((*WHO, "date_download", "title"), "filtered_documents") | {
-    "raw_content": [("filtered_documents", "raw_content"), ("link_claims", "root_id"), ("link_claims", "child_id"), ("link_claims", "keys")]
+    "raw_content": [
+        ("filtered_documents", "raw_content"),
+        ("link_claims", "root_id"),
+        ("link_claims", "child_id"),
+        ("link_claims", "keys"),
+    ]
 }
 
 _EITHER = ("filtered_documents", "longpack_documents")
 
 PACKING_TOKENS: Origins = {name: [(asset, name) for asset in _EITHER] for name in WHO} | {
-    name: [(asset, "raw_content") for asset in _EITHER] for name in ("n_tokens", "n_chars", "n_bytes")
+    name: [(asset, "raw_content") for asset in _EITHER]
+    for name in ("n_tokens", "n_chars", "n_bytes")
 }
 
 PACKED: Origins = carried(("id", "url", "digest", "n_tokens", "document"), "packing_tokens")
 
 LENGTHS: Origins = {
-    name: [("filtered_documents", "raw_content"), ("longpack_documents", "raw_content"), ("packed_rows", "row_stop")]
+    name: [
+        ("filtered_documents", "raw_content"),
+        ("longpack_documents", "raw_content"),
+        ("packed_rows", "row_stop"),
+    ]
     for name in ("documents", "tokens", "document_share", "token_share")
 }
 
@@ -105,7 +141,10 @@ def lineage(origins: Origins) -> dg.TableColumnLineage:
     """As Dagster shows it."""
     return dg.TableColumnLineage(
         {
-            column: [dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name) for asset, name in found]
+            column: [
+                dg.TableColumnDep(asset_key=dg.AssetKey(asset), column_name=name)
+                for asset, name in found
+            ]
             for column, found in origins.items()
         }
     )

@@ -28,9 +28,19 @@ HEAD, TAIL = 180, 120
 """Characters of a document that are shown."""
 
 
-@dg.asset(pool=UPSTREAM, partitions_def=SNAPSHOTS, group_name="documents", kinds={"json", "parquet"}, code_version=raw.STAGE.code_version)
-def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content; nothing is copied."""
+@dg.asset(
+    pool=UPSTREAM,
+    partitions_def=SNAPSHOTS,
+    group_name="documents",
+    kinds={"json", "parquet"},
+    code_version=raw.STAGE.code_version,
+)
+def raw_snapshot(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content;
+    nothing is copied.
+    """
     with workshop.open(context.log) as opened:
         snapshot = parse_snapshot(context.partition_key)
         state = watching.state_of(
@@ -39,7 +49,11 @@ def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) 
         built = raw.take_stock(opened, snapshot)
         sizes = raw.bytes_by_part(built.published)
         return report(
-            built, counted="shards", columns=MANIFEST, size_by_part=plots.bars("Size upstream", sizes, unit="bytes"), upstream_state=state
+            built,
+            counted="shards",
+            columns=MANIFEST,
+            size_by_part=plots.bars("Size upstream", sizes, unit="bytes"),
+            upstream_state=state,
         )
 
 
@@ -51,8 +65,12 @@ def raw_snapshot(context: dg.AssetExecutionContext, workshop: WorkshopResource) 
     code_version=filtering.STAGE.code_version,
     deps=[raw_snapshot],
 )
-def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Documents of one snapshot that pass the rules and are no duplicates; the others with the reasons against them."""
+def filtered_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Documents of one snapshot that pass the rules and are no duplicates; the others with the
+    reasons against them.
+    """
     with workshop.open(context.log) as opened:
         built = filtering.filter_snapshot(opened, parse_snapshot(context.partition_key))
         words = filtering.word_counts(built.published)
@@ -71,11 +89,18 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             thresholds=thresholds_plot(built.published),
             kept_by_threshold=table(thresholds_table(built.published)),
             lengths=plots.histogram(
-                "Length of kept documents", words, unit="words", mark=opened.recipe.filtering.min_words, mark_name="minimum"
+                "Length of kept documents",
+                words,
+                unit="words",
+                mark=opened.recipe.filtering.min_words,
+                mark_name="minimum",
             ),
             sizes=plots.bars(
                 "Size of what was kept",
-                {"lines of JSON": built.tally.also["bytes of JSON"], "stored": built.published.receipt.n_bytes},
+                {
+                    "lines of JSON": built.tally.also["bytes of JSON"],
+                    "stored": built.published.receipt.n_bytes,
+                },
                 unit="bytes",
             ),
             median_words=float(np.median(words)) if len(words) else 0.0,
@@ -85,8 +110,13 @@ def filtered_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
 
 
 def heads_and_tails(filtered: Published) -> list[dict[str, str]]:
-    """How some documents begin and end, one of each shard first; the UI shows text as text, whatever is in it."""
-    lines = [next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None) for path in _some_shards(filtered)]
+    """How some documents begin and end, one of each shard first; the UI shows text as text,
+    whatever is in it.
+    """
+    lines = [
+        next(iter(read_lines(path, ["id", "url", "title", "raw_content"], batch_lines=1)), None)
+        for path in _some_shards(filtered)
+    ]
     return [
         {
             "id": line["id"],
@@ -113,8 +143,12 @@ def _some_shards(filtered: Published) -> list[Path]:
     code_version=keying.STAGE.code_version,
     deps=[filtered_documents],
 )
-def document_keys(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """An index of one snapshot's filtered documents by id, address, domain and digest, with the values they were judged by."""
+def document_keys(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """An index of one snapshot's filtered documents by id, address, domain and digest, with the
+    values they were judged by.
+    """
     with workshop.open(context.log) as opened:
         built = keying.key_snapshot(opened, parse_snapshot(context.partition_key))
         schema = read_schema(built.published.only(keying.DOCUMENTS_FILE) / keying.DOCUMENTS_FILE)
@@ -122,19 +156,36 @@ def document_keys(context: dg.AssetExecutionContext, workshop: WorkshopResource)
             built,
             columns=schema,
             origins=columns.KEYED,
-            domains=plots.bars("Hosts with most documents", keying.most_common_domains(built.published, SHOWN_DOMAINS), unit="documents"),
+            domains=plots.bars(
+                "Hosts with most documents",
+                keying.most_common_domains(built.published, SHOWN_DOMAINS),
+                unit="documents",
+            ),
         )
 
 
 def thresholds_table(filtered: Published) -> list[dict[str, str | float | int | None]]:
-    """A line per bound: the threshold in force, and how many documents some multiples of it would keep, the others in force."""
+    """A line per bound: the threshold in force, and how many documents some multiples of it would
+    keep, the others in force.
+    """
     lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
     found = []
     for own in (line for line in lines if line["in_force"]):
-        of_bound = {line["threshold"]: line["kept_with_the_others"] for line in lines if _bound(line) == _bound(own)}
-        at = {f"× {multiple:g}": of_bound.get(sweeps.rounded(multiple * own["threshold"])) for multiple in SHOWN_MULTIPLES}
+        of_bound = {
+            line["threshold"]: line["kept_with_the_others"]
+            for line in lines
+            if _bound(line) == _bound(own)
+        }
+        at = {
+            f"× {multiple:g}": of_bound.get(sweeps.rounded(multiple * own["threshold"]))
+            for multiple in SHOWN_MULTIPLES
+        }
         found.append({"rule": own["rule"], own["bound"].replace("_", " "): own["threshold"], **at})
-    return [{"rule": line["rule"], "at least": line.get("at least"), "at most": line.get("at most")} | line for line in found]
+    return [
+        {"rule": line["rule"], "at least": line.get("at least"), "at most": line.get("at most")}
+        | line
+        for line in found
+    ]
 
 
 def _bound(line: Mapping[str, Any]) -> tuple[str, str]:
@@ -142,7 +193,9 @@ def _bound(line: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def thresholds_plot(filtered: Published) -> dg.MetadataValue:
-    """How many documents each threshold would keep while the others stay in force, as multiples of the threshold in force."""
+    """How many documents each threshold would keep while the others stay in force, as multiples of
+    the threshold in force.
+    """
     lines = sweeping.total_sweep(sweeping.sweep_files(filtered.folder)).to_pylist()
     own = {(line["rule"], line["bound"]): line["threshold"] for line in lines if line["in_force"]}
     curves: dict[str, list[tuple[float, float]]] = {}
@@ -150,5 +203,12 @@ def thresholds_plot(filtered: Published) -> dg.MetadataValue:
         bound = own[line["rule"], line["bound"]]
         if bound and line["threshold"] / bound > 0 and line["kept_with_the_others"] is not None:
             name = f"{line['rule']} {line['bound'].replace('_', ' ')} {bound:,.6g}"
-            curves.setdefault(name, []).append((line["threshold"] / bound, line["kept_with_the_others"]))
-    return plots.curves("What each threshold would keep", curves, along="threshold, in multiples of the one in force", unit="documents")
+            curves.setdefault(name, []).append(
+                (line["threshold"] / bound, line["kept_with_the_others"])
+            )
+    return plots.curves(
+        "What each threshold would keep",
+        curves,
+        along="threshold, in multiples of the one in force",
+        unit="documents",
+    )

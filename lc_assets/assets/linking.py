@@ -1,4 +1,6 @@
-"""Assets between a crawl's pages and LongPack's documents: where pages are, what they link to, what is packed of them."""
+"""Assets between a crawl's pages and LongPack's documents: where pages are, what they link to, what
+is packed of them.
+"""
 
 from typing import Any
 
@@ -33,18 +35,28 @@ SHOWN_DOCUMENTS = 4
     code_version=indexing.STAGE.code_version,
     deps=[filtered_documents],
 )
-def html_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Which record of the crawl's archives holds the page of each filtered document of one snapshot, as it was fetched."""
+def html_index(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Which record of the crawl's archives holds the page of each filtered document of one
+    snapshot, as it was fetched.
+    """
     with workshop.open(context.log) as opened:
         snapshot = parse_snapshot(context.partition_key)
-        state = watching.state_of_crawl(crawl_of(opened), snapshot)  # before the look: what changes meanwhile is looked at again
+        state = watching.state_of_crawl(
+            crawl_of(opened), snapshot
+        )  # before the look: what changes meanwhile is looked at again
         built = indexing.index_pages(opened, snapshot)
         return report(
             built,
             columns=HTML_INDEX,
             upstream_state=state,
             origins=columns.HTML_INDEX,
-            records=plots.bars("Records of the crawl that were read", indexing.records_by_kind(built.tally), unit="records"),
+            records=plots.bars(
+                "Records of the crawl that were read",
+                indexing.records_by_kind(built.tally),
+                unit="records",
+            ),
             pages=table(indexing.first_lines(built.published.folder, SHOWN)),
         )
 
@@ -57,8 +69,12 @@ def html_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
     code_version=linking.STAGE.code_version,
     deps=[html_index, filtered_documents],
 )
-def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Which pages the pages of one snapshot point at, by which words; and why other links lead to none."""
+def page_links(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Which pages the pages of one snapshot point at, by which words; and why other links lead to
+    none.
+    """
     with workshop.open(context.log) as opened:
         built = linking.find_page_links(opened, parse_snapshot(context.partition_key))
         return report(
@@ -79,8 +95,12 @@ def page_links(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
     code_version=claiming.STAGE.code_version,
     deps=[page_links, filtered_documents, removed_documents],
 )
-def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Which page's text goes before which root of one snapshot, along links: the first root by a keyed hash keeps a page."""
+def link_claims(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Which page's text goes before which root of one snapshot, along links: the first root by a
+    keyed hash keeps a page.
+    """
     with workshop.open(context.log) as opened:
         built = claiming.claim_snapshot(opened, parse_snapshot(context.partition_key))
         return report(
@@ -100,8 +120,12 @@ def link_claims(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
     code_version=longpack.STAGE.code_version,
     deps=[link_claims, filtered_documents],
 )
-def longpack_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """One snapshot's packed documents: each a root behind what it points at, anchor texts above, with a span per part."""
+def longpack_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """One snapshot's packed documents: each a root behind what it points at, anchor texts above,
+    with a span per part.
+    """
     with workshop.open(context.log) as opened:
         snapshot = parse_snapshot(context.partition_key)
         built = longpack.pack_snapshot(opened, snapshot)
@@ -115,19 +139,39 @@ def longpack_documents(context: dg.AssetExecutionContext, workshop: WorkshopReso
             growth=table(_growth(lengths)),
             tokens_by_length=_shares(lengths),
             packed_lengths=plots.histogram(
-                "Length of packed documents", lengths.packed, unit="tokens", mark=opened.recipe.longpack.max_tokens, mark_name="the limit"
+                "Length of packed documents",
+                lengths.packed,
+                unit="tokens",
+                mark=opened.recipe.longpack.max_tokens,
+                mark_name="the limit",
             ),
-            examples=passages([_shown(document, spans) for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)]),
+            examples=passages(
+                [
+                    _shown(document, spans)
+                    for document, spans in longpack.first_documents(folder, SHOWN_DOCUMENTS)
+                ]
+            ),
         )
 
 
 def _growth(lengths: Lengths) -> list[dict[str, Any]]:
-    return [{"measure": name, "here": ours, "paper": theirs} for name, ours, theirs in beside_the_paper(lengths.growth)]
+    return [
+        {"measure": name, "here": ours, "paper": theirs}
+        for name, ours, theirs in beside_the_paper(lengths.growth)
+    ]
 
 
 def _shares(lengths: Lengths) -> dg.MetadataValue:
-    before, after = ({name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1))
-    return plots.bars("Tokens by length of their document", before, unit="per cent", beside=after, names=("pages alone", "packed"))
+    before, after = (
+        {name: 100 * pair[side] for name, pair in lengths.shares.items()} for side in (0, 1)
+    )
+    return plots.bars(
+        "Tokens by length of their document",
+        before,
+        unit="per cent",
+        beside=after,
+        names=("pages alone", "packed"),
+    )
 
 
 def _shown(document: dict[str, Any], spans: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""Assets of packed rows: documents of any length, tokenized, then filled into rows of a fixed one."""
+"""Assets of packed rows: documents of any length, tokenized, then filled into rows of a fixed
+one.
+"""
 
 import dagster as dg
 import numpy as np
@@ -29,17 +31,29 @@ SHOWN_ROWS = 2
     code_version=packing_tokens.STAGE.code_version,
     deps=[filtered_documents, removed_documents, link_claims, longpack_documents],
 )
-def packing_token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Token ids of one snapshot's documents that are to be packed into rows, of any length, natural or LongPack's."""
+def packing_token_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Token ids of one snapshot's documents that are to be packed into rows, of any length, natural
+    or LongPack's.
+    """
     with workshop.open(context.log) as opened:
         built = packing_tokens.tokenize_for_packing(opened, parse_snapshot(context.partition_key))
-        lengths = np.asarray(read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"])
+        lengths = np.asarray(
+            read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"]
+        )
         row = opened.recipe.packing.row_tokens
         return report(
             built,
             columns=TOKENIZED,
             origins=columns.PACKING_TOKENS,
-            lengths=plots.histogram("Length of documents to be packed", lengths, unit="tokens", mark=row, mark_name=f"a row, {row:,}"),
+            lengths=plots.histogram(
+                "Length of documents to be packed",
+                lengths,
+                unit="tokens",
+                mark=row,
+                mark_name=f"a row, {row:,}",
+            ),
         )
 
 
@@ -51,8 +65,12 @@ def packing_token_documents(context: dg.AssetExecutionContext, workshop: Worksho
     code_version=packed.STAGE.code_version,
     deps=[packing_token_documents],
 )
-def packed_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Rows of a fixed length filled with documents of any, every span known: Zarr, Megatron's files, spans for masks."""
+def packed_rows(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Rows of a fixed length filled with documents of any, every span known: Zarr, Megatron's
+    files, spans for masks.
+    """
     with workshop.open(context.log) as opened:
         built = packed.pack_snapshot(opened, parse_snapshot(context.partition_key))
         settings, folder = opened.recipe.packing, built.published.folder
@@ -67,9 +85,13 @@ def packed_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
             cut_share=dg.MetadataValue.float(found.cut_share),
             attention_share=dg.MetadataValue.float(found.attention_share),
             where_tokens_are=plots.bars(
-                f"Tokens of {found.rows:,} rows, {settings.method}", {"in rows": found.in_rows, "padding": found.padding}, unit="tokens"
+                f"Tokens of {found.rows:,} rows, {settings.method}",
+                {"in rows": found.in_rows, "padding": found.padding},
+                unit="tokens",
             ),
-            rows_by_split=plots.bars("Rows", {split: built.tally.also[f"{split} rows"] for split in SPLITS}, unit="rows"),
+            rows_by_split=plots.bars(
+                "Rows", {split: built.tally.also[f"{split} rows"] for split in SPLITS}, unit="rows"
+            ),
             piece_lengths=plots.histogram(
                 "Length of pieces",
                 lengths,
@@ -78,6 +100,12 @@ def packed_rows(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
                 mark_name=f"a row, {settings.row_tokens:,}",
                 counted="pieces",
             ),
-            pieces_per_row=plots.histogram("Pieces of a row", per_row, unit="pieces", counted="rows"),
-            first_rows=table(packed.decoded_packed_rows(folder, opened.recipe.tokenizing.tokenizer, n_rows=SHOWN_ROWS)[:20]),
+            pieces_per_row=plots.histogram(
+                "Pieces of a row", per_row, unit="pieces", counted="rows"
+            ),
+            first_rows=table(
+                packed.decoded_packed_rows(
+                    folder, opened.recipe.tokenizing.tokenizer, n_rows=SHOWN_ROWS
+                )[:20]
+            ),
         )

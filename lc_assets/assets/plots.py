@@ -1,4 +1,6 @@
-"""Small plots for the Dagster UI: what `lc_assets.stages.drawing` draws, shown inline as Markdown."""
+"""Small plots for the Dagster UI: what `lc_assets.stages.drawing` draws, shown inline as
+Markdown.
+"""
 
 import base64
 import functools
@@ -17,7 +19,9 @@ def inline(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def _shown(draw: Callable[Concatenate[str, Numbers], bytes]) -> Callable[Concatenate[str, Numbers], dg.MetadataValue]:
+def _shown(
+    draw: Callable[Concatenate[str, Numbers], bytes],
+) -> Callable[Concatenate[str, Numbers], dg.MetadataValue]:
     @functools.wraps(draw)
     def show(title: str, /, *args: Numbers.args, **kwargs: Numbers.kwargs) -> dg.MetadataValue:
         return dg.MetadataValue.md(f"![{title}]({inline(draw(title, *args, **kwargs))})")

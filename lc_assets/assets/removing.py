@@ -1,4 +1,6 @@
-"""Assets of what does not go on although it is worth keeping: near duplicates, evaluation items, the withdrawn."""
+"""Assets of what does not go on although it is worth keeping: near duplicates, evaluation items,
+the withdrawn.
+"""
 
 from collections import Counter
 
@@ -12,7 +14,16 @@ from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.pools import WORKERS
 from lc_assets.resources import WorkshopResource
-from lc_assets.stages import contamination, near_pairs, removals, signature_bands, signing, touching, withdrawals, withdrawing
+from lc_assets.stages import (
+    contamination,
+    near_pairs,
+    removals,
+    signature_bands,
+    signing,
+    touching,
+    withdrawals,
+    withdrawing,
+)
 from lc_assets.stages.banded_documents import BANDED
 from lc_assets.stages.contamination_files import EVIDENCE
 from lc_assets.stages.tables import WITHDRAWN, read_table
@@ -29,13 +40,23 @@ SHOWN = 10
     code_version=signing.STAGE.code_version,
     deps=[raw_snapshot, filtered_documents],
 )
-def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it published them, computed else."""
+def document_signatures(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it
+    published them, computed else.
+    """
     with workshop.open(context.log) as opened:
         built = signing.sign_snapshot(opened, parse_snapshot(context.partition_key))
-        counts = {name: built.tally.also.get(name, 0) for name in (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT)}
+        counts = {
+            name: built.tally.also.get(name, 0)
+            for name in (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT)
+        }
         return report(
-            built, columns=SCHEMA, origins=columns.SIGNATURES, origin=plots.bars("Where signatures are from", counts, unit="documents")
+            built,
+            columns=SCHEMA,
+            origins=columns.SIGNATURES,
+            origin=plots.bars("Where signatures are from", counts, unit="documents"),
         )
 
 
@@ -47,12 +68,24 @@ def document_signatures(context: dg.AssetExecutionContext, workshop: WorkshopRes
     code_version=signature_bands.STAGE.code_version,
     deps=[filtered_documents, document_signatures],
 )
-def signature_index(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Signatures of one snapshot cut into bands and sorted, once: newer snapshots look up in it what is like something of theirs."""
+def signature_index(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Signatures of one snapshot cut into bands and sorted, once: newer snapshots look up in it
+    what is like something of theirs.
+    """
     with workshop.open(context.log) as opened:
         built = signature_bands.cut_snapshot(opened, parse_snapshot(context.partition_key))
-        counts = {name: built.tally.also.get(name, 0) for name in (signature_bands.SIGNED, signature_bands.NOT_SIGNED)}
-        return report(built, columns=BANDED, origins=columns.BANDED, documents=plots.bars("Documents", counts, unit="documents"))
+        counts = {
+            name: built.tally.also.get(name, 0)
+            for name in (signature_bands.SIGNED, signature_bands.NOT_SIGNED)
+        }
+        return report(
+            built,
+            columns=BANDED,
+            origins=columns.BANDED,
+            documents=plots.bars("Documents", counts, unit="documents"),
+        )
 
 
 @dg.asset(
@@ -61,10 +94,17 @@ def signature_index(context: dg.AssetExecutionContext, workshop: WorkshopResourc
     group_name="documents",
     kinds={"parquet", "duckdb"},
     code_version=near_pairs.STAGE.code_version,
-    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, signature_index)],
+    deps=[
+        dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS)
+        for asset in (filtered_documents, signature_index)
+    ],
 )
-def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Near duplicates of one snapshot among itself and the older ones, each pair compared by its texts."""
+def near_duplicate_pairs(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Near duplicates of one snapshot among itself and the older ones, each pair compared by its
+    texts.
+    """
     with workshop.open(context.log) as opened:
         built = near_pairs.pair_snapshot(opened, parse_snapshot(context.partition_key))
         found = read_table(built.published.folder / near_pairs.TABLE, near_pairs.NEAR_PAIRS.names)
@@ -74,7 +114,9 @@ def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopRe
             counted="pairs",
             columns=near_pairs.NEAR_PAIRS,
             origins=columns.NEAR_PAIRS,
-            similarities=plots.shares("How alike the pairs are", found["similarity"], along="Jaccard index", unit="pairs"),
+            similarities=plots.shares(
+                "How alike the pairs are", found["similarity"], along="Jaccard index", unit="pairs"
+            ),
             least_alike=table(alike.slice(0, SHOWN).to_pylist()),
             most_alike=table(alike.slice(max(alike.num_rows - SHOWN, 0)).to_pylist()),
         )
@@ -88,16 +130,26 @@ def near_duplicate_pairs(context: dg.AssetExecutionContext, workshop: WorkshopRe
     code_version=contamination.STAGE.code_version,
     deps=[filtered_documents],
 )
-def contaminated_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Filtered documents of one snapshot that hold items of the recipe's evaluation sets, and where; none when it names none."""
+def contaminated_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Filtered documents of one snapshot that hold items of the recipe's evaluation sets, and
+    where; none when it names none.
+    """
     with workshop.open(context.log) as opened:
         built = contamination.find_contamination(opened, parse_snapshot(context.partition_key))
-        worst = sorted(contamination.evidence_lines(built.published.folder), key=lambda line: -line["coverage"])
+        worst = sorted(
+            contamination.evidence_lines(built.published.folder), key=lambda line: -line["coverage"]
+        )
         return report(
             built,
             columns=EVIDENCE,
             origins=columns.CONTAMINATED,
-            coverage=plots.shares("How much of an item stands in a document", [line["coverage"] for line in worst], unit="finds"),
+            coverage=plots.shares(
+                "How much of an item stands in a document",
+                [line["coverage"] for line in worst],
+                unit="finds",
+            ),
             worst=table(worst[:SHOWN]),
         )
 
@@ -106,10 +158,17 @@ def contaminated_documents(context: dg.AssetExecutionContext, workshop: Workshop
     group_name="documents",
     kinds={"parquet"},
     code_version=withdrawing.STAGE.code_version,
-    deps=[dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (document_keys, near_duplicate_pairs)],
+    deps=[
+        dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS)
+        for asset in (document_keys, near_duplicate_pairs)
+    ],
 )
-def withdrawn_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Documents of all snapshots that must no longer be served, by the recipe's lists: what these name, and the same content."""
+def withdrawn_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Documents of all snapshots that must no longer be served, by the recipe's lists: what these
+    name, and the same content.
+    """
     with workshop.open(context.log) as opened:
         built = withdrawing.withdraw(opened)
         lines = withdrawing.withdrawn_lines(built.published)
@@ -118,9 +177,13 @@ def withdrawn_documents(context: dg.AssetExecutionContext, workshop: WorkshopRes
             built,
             columns=WITHDRAWN,
             origins=columns.WITHDRAWN,
-            how=plots.bars("Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"),
+            how=plots.bars(
+                "Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"
+            ),
             taken_out=table(touching.by_reason(touched)),
-            stands_until_rebuilt=table([{"partition": name} for name in touching.partitions(opened.lake, touched)]),
+            stands_until_rebuilt=table(
+                [{"partition": name} for name in touching.partitions(opened.lake, touched)]
+            ),
             documents=table(lines[:SHOWN]),
         )
 
@@ -132,8 +195,12 @@ def withdrawn_documents(context: dg.AssetExecutionContext, workshop: WorkshopRes
     code_version=withdrawals.STAGE.code_version,
     deps=[withdrawn_documents, document_keys],
 )
-def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """One snapshot's withdrawn documents; where a changed list finds none of its documents, nothing behind this is stale."""
+def snapshot_withdrawals(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """One snapshot's withdrawn documents; where a changed list finds none of its documents, nothing
+    behind this is stale.
+    """
     with workshop.open(context.log) as opened:
         built = withdrawals.cut_out(opened, parse_snapshot(context.partition_key))
         lines = withdrawals.withdrawals_in(built.published.folder)
@@ -141,7 +208,9 @@ def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopRe
             built,
             columns=withdrawals.WITHDRAWALS,
             origins=columns.WITHDRAWALS,
-            how=plots.bars("Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"),
+            how=plots.bars(
+                "Why they are withdrawn", Counter(line["how"] for line in lines), unit="documents"
+            ),
             documents=table(lines[:SHOWN]),
         )
 
@@ -153,16 +222,27 @@ def snapshot_withdrawals(context: dg.AssetExecutionContext, workshop: WorkshopRe
     kinds={"parquet", "duckdb"},
     code_version=removals.STAGE.code_version,
     deps=[
-        *(dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS) for asset in (filtered_documents, signature_index, near_duplicate_pairs)),
+        *(
+            dg.AssetDep(asset, partition_mapping=ALL_SNAPSHOTS)
+            for asset in (filtered_documents, signature_index, near_duplicate_pairs)
+        ),
         contaminated_documents,
         snapshot_withdrawals,
     ],
 )
-def removed_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Which filtered documents of one snapshot do not go on, for which others, and why; taken back by another setting."""
+def removed_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Which filtered documents of one snapshot do not go on, for which others, and why; taken back
+    by another setting.
+    """
     with workshop.open(context.log) as opened:
         built = removals.decide_removals(opened, parse_snapshot(context.partition_key))
-        lines = read_table(built.published.folder / removals.TABLE, removals.REMOVALS.names).slice(0, SHOWN).to_pylist()
+        lines = (
+            read_table(built.published.folder / removals.TABLE, removals.REMOVALS.names)
+            .slice(0, SHOWN)
+            .to_pylist()
+        )
         return report(
             built,
             columns=removals.REMOVALS,

@@ -1,4 +1,6 @@
-"""What an asset tells the Dagster UI about what it built: counts, place, summary, columns, a plot."""
+"""What an asset tells the Dagster UI about what it built: counts, place, summary, columns, a
+plot.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -23,10 +25,14 @@ SHOWN_INPUTS = 4
 """Of up to 252; the receipt has all."""
 
 AT_ONCE = 1_000
-"""Dagster's UI shows Markdown of fewer characters at once, and the rest behind a click, in a window of its own."""
+"""Dagster's UI shows Markdown of fewer characters at once, and the rest behind a click, in a window
+of its own.
+"""
 
 NARROW = 44
-"""Characters of a line that fits beside the names of the metadata; a wider one would push the summary out of the page."""
+"""Characters of a line that fits beside the names of the metadata; a wider one would push the
+summary out of the page.
+"""
 
 
 def report(
@@ -40,7 +46,8 @@ def report(
 ) -> dg.MaterializeResult:
     """Make the materialization's result: its data version is the receipt's digest.
 
-    The UI keeps the order: what is read first comes first, numbers that plot over time after it, what it took last.
+    The UI keeps the order: what is read first comes first, numbers that plot over time after it,
+    what it took last.
 
     Args:
         built: what stands published.
@@ -64,7 +71,9 @@ def report(
     }
     if not built.reused:
         metadata |= {"audit": dg.MetadataValue.md(audited(built.findings))}
-        metadata |= {name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()}
+        metadata |= {
+            name: dg.MetadataValue.float(value) for name, value in receipt.measured.items()
+        }
     if columns is not None:
         metadata["dagster/column_schema"] = table_schema(columns, origins or {})
     if origins is not None:
@@ -87,7 +96,13 @@ def summary(built: Built, counted: str) -> str:
     Kept below `AT_ONCE` characters.
     """
     tally = built.tally
-    lines = [f"**{tally.seen:,} {counted} in: {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped.**", ""]
+    lines = [
+        (
+            f"**{tally.seen:,} {counted} in: {tally.kept:,} kept, {tally.seen - tally.kept:,} "
+            "dropped.**"
+        ),
+        "",
+    ]
     return "\n".join([*lines, *_reasons(tally), "", _made_of(built.published.receipt)])
 
 
@@ -96,12 +111,19 @@ def _fates(tally: Tally, counted: str) -> dict[str, dg.MetadataValue]:
     if not tally.dropped:
         return {}
     reasons = dict(sorted(tally.dropped.items(), key=lambda item: -item[1]))
-    return {"kept_and_dropped": plots.bars("Kept, and dropped by the first reason", {"kept": tally.kept} | reasons, unit=counted)}
+    return {
+        "kept_and_dropped": plots.bars(
+            "Kept, and dropped by the first reason", {"kept": tally.kept} | reasons, unit=counted
+        )
+    }
 
 
 def audited(findings: Sequence[Finding]) -> str:
     """What the audit before publishing found, a line per claim."""
-    return "\n".join(f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}" for finding in findings)
+    return "\n".join(
+        f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}"
+        for finding in findings
+    )
 
 
 def _reasons(tally: Tally) -> list[str]:
@@ -110,7 +132,11 @@ def _reasons(tally: Tally) -> list[str]:
     first = sorted(tally.dropped.items(), key=lambda item: -item[1])
     shown, rest = first[:MOST_REASONS], sum(count for _, count in first[MOST_REASONS:])
     most = first[0][1]
-    lines = [f"| {name} | {count:,} | {tally.complaints.get(name, count):,} | {'█' * -(-BAR * count // most)} |" for name, count in shown]
+    lines = [
+        f"| {name} | {count:,} | {tally.complaints.get(name, count):,} | "
+        f"{'█' * -(-BAR * count // most)} |"
+        for name, count in shown
+    ]
     others = [f"| {len(first) - MOST_REASONS} others | {rest:,} | | |"] if rest else []
     return ["| dropped for | first | any | |", "|---|---:|---:|---|", *lines, *others]
 
@@ -118,28 +144,49 @@ def _reasons(tally: Tally) -> list[str]:
 def _made_of(receipt: Receipt) -> str:
     made = receipt.fingerprint
     named = [f"`{name}` {digest[:12]}" for name, digest in made.inputs.items()]
-    inputs = ", ".join(named[:SHOWN_INPUTS]) + (f" and {len(named) - SHOWN_INPUTS:,} more" if len(named) > SHOWN_INPUTS else "")
-    return f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version {made.code_version}, from {inputs or 'nothing'}."
+    inputs = ", ".join(named[:SHOWN_INPUTS]) + (
+        f" and {len(named) - SHOWN_INPUTS:,} more" if len(named) > SHOWN_INPUTS else ""
+    )
+    return (
+        f"Version `{made.version}`, data `{receipt.digest[:12]}`, code version "
+        f"{made.code_version}, from {inputs or 'nothing'}."
+    )
 
 
 def table_schema(columns: pa.Schema, origins: Origins) -> dg.TableSchema:
-    """Columns for the UI's table view: what each holds and where it comes from, for the open-source UI does not draw their lineage."""
+    """Columns for the UI's table view: what each holds and where it comes from, for the open-source
+    UI does not draw their lineage.
+    """
 
     def described(name: str) -> str:
         sources = ", ".join(f"{asset}.{column}" for asset, column in origins.get(name, ()))
         return f"{meaning(name)} ← {sources}" if sources else meaning(name)
 
     return dg.TableSchema(
-        columns=[dg.TableColumn(name=field.name, type=str(field.type), description=described(field.name)) for field in columns]
+        columns=[
+            dg.TableColumn(name=field.name, type=str(field.type), description=described(field.name))
+            for field in columns
+        ]
     )
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> dg.MetadataValue:
-    """A small table of plain values: beside the names where it is narrow, otherwise behind a click, as Markdown; long text is cut."""
-    columns = {name: [name, *(markdown.shown(line.get(name)) for line in lines)] for line in lines[:1] for name in line}
+    """A small table of plain values: beside the names where it is narrow, otherwise behind a click,
+    as Markdown; long text is cut.
+    """
+    columns = {
+        name: [name, *(markdown.shown(line.get(name)) for line in lines)]
+        for line in lines[:1]
+        for name in line
+    }
     wide = sum(3 + max(map(len, cells)) for cells in columns.values())
     if lines and wide <= NARROW and len(lines) <= MOST_REASONS:
-        return dg.MetadataValue.table([dg.TableRecord({name: _plain(value) for name, value in line.items()}) for line in lines])
+        return dg.MetadataValue.table(
+            [
+                dg.TableRecord({name: _plain(value) for name, value in line.items()})
+                for line in lines
+            ]
+        )
     return dg.MetadataValue.md(markdown.table(lines).ljust(AT_ONCE if lines else 0))
 
 

@@ -24,17 +24,29 @@ from lc_assets.vocabulary import SPLITS, parse_snapshot
     code_version=tokenizing.STAGE.code_version,
     deps=[filtered_documents, removed_documents],
 )
-def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Token ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an identity table."""
+def token_documents(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Token ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an
+    identity table.
+    """
     with workshop.open(context.log) as opened:
         built = tokenizing.tokenize_snapshot(opened, parse_snapshot(context.partition_key))
-        lengths = np.asarray(read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"])
+        lengths = np.asarray(
+            read_all(documents_files(built.published.folder), TOKENIZED, ["n_tokens"])["n_tokens"]
+        )
         least = opened.recipe.tokenizing.min_tokens
         return report(
             built,
             columns=TOKENIZED,
             origins=columns.TOKENS,
-            lengths=plots.histogram("Length of token documents", lengths, unit="tokens", mark=least, mark_name=f"fewest, {least:,}"),
+            lengths=plots.histogram(
+                "Length of token documents",
+                lengths,
+                unit="tokens",
+                mark=least,
+                mark_name=f"fewest, {least:,}",
+            ),
         )
 
 
@@ -46,8 +58,12 @@ def token_documents(context: dg.AssetExecutionContext, workshop: WorkshopResourc
     code_version=gridding.STAGE.code_version,
     deps=[token_documents],
 )
-def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as Zarr; their documents in a table."""
+def token_grid(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as
+    Zarr; their documents in a table.
+    """
     with workshop.open(context.log) as opened:
         built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
         return report(
@@ -56,7 +72,9 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
             columns=ROWS,
             origins=columns.ROWS,
             sizes=plots.bars("Size of the rows", gridding.sizes_of(built.published), unit="bytes"),
-            first_rows=table(gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)),
+            first_rows=table(
+                gridding.decoded_rows(built.published, opened.recipe.tokenizing.tokenizer, n_rows=5)
+            ),
             document_lengths=plots.histogram(
                 "Length of the documents behind the rows",
                 gridding.rows_table(built.published)["n_tokens"],
@@ -74,11 +92,18 @@ def token_grid(context: dg.AssetExecutionContext, workshop: WorkshopResource) ->
     code_version=lineage.STAGE.code_version,
     deps=[token_grid, removed_documents],
 )
-def row_lineage(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """An index of one snapshot's rows: each row's document, and every document's rows, in milliseconds."""
+def row_lineage(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """An index of one snapshot's rows: each row's document, and every document's rows, in
+    milliseconds.
+    """
     with workshop.open(context.log) as opened:
         built = lineage.index_rows(opened, parse_snapshot(context.partition_key))
-        counts = {name: built.tally.also[name] for name in (*(f"{split} rows" for split in SPLITS), "removals")}
+        counts = {
+            name: built.tally.also[name]
+            for name in (*(f"{split} rows" for split in SPLITS), "removals")
+        }
         return report(
             built,
             counted="rows",
@@ -94,21 +119,42 @@ def row_lineage(context: dg.AssetExecutionContext, workshop: WorkshopResource) -
     code_version=ordering.STAGE.code_version,
     deps=[dg.AssetDep(token_grid, partition_mapping=ALL_SNAPSHOTS)],
 )
-def longcrawl(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """One global order over the rows of all published snapshots: a uniform shuffle of their union, as a small index."""
+def longcrawl(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """One global order over the rows of all published snapshots: a uniform shuffle of their union,
+    as a small index.
+    """
     with workshop.open(context.log) as opened:
         built = ordering.order_snapshots(opened)
         return report(
             built,
             counted="rows",
-            tokens_by_snapshot=plots.timeline("Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens"),
+            tokens_by_snapshot=plots.timeline(
+                "Tokens by snapshot", ordering.tokens_by_snapshot(built.published), unit="tokens"
+            ),
         )
 
 
-@dg.asset(pool=WORKERS, group_name="tokens", kinds={"zarr"}, code_version=flattening.STAGE.code_version, deps=[longcrawl])
-def longcrawl_flat(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> dg.MaterializeResult:
-    """All rows in the global order as one Zarr in LongCrawl64's published layout, for readers that know only that."""
+@dg.asset(
+    pool=WORKERS,
+    group_name="tokens",
+    kinds={"zarr"},
+    code_version=flattening.STAGE.code_version,
+    deps=[longcrawl],
+)
+def longcrawl_flat(
+    context: dg.AssetExecutionContext, workshop: WorkshopResource
+) -> dg.MaterializeResult:
+    """All rows in the global order as one Zarr in LongCrawl64's published layout, for readers that
+    know only that.
+    """
     with workshop.open(context.log) as opened:
         built = flattening.flatten(opened)
-        sizes = {"ids as they are": flattening.raw_bytes(built.published), "stored": built.published.receipt.n_bytes}
-        return report(built, counted="rows", sizes=plots.bars("Size of the flat arrays", sizes, unit="bytes"))
+        sizes = {
+            "ids as they are": flattening.raw_bytes(built.published),
+            "stored": built.published.receipt.n_bytes,
+        }
+        return report(
+            built, counted="rows", sizes=plots.bars("Size of the flat arrays", sizes, unit="bytes")
+        )

@@ -1,8 +1,10 @@
-"""Asset checks: each claim of a stage, tested again on what stands published, and every file against its digest.
+"""Asset checks: each claim of a stage, tested again on what stands published, and every file
+against its digest.
 
-A stage's audit has tested the same claims before publishing; here a person sees them in the UI, with the
-numbers, and can ask for them at any time. All of them but warnings block what is downstream in the same run.
-What serves text is held against the lists of withdrawals as they are now, too (`lc_assets.stages.serving`).
+A stage's audit has tested the same claims before publishing; here a person sees them in the UI,
+with the numbers, and can ask for them at any time. All of them but warnings block what is
+downstream in the same run. What serves text is held against the lists of withdrawals as they are
+now, too (`lc_assets.stages.serving`).
 """
 
 import inspect
@@ -23,33 +25,54 @@ from lc_assets.storage.versions import Published
 WHOLE = "every_file_is_as_published"
 
 
-def checks_of(stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None) -> dg.AssetChecksDefinition:
-    """Make the checks of one asset: one per claim of its stage, and one that reads every digest again."""
-    described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {WHOLE: "Every file has the size and digest of the receipt."}
+def checks_of(
+    stage: Stage, asset: dg.AssetKey, partitions: dg.PartitionsDefinition | None
+) -> dg.AssetChecksDefinition:
+    """Make the checks of one asset: one per claim of its stage, and one that reads every digest
+    again.
+    """
+    described = {claim.__name__: _sentence(claim) for claim in stage.claims} | {
+        WHOLE: "Every file has the size and digest of the receipt."
+    }
     if stage.name in ROSTERS_OF:
         described[WITHDRAWN] = inspect.getdoc(nothing_withdrawn_is_served) or ""
     with warnings.catch_warnings():
-        # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide a bad one.
+        # Partitioned checks are a preview in Dagster 1.13; without them a good snapshot would hide
+        # a bad one.
         warnings.simplefilter("ignore", dg.PreviewWarning)
         specs = [
-            dg.AssetCheckSpec(name, asset=asset, description=sentence, blocking=True, partitions_def=partitions)
+            dg.AssetCheckSpec(
+                name, asset=asset, description=sentence, blocking=True, partitions_def=partitions
+            )
             for name, sentence in described.items()
         ]
 
-        @dg.multi_asset_check(name=f"{asset.to_python_identifier()}_checks", specs=specs, can_subset=True)
-        def check(context: dg.AssetCheckExecutionContext, workshop: WorkshopResource) -> Iterator[dg.AssetCheckResult]:
+        @dg.multi_asset_check(
+            name=f"{asset.to_python_identifier()}_checks", specs=specs, can_subset=True
+        )
+        def check(
+            context: dg.AssetCheckExecutionContext, workshop: WorkshopResource
+        ) -> Iterator[dg.AssetCheckResult]:
             chosen = {key.name for key in context.selected_asset_check_keys}
             with workshop.open(context.log) as opened:
                 # A run of a partition may hold an asset that has none.
-                key = context.partition_key if partitions is not None and context.has_partition_key else GLOBAL
+                key = (
+                    context.partition_key
+                    if partitions is not None and context.has_partition_key
+                    else GLOBAL
+                )
                 findings = findings_of(opened.lake, stage, key, chosen, recipe=opened.recipe)
             yield from (_result(finding, asset) for finding in findings)
 
     return check
 
 
-def findings_of(lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe) -> list[Finding]:
-    """Test the chosen claims on what is published, and by ``recipe`` whether it may be served still."""
+def findings_of(
+    lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
+) -> list[Finding]:
+    """Test the chosen claims on what is published, and by ``recipe`` whether it may be served
+    still.
+    """
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
     evidence = evidence_of(lake, published, by_head=stage.by_head)
@@ -62,16 +85,32 @@ def _still_servable(lake: LakeFolder, recipe: Recipe, published: Published) -> F
     try:
         return nothing_withdrawn_is_served(lake, recipe, published)
     except LcError as error:
-        return Finding(claim=WITHDRAWN, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
+        return Finding(
+            claim=WITHDRAWN,
+            passed=False,
+            words=f"cannot be tested: {type(error).__name__}: {error}",
+        )
 
 
 def every_file_is_as_published(published: Published) -> Finding:
     """Read every file again and compare its digest with the receipt."""
     damage = published.damage()
     n_files = len(published.receipt.files)
-    mend = f"; to make the version again, remove the folder {published.home} and materialize this partition"
-    words = "; ".join(damage[:5]) + mend if damage else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
-    return Finding(claim=WHOLE, passed=not damage, words=words, numbers={"files": n_files, "bytes": published.receipt.n_bytes})
+    mend = (
+        f"; to make the version again, remove the folder {published.home} and materialize this "
+        "partition"
+    )
+    words = (
+        "; ".join(damage[:5]) + mend
+        if damage
+        else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
+    )
+    return Finding(
+        claim=WHOLE,
+        passed=not damage,
+        words=words,
+        numbers={"files": n_files, "bytes": published.receipt.n_bytes},
+    )
 
 
 def _sentence(claim: Claim) -> str:
@@ -83,7 +122,9 @@ def _result(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckResult:
         asset_key=asset,
         check_name=finding.claim,
         passed=finding.passed,
-        severity=dg.AssetCheckSeverity.ERROR if finding.severity == "error" else dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.ERROR
+        if finding.severity == "error"
+        else dg.AssetCheckSeverity.WARN,
         description=finding.words,
         metadata=dict(finding.numbers),
     )

@@ -1,4 +1,6 @@
-"""The value that `lc show` prints: what lies at a path, what it says of itself, and what is wrong with it."""
+"""The value that `lc show` prints: what lies at a path, what it says of itself, and what is wrong
+with it.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +27,8 @@ class Artefact:
         facts: names with values, most telling first.
         tables: what is better said in a table.
         damage: one sentence for each thing that is not as promised; empty when whole.
-        checked: what was compared to find out, in a few words; empty when there was nothing to compare with.
+        checked: what was compared to find out, in a few words; empty when there was nothing to
+            compare with.
     """
 
     kind: str

@@ -1,4 +1,6 @@
-"""``lc batch``: the head of a training batch as a loader gives it, decoded, with where each row came from."""
+"""``lc batch``: the head of a training batch as a loader gives it, decoded, with where each row
+came from.
+"""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,13 +19,27 @@ SHOWN_CHARS = 60
 
 
 def batch(
-    path: Annotated[str, typer.Argument(envvar="LC_ROOT", help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            envvar="LC_ROOT",
+            help="A lake, a version of its longcrawl, grid or flat, or a .zarr; gs:// too.",
+        ),
+    ],
     step: Annotated[int, typer.Option("--step", min=0, help="Which batch.")] = 0,
     rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of a batch.")] = 4,
-    context: Annotated[int, typer.Option("--context", min=1, help="Tokens of a row of the batch; must divide the rows of the data.")] = 64,
+    context: Annotated[
+        int,
+        typer.Option(
+            "--context",
+            min=1,
+            help="Tokens of a row of the batch; must divide the rows of the data.",
+        ),
+    ] = 64,
     split: options.Split = "train",
 ) -> None:
-    """Show the head of a training batch: ids, decoded text, and the document that each row came from.
+    """Show the head of a training batch: ids, decoded text, and the document that each row came
+    from.
 
     Text is escaped as Python escapes it, so that control characters are seen and not obeyed.
 
@@ -36,17 +52,30 @@ def batch(
     source = open_rows(path, split)
     loader = GridLoader(source, batch_rows=rows, context_tokens=context)
     if step >= len(loader):
-        raise BadInput(f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}")
+        raise BadInput(
+            f"no step {step:,}: with {rows:,} rows of {context:,} tokens there are {len(loader):,}"
+        )
     text = loader[step].text
-    say(f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} {text.dtype}; targets are one token further")
+    say(
+        f"step {step:,} of {len(loader):,}: text {text.shape[0]:,} × {text.shape[1]:,} "
+        f"{text.dtype}; targets are one token further"
+    )
     tokenizer = tokenizer_of_rows(source)
-    lines = [_line(ids, position, origin_of(source, position), tokenizer) for ids, position in zip(text, loader.rows_of(step), strict=True)]
+    lines = [
+        _line(ids, position, origin_of(source, position), tokenizer)
+        for ids, position in zip(text, loader.rows_of(step), strict=True)
+    ]
     table(("row", "first tokens", "decoded", "document", "url"), lines)
 
 
 def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tuple[Any, ...]:
     where = ("", "") if origin is None else (origin.id, shortened(origin.url, SHOWN_CHARS))
-    return f"{position:,}", " ".join(map(str, ids[:SHOWN_TOKENS].tolist())), head_of(ids, tokenizer=tokenizer), *where
+    return (
+        f"{position:,}",
+        " ".join(map(str, ids[:SHOWN_TOKENS].tolist())),
+        head_of(ids, tokenizer=tokenizer),
+        *where,
+    )
 
 
 def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
@@ -58,12 +87,16 @@ def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
 
 
 def head_of(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
-    """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is cut in two shows as �."""
+    """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is
+    cut in two shows as �.
+    """
     return visible(shortened(decode(ids[:n_chars], tokenizer), n_chars))
 
 
 def decode(ids: Any, tokenizer: str = "gpt2") -> str:
-    """Text of some ids; end-of-text as it is spelt, bytes that are no UTF-8 as �; empty where the tokenizer is a file's."""
+    """Text of some ids; end-of-text as it is spelt, bytes that are no UTF-8 as �; empty where the
+    tokenizer is a file's.
+    """
     from lc_assets.errors import LcError
     from lc_assets.formats.named_tokenizers import text_of
 
@@ -74,14 +107,20 @@ def decode(ids: Any, tokenizer: str = "gpt2") -> str:
 
 
 def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None":
-    """The document behind a row of what a loader reads; None when the array is of unknown origin."""
+    """The document behind a row of what a loader reads; None when the array is of unknown
+    origin.
+    """
     from lc_assets.formats.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
     from lc_assets.stages.tracing import row_of_array
 
     if isinstance(source, RiffledReader):
         origin = source.origin(position)
-        number = next(number for number, named in enumerate(source.order.sources) if named.snapshot == origin.snapshot)
+        number = next(
+            number
+            for number, named in enumerate(source.order.sources)
+            if named.snapshot == origin.snapshot
+        )
         array, row = source.sources[number], origin.row
     else:
         array, row = source, position

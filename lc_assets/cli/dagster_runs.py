@@ -1,7 +1,7 @@
 """Running Dagster's jobs in this process, with the instance's history and without its noise.
 
-Each run is recorded in the instance as any other, so the UI shows it afterwards. Events are handed to a listener
-as they happen; Dagster's own console lines are turned off.
+Each run is recorded in the instance as any other, so the UI shows it afterwards. Events are handed
+to a listener as they happen; Dagster's own console lines are turned off.
 """
 
 import contextlib
@@ -26,13 +26,22 @@ Listener = Callable[[dg.EventLogEntry], None]
 
 @contextlib.contextmanager
 def instance_at(home: Path, settings: str = "dagster.yaml") -> Iterator[dg.DagsterInstance]:
-    """Open the instance whose history lies in ``home``, by the settings in that file of it; nothing is sent to anybody."""
+    """Open the instance whose history lies in ``home``, by the settings in that file of it; nothing
+    is sent to anybody.
+    """
     os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
     with dg.DagsterInstance.from_config(str(home.absolute()), settings) as instance:
         yield instance
 
 
-def run_job(defs: dg.Definitions, job: str, *, instance: dg.DagsterInstance, partition: str | None, listener: Listener) -> None:
+def run_job(
+    defs: dg.Definitions,
+    job: str,
+    *,
+    instance: dg.DagsterInstance,
+    partition: str | None,
+    listener: Listener,
+) -> None:
     """Run a job to its end.
 
     Raises:
@@ -43,16 +52,24 @@ def run_job(defs: dg.Definitions, job: str, *, instance: dg.DagsterInstance, par
     instance.add_event_listener(run_id, listener)
     with _told_nobody():
         ended = defs.resolve_job_def(job).execute_in_process(
-            run_config=QUIET, instance=instance, partition_key=partition, run_id=run_id, raise_on_error=False
+            run_config=QUIET,
+            instance=instance,
+            partition_key=partition,
+            run_id=run_id,
+            raise_on_error=False,
         )
     if any(map(_was_stopped, ended.all_events)):
         raise KeyboardInterrupt
     if not ended.success:
-        raise LcError(f"{job} {partition or ''} failed: {'; '.join(failures(ended)) or 'Dagster does not say why'} (run {run_id})")
+        raise LcError(
+            f"{job} {partition or ''} failed: "
+            f"{'; '.join(failures(ended)) or 'Dagster does not say why'} (run {run_id})"
+        )
 
 
 class Recorder:
-    """Builds what the planner says by runs of Dagster in this process, and lets its history have them.
+    """Builds what the planner says by runs of Dagster in this process, and lets its history have
+    them.
 
     Args:
         defs: the code location.
@@ -60,7 +77,9 @@ class Recorder:
         say: is told a line per materialized asset.
     """
 
-    def __init__(self, defs: dg.Definitions, instance: dg.DagsterInstance, say: Callable[[str], object]) -> None:
+    def __init__(
+        self, defs: dg.Definitions, instance: dg.DagsterInstance, say: Callable[[str], object]
+    ) -> None:
         self._job = defs.resolve_implicit_global_asset_job_def()
         self._instance, self._say = instance, say
 
@@ -90,14 +109,19 @@ class Recorder:
         for event in ended.all_events:
             if event.is_step_failure:
                 asset = (event.step_key or "").removesuffix("_checks")
-                raise PartitionFailed(f"{chosen.get(asset, asset)}/{run.key}", f"{_said(event)} (run {run_id})")
+                raise PartitionFailed(
+                    f"{chosen.get(asset, asset)}/{run.key}", f"{_said(event)} (run {run_id})"
+                )
 
     def _listen(self, entry: dg.EventLogEntry) -> None:
         event = entry.dagster_event
         if event is not None and event.is_step_materialization:
             found = event.step_materialization_data.materialization
             built = found.metadata.get("built")
-            self._say(f"{found.asset_key.to_user_string()} {found.partition or ''}: {built.value if built is not None else 'materialized'}")
+            self._say(
+                f"{found.asset_key.to_user_string()} {found.partition or ''}: "
+                f"{built.value if built is not None else 'materialized'}"
+            )
 
 
 @contextlib.contextmanager
@@ -124,4 +148,6 @@ def _was_stopped(event: dg.DagsterEvent) -> bool:
 def _said(event: dg.DagsterEvent) -> str:
     data = event.step_failure_data
     words = data.user_failure_data.description if data.user_failure_data is not None else None
-    return words or (data.error.message.strip() if data.error is not None else f"{event.step_key} failed")
+    return words or (
+        data.error.message.strip() if data.error is not None else f"{event.step_key} failed"
+    )

@@ -1,4 +1,6 @@
-"""``lc dedup``: find duplicates, exact and near, with evidence; or decide anew from evidence that lies there."""
+"""``lc dedup``: find duplicates, exact and near, with evidence; or decide anew from evidence that
+lies there.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,27 +21,62 @@ _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def dedup(
-    sources: Annotated[list[Path] | None, typer.Argument(metavar="IN...", help="Files and folders of documents.")] = None,
-    out: Annotated[Path | None, typer.Argument(metavar="OUT", help="Folder for clusters, evidence and kept ids.")] = None,
-    threshold: Annotated[float, typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common.")] = 0.8,
-    by: Annotated[str, typer.Option("--by", help="Of digest, text, url and near, with commas.")] = "digest,text,url,near",
+    sources: Annotated[
+        list[Path] | None, typer.Argument(metavar="IN...", help="Files and folders of documents.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Argument(metavar="OUT", help="Folder for clusters, evidence and kept ids."),
+    ] = None,
+    threshold: Annotated[
+        float,
+        typer.Option("--threshold", help="Share of 13-grams that near duplicates have in common."),
+    ] = 0.8,
+    by: Annotated[
+        str, typer.Option("--by", help="Of digest, text, url and near, with commas.")
+    ] = "digest,text,url,near",
     prefer: Annotated[
-        str, typer.Option("--prefer", help="Who stays: newest, oldest, longest, best_perplexity, source=NAME; several with commas.")
+        str,
+        typer.Option(
+            "--prefer",
+            help="Who stays: newest, oldest, longest, best_perplexity, source=NAME; several with "
+            "commas.",
+        ),
     ] = "newest",
-    against: Annotated[Path | None, typer.Option("--against", help="OUT of an older search: only what is new is compared.")] = None,
-    from_evidence: Annotated[Path | None, typer.Option("--from-evidence", help="OUT of a search: decide anew, read no text.")] = None,
-    floor: Annotated[float, typer.Option("--floor", help="Pairs that are less alike are not written down.")] = 0.5,
+    against: Annotated[
+        Path | None,
+        typer.Option("--against", help="OUT of an older search: only what is new is compared."),
+    ] = None,
+    from_evidence: Annotated[
+        Path | None,
+        typer.Option("--from-evidence", help="OUT of a search: decide anew, read no text."),
+    ] = None,
+    floor: Annotated[
+        float, typer.Option("--floor", help="Pairs that are less alike are not written down.")
+    ] = 0.5,
     paragraphs: Annotated[
-        int | None, typer.Option("--paragraphs", min=1, help="Then remove lines of so many characters that another document has.")
+        int | None,
+        typer.Option(
+            "--paragraphs",
+            min=1,
+            help="Then remove lines of so many characters that another document has.",
+        ),
     ] = None,
     signatures: Annotated[
-        Path | None, typer.Option("--signatures", help="Folder of lc minhash, or of RedPajama-V2: taken instead of computed.")
+        Path | None,
+        typer.Option(
+            "--signatures",
+            help="Folder of lc minhash, or of RedPajama-V2: taken instead of computed.",
+        ),
     ] = None,
     memory: Annotated[str, typer.Option("--memory", help="For all of it, such as 2GB.")] = "2GB",
-    text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Where a record's text is.")
+    ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Find duplicates by digest, text, address and shingles, every near one compared before it is removed.
+    """Find duplicates by digest, text, address and shingles, every near one compared before it is
+    removed.
 
     Example: lc dedup crawl out --threshold 0.8
     """
@@ -54,11 +91,22 @@ def dedup(
     begun = time.perf_counter()
     if from_evidence is not None:
         if given or against or paragraphs or signatures:
-            raise BadInput("--from-evidence reads no documents: give OUT alone, without --against, --paragraphs and --signatures")
+            raise BadInput(
+                "--from-evidence reads no documents: give OUT alone, without --against, "
+                "--paragraphs and --signatures"
+            )
         summary = decide_again(from_evidence, into, decision, means)
     else:
         summary = _search(
-            given, into, decision, means, floor=floor, against=against, signatures=signatures, text_field=text_field, workers=workers
+            given,
+            into,
+            decision,
+            means,
+            floor=floor,
+            against=against,
+            signatures=signatures,
+            text_field=text_field,
+            workers=workers,
         )
     _show(summary, into, time.perf_counter() - begun)
     if paragraphs is not None:
@@ -81,14 +129,25 @@ def bytes_of(words: str) -> int:
         raise BadInput(f"{words!r} is no size: wanted such as 500MB or 2GB") from error
 
 
-def _remove_paragraphs(into: Path, least_chars: int, means: "Means", *, text_field: str | None, workers: int | None) -> None:
+def _remove_paragraphs(
+    into: Path, least_chars: int, means: "Means", *, text_field: str | None, workers: int | None
+) -> None:
     from lc_assets.cli.sample import engine_of
     from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
 
-    tally = remove_paragraphs(into, engine=engine_of(workers), least_chars=least_chars, means=means, text_field=text_field)
+    tally = remove_paragraphs(
+        into, engine=engine_of(workers), least_chars=least_chars, means=means, text_field=text_field
+    )
     heading(f"Paragraphs of {least_chars:,} characters or more that another document has")
     lines = [("documents looked at", tally.seen), ("written", tally.kept), *tally.dropped.items()]
-    names = ("edited", "paragraphs", "paragraphs removed", "characters", "characters removed", "characters written")
+    names = (
+        "edited",
+        "paragraphs",
+        "paragraphs removed",
+        "characters",
+        "characters removed",
+        "characters written",
+    )
     facts([*lines, *((name, tally.also[name]) for name in names)])
     say(f"{into}: paragraphs.parquet, and the documents in documents/")
 
@@ -150,13 +209,20 @@ def _show(summary: "Summary", into: Path, seconds: float) -> None:
     tally = summary.tally
     table(
         ("documents", "number"),
-        [("seen", tally.seen), ("kept", tally.kept), *((f"removed: {reason}", count) for reason, count in tally.dropped.items())],
+        [
+            ("seen", tally.seen),
+            ("kept", tally.kept),
+            *((f"removed: {reason}", count) for reason, count in tally.dropped.items()),
+        ],
     )
     names = ("signed", "too few words to be signed", "candidates", "verified", "refuted")
     facts([(name, summary.work[name]) for name in names if name in summary.work])
     _show_clusters(into)
     say(f"{into}: clusters.parquet, removed.parquet, kept.parquet; {lasted(seconds)}")
-    say(f"Another threshold, without reading a text: lc dedup --from-evidence {summary.evidence or into} OUT --threshold 0.9")
+    say(
+        "Another threshold, without reading a text: lc dedup --from-evidence "
+        f"{summary.evidence or into} OUT --threshold 0.9"
+    )
 
 
 def _show_clusters(into: Path) -> None:

@@ -1,4 +1,6 @@
-"""``lc demo``: the whole chain over a sample, through Dagster, and a report; a second time it finds what stands."""
+"""``lc demo``: the whole chain over a sample, through Dagster, and a report; a second time it finds
+what stands.
+"""
 
 import time
 from pathlib import Path
@@ -17,20 +19,32 @@ if TYPE_CHECKING:
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--dir", help="Everything is written below it; remove it and nothing is left.")] = Path("demo"),
+    folder: Annotated[
+        Path,
+        typer.Option(
+            "--dir", help="Everything is written below it; remove it and nothing is left."
+        ),
+    ] = Path("demo"),
     source: options.Source = None,
     lake: Annotated[
-        str | None, typer.Option("--lake", help="Publish there instead of below --dir, such as into gs://bucket/folder.")
+        str | None,
+        typer.Option(
+            "--lake", help="Publish there instead of below --dir, such as into gs://bucket/folder."
+        ),
     ] = None,
     workers: options.Workers = None,
     row_tokens: Annotated[
-        int, typer.Option("--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts.")
+        int,
+        typer.Option(
+            "--row-tokens", min=8, help="Tokens of a row; fewer make more rows of the same texts."
+        ),
     ] = ROW_TOKENS,
 ) -> None:
-    """Build the whole chain over a sample of real prose, through Dagster, and report what came of it.
+    """Build the whole chain over a sample of real prose, through Dagster, and report what came of
+    it.
 
-    Writes two small crawl snapshots, materializes every asset, reads a batch back and traces a row to its page.
-    Run again, it reuses what stands.
+    Writes two small crawl snapshots, materializes every asset, reads a batch back and traces a row
+    to its page. Run again, it reuses what stands.
 
     Example: lc demo --dir demo --from ~/texts
     """
@@ -44,11 +58,16 @@ def demo(
     sampled = write_or_find_sample(place, source, workers)
     build(place, sampled.settings.snapshots, workers or os.cpu_count() or 1)
     report(place, sampled)
-    say(f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks with:")
+    say(
+        f"All in {lasted(time.monotonic() - started)}. Open the graph, the history and the checks "
+        "with:"
+    )
     say(place.ui_command)
 
 
-def write_or_find_sample(place: Workplace, source: Path | None, workers: int | None) -> "SampleReport":
+def write_or_find_sample(
+    place: Workplace, source: Path | None, workers: int | None
+) -> "SampleReport":
     """Write the sample, or find that a finished one stands."""
     from lc_assets.cli.sample import engine_of, show_sample, texts_of
     from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
@@ -56,7 +75,11 @@ def write_or_find_sample(place: Workplace, source: Path | None, workers: int | N
 
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:
-        other = "; --from was not looked at: choose a new --dir for other texts" if source is not None else ""
+        other = (
+            "; --from was not looked at: choose a new --dir for other texts"
+            if source is not None
+            else ""
+        )
         say(f"{place.sample}: the sample stands, {found.n_documents:,} documents{other}")
         return found
     started = time.monotonic()
@@ -81,7 +104,10 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
         return
     from lc_assets.cli.demo_runs import run_jobs
 
-    say(f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing or out of date …")
+    say(
+        f"Building through Dagster with {workers} workers: {len(behind):,} partitions are missing "
+        "or out of date …"
+    )
     run_jobs(place, behind, workers, still_behind=lambda: plans_behind(place, snapshots))
 
 
@@ -96,6 +122,13 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    lake, recipe, engine = open_lake(place.lake), read_recipe(place.recipe), LocalEngine(watch=on_terminal)
-    looked = look_at_all(Workshop(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine), snapshots)
+    lake, recipe, engine = (
+        open_lake(place.lake),
+        read_recipe(place.recipe),
+        LocalEngine(watch=on_terminal),
+    )
+    looked = look_at_all(
+        Workshop(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine),
+        snapshots,
+    )
     return [made for made in plan(lake, recipe, snapshots, **looked) if made.status != "current"]

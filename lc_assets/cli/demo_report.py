@@ -1,4 +1,6 @@
-"""The demo's report: what came in and where it went, what lies where, a batch, a trace, digests, times."""
+"""The demo's report: what came in and where it went, what lies where, a batch, a trace, digests,
+times.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,17 +44,24 @@ def report(place: Workplace, sample: SampleReport) -> None:
 
 
 def show_documents(published: dict[str, dict[str, Published]], sample: SampleReport) -> None:
-    """Print what each stage saw, kept and dropped; each line balances, and each stage sees what the one before kept."""
+    """Print what each stage saw, kept and dropped; each line balances, and each stage sees what the
+    one before kept.
+    """
     heading(f"Documents: {sample.n_documents:,} written, in = kept + dropped at every stage")
     columns = ("snapshot", "stage", "in", "kept", "dropped", "why, by first reason")
     table(columns, list(_document_lines(published)))
 
 
-def _document_lines(published: dict[str, dict[str, Published]]) -> Iterator[tuple[str, str, int, int, int, str]]:
+def _document_lines(
+    published: dict[str, dict[str, Published]],
+) -> Iterator[tuple[str, str, int, int, int, str]]:
     for snapshot in published["filtered"]:
         for stage in OF_DOCUMENTS:
             tally = published[stage][snapshot].receipt.tally
-            reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(tally.dropped.items(), key=lambda item: -item[1]))
+            reasons = ", ".join(
+                f"{n:,} {reason}"
+                for reason, n in sorted(tally.dropped.items(), key=lambda item: -item[1])
+            )
             yield snapshot, stage, tally.seen, tally.kept, sum(tally.dropped.values()), reasons
 
 
@@ -64,12 +73,21 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
         also = grid.receipt.tally.also
         tokens = published["tokens"][snapshot].receipt.tally.also.get("tokens", 0)
         lines.append((snapshot, tokens, also["train rows"], also["heldout rows"], also["tokens"]))
-    table(("snapshot", "tokens of whole documents", "train rows", "heldout rows", "tokens in rows"), lines)
+    table(
+        ("snapshot", "tokens of whole documents", "train rows", "heldout rows", "tokens in rows"),
+        lines,
+    )
     n_rows = sum(line[2] + line[3] for line in lines)
-    say(f"{HELDOUT_FRACTION:g} of the documents are held out; 1/128, the default, would be {n_rows / 128:.1f} of these {n_rows:,} rows.")
+    say(
+        f"{HELDOUT_FRACTION:g} of the documents are held out; 1/128, the default, would be "
+        f"{n_rows / 128:.1f} of these {n_rows:,} rows."
+    )
     table(
         ("mix", "samples", "sources"),
-        [(name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"]) for name, mix in published["mixes"].items()],
+        [
+            (name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"])
+            for name, mix in published["mixes"].items()
+        ],
     )
 
 
@@ -84,9 +102,20 @@ def show_arrays(lake: LakeFolder, published: dict[str, dict[str, Published]]) ->
                 reader = GridReader(path) if stage == "grid" else FlatReader(path)
                 chunks = " × ".join(f"{length:,}" for length in reader.chunk_shape)
                 shape = f"{reader.n_rows:,} × {reader.row_tokens:,}"
-                lines.append((str(path.relative_to(lake.root)), shape, str(reader.dtype), chunks, sized(size_of(path))))
+                lines.append(
+                    (
+                        str(path.relative_to(lake.root)),
+                        shape,
+                        str(reader.dtype),
+                        chunks,
+                        sized(size_of(path)),
+                    )
+                )
     table(("array", "rows × tokens", "type", "chunks", "on disk"), lines)
-    sizes = [(name, len(of), sized(sum(version.receipt.n_bytes for version in of.values()))) for name, of in published.items()]
+    sizes = [
+        (name, len(of), sized(sum(version.receipt.n_bytes for version in of.values())))
+        for name, of in published.items()
+    ]
     table(("stage", "partitions", "on disk"), sizes)
 
 
@@ -100,8 +129,12 @@ def show_first_batch(lake: LakeFolder) -> None:
     heading("First batch")
     rows = open_rows(lake.url, "train")
     if not rows.n_rows:
-        raise BadInput("no document was long enough to fill a row: choose fewer --row-tokens, or longer texts")
-    loader = GridLoader(rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=context_of(rows.row_tokens))
+        raise BadInput(
+            "no document was long enough to fill a row: choose fewer --row-tokens, or longer texts"
+        )
+    loader = GridLoader(
+        rows, batch_rows=min(BATCH_ROWS, rows.n_rows), context_tokens=context_of(rows.row_tokens)
+    )
     batch = loader[0]
     shape = " × ".join(f"{length:,}" for length in batch.text.shape)
     facts(
@@ -120,7 +153,11 @@ def context_of(row_tokens: int) -> int:
     >>> context_of(65_536), context_of(100), context_of(1_030)
     (1024, 100, 515)
     """
-    return next(length for length in range(min(CONTEXT_TOKENS, row_tokens), 0, -1) if row_tokens % length == 0)
+    return next(
+        length
+        for length in range(min(CONTEXT_TOKENS, row_tokens), 0, -1)
+        if row_tokens % length == 0
+    )
 
 
 def show_first_row(lake: LakeFolder) -> None:

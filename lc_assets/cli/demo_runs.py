@@ -1,4 +1,6 @@
-"""The demo's Dagster runs: which jobs, in which order, and a line per asset as it is materialized."""
+"""The demo's Dagster runs: which jobs, in which order, and a line per asset as it is
+materialized.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +18,15 @@ from lc_assets.stages.planning import Plan
 from lc_assets.storage.lake import GLOBAL
 
 STAGES_OF = {
-    "snapshot_documents": ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination"),
+    "snapshot_documents": (
+        "raw",
+        "filtered",
+        "keys",
+        "signatures",
+        "signature_bands",
+        "near_pairs",
+        "contamination",
+    ),
     "withdrawn": ("withdrawn",),
     "snapshot_rows": ("withdrawals", "removals", "tokens", "grid", "lineage", "megatron"),
     "all_snapshots": ("longcrawl", "flat"),
@@ -29,8 +39,15 @@ END = " 100%|"
 """In a progress line that says nothing beside the line of the finished asset."""
 
 
-def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_behind: Callable[[], Sequence[Plan]]) -> None:
-    """Run, one after another, the jobs of what is out of date; the planner is asked again after each.
+def run_jobs(
+    place: Workplace,
+    behind: Sequence[Plan],
+    workers: int,
+    *,
+    still_behind: Callable[[], Sequence[Plan]],
+) -> None:
+    """Run, one after another, the jobs of what is out of date; the planner is asked again after
+    each.
 
     Args:
         place: where.
@@ -45,11 +62,16 @@ def run_jobs(place: Workplace, behind: Sequence[Plan], workers: int, *, still_be
     sample, recipe = (str(path.absolute()) for path in (place.sample, place.recipe))
     defs = build_defs(lake=place.lake, upstream=sample, recipe=recipe, workers=workers)
     done: set[tuple[str, str | None]] = set()
-    with instance_at(place.dagster_home, QUIET_YAML) as instance, Lines(n_partitions_of(behind)) as lines:
+    with (
+        instance_at(place.dagster_home, QUIET_YAML) as instance,
+        Lines(n_partitions_of(behind)) as lines,
+    ):
         while behind:
             job, partition = job_of(behind[0])
             if (job, partition) in done:
-                raise Mismatch(f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}")
+                raise Mismatch(
+                    f"{behind[0].name} is out of date after its job: {'; '.join(behind[0].reasons)}"
+                )
             done.add((job, partition))
             run_job(defs, job, instance=instance, partition=partition, listener=lines)
             behind = still_behind()
@@ -67,7 +89,8 @@ def n_partitions_of(behind: Sequence[Plan]) -> int:
 
 
 class Lines:
-    """A Dagster listener that prints a line per materialized asset, and shows progress in between on a terminal.
+    """A Dagster listener that prints a line per materialized asset, and shows progress in between
+    on a terminal.
 
     A stage's own progress (count, rate, time left) comes by as log lines every few seconds.
     """
@@ -110,7 +133,10 @@ class Lines:
         seconds = time.monotonic() - self._started.get(event.step_key or "", time.monotonic())
         rows = materialization.metadata.get("dagster/row_count")
         kept = "" if rows is None else f"{shown(rows.value)} kept"
-        self._say(f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} {lasted(seconds):>10}   {kept}")
+        self._say(
+            f"[{self._n_done:>2}/{max(self._n_partitions, self._n_done)}] {name:<32} "
+            f"{lasted(seconds):>10}   {kept}"
+        )
 
     def _say(self, words: str) -> None:
         # By the status line's own console: it takes its line away, and draws it again below.

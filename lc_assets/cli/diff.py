@@ -14,12 +14,18 @@ MOST_PARTITIONS = 3
 
 
 def diff(
-    before: Annotated[str, typer.Argument(metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too.")],
+    before: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A release of the lake, 'now', or the folder of a version, gs:// too."
+        ),
+    ],
     after: Annotated[str, typer.Argument(metavar="B", help="The same.")],
     lake: options.Lake = "lake",
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
 ) -> None:
-    """Say which documents, rows and tokens came, went and moved from A to B, and which settings, rules, code and libraries differ.
+    """Say which documents, rows and tokens came, went and moved from A to B, and which settings,
+    rules, code and libraries differ.
 
     Example: lc diff v1 now --lake lake
     """
@@ -38,14 +44,30 @@ def diff(
 def show(found: "Difference") -> None:
     """Print a difference: counts, then rows by snapshot, then what made it."""
     old, new = found.counts
-    names = [name for name in ("snapshots", "documents", "train rows", "heldout rows", "tokens") if name in old or name in new]
+    names = [
+        name
+        for name in ("snapshots", "documents", "train rows", "heldout rows", "tokens")
+        if name in old or name in new
+    ]
     table(
         ("", found.before, found.after, "change"),
-        [(name, old.get(name), new.get(name), new.get(name, 0) - old.get(name, 0)) for name in names],
+        [
+            (name, old.get(name), new.get(name), new.get(name, 0) - old.get(name, 0))
+            for name in names
+        ],
     )
     if found.changes:
         heading("Rows, by snapshot")
-        columns = ("snapshot", "documents +", "documents −", "rows +", "rows −", "rows moved", "tokens +", "tokens −")
+        columns = (
+            "snapshot",
+            "documents +",
+            "documents −",
+            "rows +",
+            "rows −",
+            "rows moved",
+            "tokens +",
+            "tokens −",
+        )
         table(
             columns,
             [
@@ -72,7 +94,13 @@ def show(found: "Difference") -> None:
             table(
                 ("stage", *((what,) if what else ()), "partitions", found.before, found.after),
                 [
-                    (line["stage"], *((line[what],) if what else ()), _shortened(line["partitions"]), line["before"], line["after"])
+                    (
+                        line["stage"],
+                        *((line[what],) if what else ()),
+                        _shortened(line["partitions"]),
+                        line["before"],
+                        line["after"],
+                    )
                     for line in lines
                 ],
             )
@@ -88,7 +116,13 @@ def _shortened(keys: list[str]) -> str:
 
 
 def _summary(found: "Difference") -> str:
-    come, gone, moved = (sum(getattr(change, f"rows_{what}") for change in found.changes) for what in ("added", "removed", "moved"))
+    come, gone, moved = (
+        sum(getattr(change, f"rows_{what}") for change in found.changes)
+        for what in ("added", "removed", "moved")
+    )
     if not found.changes and not found.settings and not found.code:
         return f"the same rows: {found.same_snapshots:,} snapshots, byte by byte"
-    return f"{come:,} rows came, {gone:,} went, {moved:,} moved; {found.same_snapshots:,} snapshots are the same byte by byte"
+    return (
+        f"{come:,} rows came, {gone:,} went, {moved:,} moved; {found.same_snapshots:,} "
+        "snapshots are the same byte by byte"
+    )

@@ -1,4 +1,6 @@
-"""Files of a version: arrays, Megatron data sets, tables, orders, indices, recognised by what is in them."""
+"""Files of a version: arrays, Megatron data sets, tables, orders, indices, recognised by what is in
+them.
+"""
 
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +25,9 @@ from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
 
 _ROWS_AT_ONCE: Final = 1 << 14
 _MANY: Final = 1000
-"""Holes; of an array that has more, its metadata are rather wrong, and they may promise any number of chunks."""
+"""Holes; of an array that has more, its metadata are rather wrong, and they may promise any number
+of chunks.
+"""
 
 
 def is_grid(path: Path) -> bool:
@@ -37,7 +41,9 @@ def is_flat(path: Path) -> bool:
 
 
 def is_megatron(path: Path) -> bool:
-    """Whether ``path`` is a Megatron data set: its ``.bin``, its ``.idx`` or what both begin with."""
+    """Whether ``path`` is a Megatron data set: its ``.bin``, its ``.idx`` or what both begin
+    with.
+    """
     return idx_path(_prefix(path)).is_file()
 
 
@@ -64,11 +70,18 @@ def show_grid(path: Path, verify: bool) -> Artefact:
         kind="token grid (Zarr v3)",
         facts=[
             *_array_facts(reader, path),
-            ("shards", " × ".join(map(str, reader.shards.shard)) + ", of chunks " + " × ".join(map(str, reader.chunk_shape))),
+            (
+                "shards",
+                " × ".join(map(str, reader.shards.shard))
+                + ", of chunks "
+                + " × ".join(map(str, reader.chunk_shape)),
+            ),
             *(reader.attributes.items()),
         ],
         damage=[*holes, *(_unreadable_rows(reader) if verify and len(holes) <= _MANY else [])],
-        checked="every chunk decoded, its checksum tested" if verify else "shards and their indexes looked at",
+        checked="every chunk decoded, its checksum tested"
+        if verify
+        else "shards and their indexes looked at",
     )
 
 
@@ -87,7 +100,11 @@ def show_flat(path: Path, verify: bool) -> Artefact:
 def _array_facts(reader: GridReader | FlatReader, path: Path) -> list[tuple[str, Any]]:
     n_tokens = reader.n_rows * reader.row_tokens
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    ratio = f", {size / (n_tokens * reader.dtype.itemsize):.2f} of the plain ids" if n_tokens and size else ""
+    ratio = (
+        f", {size / (n_tokens * reader.dtype.itemsize):.2f} of the plain ids"
+        if n_tokens and size
+        else ""
+    )
     return [
         ("shape", f"{reader.n_rows:,} rows × {reader.row_tokens:,} tokens, {reader.dtype}"),
         ("tokens", n_tokens),
@@ -112,10 +129,24 @@ def show_megatron(path: Path, verify: bool) -> Artefact:
     reader = MegatronReader(_prefix(path))
     lengths = reader.lengths
     spread = f"{int(lengths.min()):,} to {int(lengths.max()):,} tokens" if len(reader) else "none"
-    facts = [("documents", len(reader)), ("tokens", reader.n_tokens), ("ids", str(reader.dtype)), ("lengths", spread)]
+    facts = [
+        ("documents", len(reader)),
+        ("tokens", reader.n_tokens),
+        ("ids", str(reader.dtype)),
+        ("lengths", spread),
+    ]
     if verify:
-        facts.append(("highest id", max((int(document.max()) for document in reader if len(document)), default=-1)))
-    return Artefact(kind="Megatron data set (.bin and .idx)", facts=facts, checked="the .idx read whole, the .bin's size compared with it")
+        facts.append(
+            (
+                "highest id",
+                max((int(document.max()) for document in reader if len(document)), default=-1),
+            )
+        )
+    return Artefact(
+        kind="Megatron data set (.bin and .idx)",
+        facts=facts,
+        checked="the .idx read whole, the .bin's size compared with it",
+    )
 
 
 def _prefix(path: Path) -> Path:
@@ -127,14 +158,30 @@ def show_table(path: Path, verify: bool) -> Artefact:
     try:
         with guarded(path, where=str(path), rows_at_once=_ROWS_AT_ONCE) as file:
             columns, metadata = file.file.schema_arrow, file.file.metadata
-            n_read = sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE)) if verify else metadata.num_rows
+            n_read = (
+                sum(batch.num_rows for batch in file.batches(_ROWS_AT_ONCE))
+                if verify
+                else metadata.num_rows
+            )
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
     return Artefact(
         kind=_table_kind(columns),
-        facts=[("lines", metadata.num_rows), ("row groups", metadata.num_row_groups), ("size", sized(path.stat().st_size))],
-        tables=[Table(title="columns", columns=("column", "type"), lines=[(name.name, str(name.type)) for name in columns])],
-        damage=[] if n_read == metadata.num_rows else [f"{path}: {n_read:,} lines read, the footer says {metadata.num_rows:,}"],
+        facts=[
+            ("lines", metadata.num_rows),
+            ("row groups", metadata.num_row_groups),
+            ("size", sized(path.stat().st_size)),
+        ],
+        tables=[
+            Table(
+                title="columns",
+                columns=("column", "type"),
+                lines=[(name.name, str(name.type)) for name in columns],
+            )
+        ],
+        damage=[]
+        if n_read == metadata.num_rows
+        else [f"{path}: {n_read:,} lines read, the footer says {metadata.num_rows:,}"],
         checked="every column read" if verify else "footer read",
     )
 
@@ -159,17 +206,30 @@ def _table_kind(columns: pa.Schema) -> str:
         return "documents worth keeping (filtered)"
     if columns.names == _DUPLICATES:
         return "RedPajama-V2 duplicates of one shard"
-    return "RedPajama-V2 MinHash of one shard" if "signature_sim0.8" in columns.names else "Parquet table, none of ours"
+    return (
+        "RedPajama-V2 MinHash of one shard"
+        if "signature_sim0.8" in columns.names
+        else "Parquet table, none of ours"
+    )
 
 
 def show_sources(path: Path, _: bool) -> Artefact:
     """Which grids a global order is over."""
     order = GlobalOrder.open(path.parent, "train")
-    lines: Lines = [(source.snapshot, source.version, source.train_rows, source.heldout_rows) for source in order.sources]
+    lines: Lines = [
+        (source.snapshot, source.version, source.train_rows, source.heldout_rows)
+        for source in order.sources
+    ]
     return Artefact(
         kind="sources of a global order",
         facts=[("row tokens", order.row_tokens), ("vocabulary", order.vocab_size)],
-        tables=[Table(title="sources", columns=("snapshot", "version", "train rows", "heldout rows"), lines=lines)],
+        tables=[
+            Table(
+                title="sources",
+                columns=("snapshot", "version", "train rows", "heldout rows"),
+                lines=lines,
+            )
+        ],
     )
 
 
@@ -177,5 +237,12 @@ def show_array(path: Path, _: bool) -> Artefact:
     """A NumPy array: of an order, of a mix, or of a GPT index."""
     array = read_npy(path)
     spread = f"{array.min():,} to {array.max():,}" if array.size else "none"
-    facts = [("shape", " × ".join(f"{length:,}" for length in array.shape)), ("type", str(array.dtype)), ("values", spread)]
-    return Artefact(kind="NumPy array", facts=[*facts, ("head", np.array2string(array.ravel()[:8], separator=", "))])
+    facts = [
+        ("shape", " × ".join(f"{length:,}" for length in array.shape)),
+        ("type", str(array.dtype)),
+        ("values", spread),
+    ]
+    return Artefact(
+        kind="NumPy array",
+        facts=[*facts, ("head", np.array2string(array.ravel()[:8], separator=", "))],
+    )

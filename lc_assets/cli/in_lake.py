@@ -45,34 +45,59 @@ def show_lake(lake: LakeFolder, verify: bool) -> Artefact:
             lines.append(line)
             damage += wrong
     title = f"{len(lines):,} published partitions"
-    return Artefact(kind="lake", tables=[_partitions(title, lines)], damage=damage, checked=_checked(verify))
+    return Artefact(
+        kind="lake", tables=[_partitions(title, lines)], damage=damage, checked=_checked(verify)
+    )
 
 
 def show_stage(lake: LakeFolder, stage: str, verify: bool) -> Artefact:
     """One stage: a line per published partition."""
     found = [_partition_line(lake.place(stage, key), verify) for key in lake.keys(stage)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
-    return Artefact(kind=f"stage {stage}", tables=[table], damage=[said for _, wrong in found for said in wrong], checked=_checked(verify))
+    return Artefact(
+        kind=f"stage {stage}",
+        tables=[table],
+        damage=[said for _, wrong in found for said in wrong],
+        checked=_checked(verify),
+    )
 
 
 def show_version(found: Located, verify: bool) -> Artefact:
     """One version, published now or not."""
     pointer = found.place.pointer()
-    kind = "version, published now" if pointer is not None and pointer.version == found.version else "version, not published now"
+    kind = (
+        "version, published now"
+        if pointer is not None and pointer.version == found.version
+        else "version, not published now"
+    )
     return _published(found.published, verify, kind=kind)
 
 
 def copy_of(found: Located, *, verify: bool) -> Path:
-    """What lies within a version in a bucket, copied to this machine; of an array's chunks none that are not to be read."""
-    name, prefix = (glob.escape(said) for said in (found.within, found.within.removesuffix(".bin").removesuffix(".idx")))
+    """What lies within a version in a bucket, copied to this machine; of an array's chunks none
+    that are not to be read.
+    """
+    name, prefix = (
+        glob.escape(said)
+        for said in (found.within, found.within.removesuffix(".bin").removesuffix(".idx"))
+    )
     inside = ["*"] if verify else ["*.json", ".z*"]
-    return found.published.only(name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)) / found.within
+    return (
+        found.published.only(
+            name, f"{prefix}.bin", f"{prefix}.idx", *(f"{name}/{of}" for of in inside)
+        )
+        / found.within
+    )
 
 
 def as_in_bucket(artefact: Artefact, found: Located) -> Artefact:
-    """What was said of a copy without its chunks, with the size and the damage of what the bucket holds."""
+    """What was said of a copy without its chunks, with the size and the damage of what the bucket
+    holds.
+    """
     published = found.published
-    n_bytes = sum(fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within))
+    n_bytes = sum(
+        fact.n_bytes for fact in published.receipt.files if fact.path.startswith(found.within)
+    )
     facts = [(name, sized(n_bytes) if name == "size" else value) for name, value in artefact.facts]
     damage = [said for said in published.differences() if said.startswith(found.within)]
     return replace(artefact, facts=facts, damage=damage, checked=_checked(verify=False))
@@ -84,46 +109,84 @@ def damage_of(published: Published, *, verify: bool) -> list[str]:
 
 
 def _partitions(title: str, lines: Lines) -> Table:
-    return Table(title=title, columns=("partition", "version", "in", "kept", "dropped", "size", "took", "state"), lines=lines)
+    return Table(
+        title=title,
+        columns=("partition", "version", "in", "kept", "dropped", "size", "took", "state"),
+        lines=lines,
+    )
 
 
 def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[str]]:
     try:
         published = place.require()
     except LcError as error:
-        return (place.name, None, None, None, None, None, None, "unreadable"), [f"{place.name}: {error}"]
+        return (place.name, None, None, None, None, None, None, "unreadable"), [
+            f"{place.name}: {error}"
+        ]
     receipt, tally = published.receipt, published.receipt.tally
-    damage = [f"{place.name}/{published.version}/{said}" for said in damage_of(published, verify=verify)]
+    damage = [
+        f"{place.name}/{published.version}/{said}" for said in damage_of(published, verify=verify)
+    ]
     took = lasted(receipt.measured.get("seconds", 0.0))
     counts = (tally.seen, tally.kept, tally.seen - tally.kept)
-    return (place.name, published.version, *counts, sized(receipt.n_bytes), took, "damaged" if damage else "whole"), damage
+    return (
+        place.name,
+        published.version,
+        *counts,
+        sized(receipt.n_bytes),
+        took,
+        "damaged" if damage else "whole",
+    ), damage
 
 
 def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
-    receipt, fingerprint, tally = published.receipt, published.receipt.fingerprint, published.receipt.tally
+    receipt, fingerprint, tally = (
+        published.receipt,
+        published.receipt.fingerprint,
+        published.receipt.tally,
+    )
     lines = [
         ("what", published.name),
         ("folder", published.where),
         ("data digest", receipt.digest),
         ("version", f"{fingerprint.version}, code version {fingerprint.code_version}"),
         ("files", f"{len(receipt.files):,}, {sized(receipt.n_bytes)}"),
-        ("counts", f"{tally.seen:,} in = {tally.kept:,} kept + {tally.seen - tally.kept:,} dropped"),
+        (
+            "counts",
+            f"{tally.seen:,} in = {tally.kept:,} kept + {tally.seen - tally.kept:,} dropped",
+        ),
         *tally.also.items(),
         *((f"from {name}", short(digest)) for name, digest in fingerprint.inputs.items()),
-        *((f"setting {name}", _compact(value)) for name, value in fingerprint.params.items() if name != RULES),
+        *(
+            (f"setting {name}", _compact(value))
+            for name, value in fingerprint.params.items()
+            if name != RULES
+        ),
         *((f"drawn: {name}", how) for name, how in receipt.randomness.items()),
-        ("libraries", ", ".join(f"{name} {version}" for name, version in receipt.libraries.items())),
-        ("measured", ", ".join(f"{name} {shown(value)}" for name, value in receipt.measured.items())),
+        (
+            "libraries",
+            ", ".join(f"{name} {version}" for name, version in receipt.libraries.items()),
+        ),
+        (
+            "measured",
+            ", ".join(f"{name} {shown(value)}" for name, value in receipt.measured.items()),
+        ),
     ]
     damage = damage_of(published, verify=verify)
-    tables = [shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(tally)) if shown.lines]
+    tables = [
+        shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(tally)) if shown.lines
+    ]
     return Artefact(kind=kind, facts=lines, tables=tables, damage=damage, checked=_checked(verify))
 
 
 def _rules(rules: Any) -> Table:
     """The rules that a stage judged by, as its settings state them."""
     columns = ("name", "signal", "at_least", "at_most", "source")
-    lines: Lines = [tuple(rule.get(column) for column in columns) for rule in rules["rules"]] if isinstance(rules, dict) else []
+    lines: Lines = (
+        [tuple(rule.get(column) for column in columns) for rule in rules["rules"]]
+        if isinstance(rules, dict)
+        else []
+    )
     return Table(title="rules", columns=columns, lines=lines)
 
 
@@ -138,4 +201,8 @@ def _compact(value: Any) -> str:
 
 
 def _checked(verify: bool) -> str:
-    return "every byte read again and compared with the receipt" if verify else "names and sizes compared with the receipt"
+    return (
+        "every byte read again and compared with the receipt"
+        if verify
+        else "names and sizes compared with the receipt"
+    )

@@ -1,4 +1,6 @@
-"""``lc judge``: a plain corpus, or values that were stored, by a set of rules; and what each threshold would keep."""
+"""``lc judge``: a plain corpus, or values that were stored, by a set of rules; and what each
+threshold would keep.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,19 +18,38 @@ if TYPE_CHECKING:
 
 Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file of rules.")]
 Thresholds = Annotated[
-    list[str] | None, typer.Option("--threshold", help="Another bound, such as symbols.at_most=0.2; may be given several times.")
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        help="Another bound, such as symbols.at_most=0.2; may be given several times.",
+    ),
 ]
 
 
 def judge(
-    source: Annotated[Path, typer.Argument(help="Documents (a file, or a folder of them), or stored signals.")],
-    out: Annotated[Path, typer.Argument(help="Folder for kept, dropped, signals and summary.json.")],
+    source: Annotated[
+        Path, typer.Argument(help="Documents (a file, or a folder of them), or stored signals.")
+    ],
+    out: Annotated[
+        Path, typer.Argument(help="Folder for kept, dropped, signals and summary.json.")
+    ],
     rules: Rules,
     threshold: Thresholds = None,
-    lang: Annotated[str, typer.Option("--lang", help="Language of documents that do not say theirs.")] = "en",
-    text_field: Annotated[str | None, typer.Option("--text-field", help="Where a record's text is.")] = None,
-    all_signals: Annotated[bool, typer.Option("--all-signals", help="Ask every rule of every document.")] = False,
-    sweep: Annotated[bool, typer.Option("--sweep", help="Count what each threshold would keep; includes --all-signals.")] = False,
+    lang: Annotated[
+        str, typer.Option("--lang", help="Language of documents that do not say theirs.")
+    ] = "en",
+    text_field: Annotated[
+        str | None, typer.Option("--text-field", help="Where a record's text is.")
+    ] = None,
+    all_signals: Annotated[
+        bool, typer.Option("--all-signals", help="Ask every rule of every document.")
+    ] = False,
+    sweep: Annotated[
+        bool,
+        typer.Option(
+            "--sweep", help="Count what each threshold would keep; includes --all-signals."
+        ),
+    ] = False,
     stop_words: options.StopWords = None,
     bad_words: options.BadWords = None,
     domains: options.Domains = None,
@@ -40,8 +61,9 @@ def judge(
 ) -> None:
     """Keep the documents that a set of rules speaks for; say why each other was dropped.
 
-    Rules are asked by their cost. A document that one speaks against is asked nothing costlier, unless --all-signals is
-    given. The values are stored: with other thresholds, judge OUT/signals, and no text is read again.
+    Rules are asked by their cost. A document that one speaks against is asked nothing costlier,
+    unless --all-signals is given. The values are stored: with other thresholds, judge OUT/signals,
+    and no text is read again.
 
     Example: lc judge pages.jsonl.gz judged --rules gopher-paper
     """
@@ -81,12 +103,21 @@ def rules_from(name_or_path: str, thresholds: list[str] | None) -> "RuleSet":
 
 def show_summary(summary: "Summary") -> None:
     """Print the balance and a table by rule."""
-    say(f"{summary.seen:,} documents = {summary.kept:,} kept + {summary.dropped:,} dropped, by {summary.rules}")
-    lines = [(line.rule, line.column, line.wanted, line.asked, line.first, line.any) for line in summary.by_rule]
+    say(
+        f"{summary.seen:,} documents = {summary.kept:,} kept + {summary.dropped:,} dropped, by "
+        f"{summary.rules}"
+    )
+    lines = [
+        (line.rule, line.column, line.wanted, line.asked, line.first, line.any)
+        for line in summary.by_rule
+    ]
     table(("rule", "judges", "wanted", "asked of", "first", "any"), lines)
     show_digests({**summary.lists, **summary.models})
     if not summary.all_signals:
-        say("a document that one rule spoke against was asked nothing costlier; --all-signals asks everything")
+        say(
+            "a document that one rule spoke against was asked nothing costlier; --all-signals "
+            "asks everything"
+        )
 
 
 def show_digests(digests: "Mapping[str, str]") -> None:

@@ -12,18 +12,30 @@ from lc_assets.errors import BadInput
 
 def links(
     places: Annotated[
-        list[Path], typer.Argument(metavar="WARC... OUT", help="WARC files, or folders of them; and a folder for the lists.")
+        list[Path],
+        typer.Argument(
+            metavar="WARC... OUT",
+            help="WARC files, or folders of them; and a folder for the lists.",
+        ),
     ],
     extractor: Annotated[
-        str, typer.Option("--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions.")
+        str,
+        typer.Option(
+            "--extractor", help="html5, as browsers read pages; or paper, LongPack's expressions."
+        ),
     ] = "html5",
-    targets: Annotated[bool, typer.Option("--targets", help="Write the pages that links lead to, each once, not the links.")] = False,
+    targets: Annotated[
+        bool,
+        typer.Option(
+            "--targets", help="Write the pages that links lead to, each once, not the links."
+        ),
+    ] = False,
     workers: options.Workers = None,
 ) -> None:
     """List the links of every page: address and text of each, as they are written.
 
-    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and links,
-    and what most pages of a host point at: its portals.
+    Writes NAME.links.jsonl.gz for each archive, a page a line; prints what became of records and
+    links, and what most pages of a host point at: its portals.
 
     Example: lc links crawl/2023-06 links --extractor html5
     """
@@ -35,7 +47,9 @@ def links(
     *sources, out = places
     if not sources or extractor not in FIELDS:
         wanted = (
-            "wanted WARC files and, last, a folder for the lists" if not sources else f"no extractor {extractor!r}; there are html5, paper"
+            "wanted WARC files and, last, a folder for the lists"
+            if not sources
+            else f"no extractor {extractor!r}; there are html5, paper"
         )
         raise BadInput(wanted)
     chosen = next(name for name in FIELDS if name == extractor)
@@ -43,16 +57,36 @@ def links(
     tally = listed.tally
     say(f"{tally.seen:,} records = {tally.kept:,} pages + {tally.seen - tally.kept:,} others")
     if tally.dropped:
-        table(("records that are no page", "records"), sorted(tally.dropped.items(), key=lambda item: -item[1]))
+        table(
+            ("records that are no page", "records"),
+            sorted(tally.dropped.items(), key=lambda item: -item[1]),
+        )
     n_links = tally.also.get(LINKS, 0)
     table(("links", "links"), sorted(links_by_fate(tally).items(), key=lambda item: -item[1]))
     if listed.most:
-        columns = ("pages that most pages of their host point at", "pages", "of the host's", "by the words")
-        table(columns, [(line["page"], line["pages"], f"{line['share']:.0%}", line["keys"][:40]) for line in listed.most])
+        columns = (
+            "pages that most pages of their host point at",
+            "pages",
+            "of the host's",
+            "by the words",
+        )
+        table(
+            columns,
+            [
+                (line["page"], line["pages"], f"{line['share']:.0%}", line["keys"][:40])
+                for line in listed.most
+            ],
+        )
     facts(
         [
             ("links", f"{n_links:,}, {n_links / max(tally.kept, 1):,.1f} a page"),
-            ("targets", f"{tally.also.get(TARGETS, 0):,}, {tally.also.get(TARGETS, 0) / max(tally.kept, 1):,.1f} a page"),
+            (
+                "targets",
+                (
+                    f"{tally.also.get(TARGETS, 0):,}, "
+                    f"{tally.also.get(TARGETS, 0) / max(tally.kept, 1):,.1f} a page"
+                ),
+            ),
             ("written to", str(out)),
         ]
     )

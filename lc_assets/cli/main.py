@@ -1,7 +1,7 @@
 """The command line: registers the commands, and says errors in one sentence.
 
-Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while PyArrow would
-still be loading. docs/command-line.md shows each command.
+Nothing heavy is imported here or at the top of a command's module: ``lc --help`` answers while
+PyArrow would still be loading. docs/command-line.md shows each command.
 
 =====  ==================================================================================
 exit   meaning
@@ -73,7 +73,8 @@ class PlainGroup(TyperGroup):
 app = typer.Typer(
     cls=PlainGroup,
     name="lc",
-    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`. Example: lc demo",
+    help="Look at, trace and try what lc_assets builds. Building is Dagster's: `dagster dev`. "
+    "Example: lc demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

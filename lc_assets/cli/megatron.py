@@ -1,4 +1,6 @@
-"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache built before the start."""
+"""``lc megatron``: what Megatron needs beside its token files: indices, blends, and a cache built
+before the start.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,28 +17,48 @@ if TYPE_CHECKING:
     from lc_assets.stages.caching import Entry
 
 app = typer.Typer(
-    name="megatron", help="Indices, blends and caches for Megatron. Example: lc megatron index data/web --help", no_args_is_help=True
+    name="megatron",
+    help="Indices, blends and caches for Megatron. Example: lc megatron index data/web --help",
+    no_args_is_help=True,
 )
 
 EPOCHS_SUGGESTED = 4
 SHOWN = 20
 """Wanting entries of a cache that are named one by one."""
 
-Out = Annotated[Path, typer.Option("--out", help="Folder for the .npy files; they replace those that lie there.")]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder for the .npy files; they replace those that lie there."),
+]
 Seed = Annotated[int, typer.Option("--seed", help="Megatron's --seed.")]
 
 
 @app.command()
 def index(
-    prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")],
-    sequence_length: Annotated[int, typer.Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")],
+    prefix: Annotated[
+        Path, typer.Argument(metavar="PREFIX", help="A data set: its path without .bin and .idx.")
+    ],
+    sequence_length: Annotated[
+        int, typer.Option("--seq-length", help="Megatron's --seq-length: tokens of a sample.")
+    ],
     out: Out,
     seed: Seed = 1234,
-    samples: Annotated[int | None, typer.Option("--samples", help="Samples that are needed; by default those of one epoch.")] = None,
-    split: Annotated[str | None, typer.Option("--split", help="Megatron's --split, such as 98,2,0; by default all documents.")] = None,
-    part: Annotated[str, typer.Option("--part", help="Which part of the split: train, valid or test.")] = "train",
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", help="Samples that are needed; by default those of one epoch."),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split", help="Megatron's --split, such as 98,2,0; by default all documents."
+        ),
+    ] = None,
+    part: Annotated[
+        str, typer.Option("--part", help="Which part of the split: train, valid or test.")
+    ] = "train",
 ) -> None:
-    """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy, shuffle_index.npy.
+    """Write the GPT index that Megatron would build: document_index.npy, sample_index.npy,
+    shuffle_index.npy.
 
     Prints tokens and samples of an epoch, and the numbers of samples that are whole epochs.
 
@@ -44,7 +66,15 @@ def index(
     """
     from lc_assets.stages.megatron_files import index_prefix
 
-    made = index_prefix(prefix, out, sequence_length=sequence_length, seed=seed, n_samples=samples, split=split, part=part)
+    made = index_prefix(
+        prefix,
+        out,
+        sequence_length=sequence_length,
+        seed=seed,
+        n_samples=samples,
+        split=split,
+        part=part,
+    )
     facts(
         [
             ("documents", made.n_documents),
@@ -52,7 +82,10 @@ def index(
             ("epochs", made.n_epochs),
             ("last epoch apart", made.last_apart),
             ("samples", made.n_samples),
-            ("--train-samples for whole epochs", ", ".join(f"{made.samples_of(n):,}" for n in range(1, EPOCHS_SUGGESTED + 1))),
+            (
+                "--train-samples for whole epochs",
+                ", ".join(f"{made.samples_of(n):,}" for n in range(1, EPOCHS_SUGGESTED + 1)),
+            ),
             ("written to", str(out)),
         ]
     )
@@ -61,11 +94,26 @@ def index(
 @app.command()
 def blend(
     out: Out,
-    more: Annotated[list[str] | None, typer.Argument(metavar="...", help="The rest of the weights or sizes.")] = None,
-    weights: Annotated[list[str] | None, typer.Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1")] = None,
-    sizes: Annotated[list[str] | None, typer.Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200")] = None,
-    size: Annotated[int | None, typer.Option("--size", help="Samples of the blend; only with --weights.")] = None,
-    uint8: Annotated[bool, typer.Option("--uint8", help="Number the sources in one byte, as Megatron's older forks do.")] = False,
+    more: Annotated[
+        list[str] | None, typer.Argument(metavar="...", help="The rest of the weights or sizes.")
+    ] = None,
+    weights: Annotated[
+        list[str] | None,
+        typer.Option("--weights", help="Weight of each source: --weights 0.7 0.2 0.1"),
+    ] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option("--sizes", help="Samples of each source, all to be taken: --sizes 700 200"),
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option("--size", help="Samples of the blend; only with --weights.")
+    ] = None,
+    uint8: Annotated[
+        bool,
+        typer.Option(
+            "--uint8", help="Number the sources in one byte, as Megatron's older forks do."
+        ),
+    ] = False,
 ) -> None:
     """Write a blend as Megatron draws it up: dataset_index.npy and dataset_sample_index.npy.
 
@@ -75,35 +123,70 @@ def blend(
     """
     from lc_assets.stages.megatron_files import write_blend
 
-    made = write_blend(out, weights=_words(weights, more), sizes=_words(sizes, more), size=size, uint8=uint8)
+    made = write_blend(
+        out, weights=_words(weights, more), sizes=_words(sizes, more), size=size, uint8=uint8
+    )
     columns = ["source", "asked", "samples", "share"]
-    table(columns, [[number, asked, taken, taken / max(made.size, 1)] for number, (asked, taken) in enumerate(made.lines)])
-    say(f"{made.size:,} samples = {' + '.join(f'{taken:,}' for _, taken in made.lines[:SHOWN])}{' + …' if len(made.lines) > SHOWN else ''}")
+    table(
+        columns,
+        [
+            [number, asked, taken, taken / max(made.size, 1)]
+            for number, (asked, taken) in enumerate(made.lines)
+        ],
+    )
+    say(
+        f"{made.size:,} samples = "
+        f"{' + '.join(f'{taken:,}' for _, taken in made.lines[:SHOWN])}{' + …' if len(made.lines) > SHOWN else ''}"
+    )
     facts([("written to", str(out))])
 
 
 @app.command()
 def cache(
-    launch: Annotated[Path, typer.Option("--launch", help="File of Megatron's launch arguments, as on its command line.")],
-    folder: Annotated[Path | None, typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's.")] = None,
+    launch: Annotated[
+        Path,
+        typer.Option(
+            "--launch", help="File of Megatron's launch arguments, as on its command line."
+        ),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--cache", help="Megatron's --data-cache-path; by default the launch's."),
+    ] = None,
     identity: Annotated[
-        Path | None, typer.Option("--tokenizer-identity", help="JSON: tokenizer.unique_identifiers, or several of them by name.")
+        Path | None,
+        typer.Option(
+            "--tokenizer-identity",
+            help="JSON: tokenizer.unique_identifiers, or several of them by name.",
+        ),
     ] = None,
     tokenizer: Annotated[
-        str | None, typer.Option("--hf-tokenizer", help="Instead: Megatron's --tokenizer-model, for every version since 0.15.")
+        str | None,
+        typer.Option(
+            "--hf-tokenizer",
+            help="Instead: Megatron's --tokenizer-model, for every version since 0.15.",
+        ),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only say what a launch would find; exits with 1 when something is missing.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Only say what a launch would find; exits with 1 when something is missing.",
+        ),
     ] = False,
     versioned: Annotated[
-        Path | None, typer.Option("--versioned", help="Folder for links that name their content; launch over those instead.")
+        Path | None,
+        typer.Option(
+            "--versioned",
+            help="Folder for links that name their content; launch over those instead.",
+        ),
     ] = None,
     workers: options.Workers = None,
 ) -> None:
     """Build the cache that a launch of Megatron looks for, so that it starts at once.
 
-    Writes indices and blends under the very names, and per_dataset_sequences.json for --per-dataset-sequences-path. Paths
-    are those of the launch, letter for letter. A tokenizer's identity is printed by
+    Writes indices and blends under the very names, and per_dataset_sequences.json for
+    --per-dataset-sequences-path. Paths are those of the launch, letter for letter. A tokenizer's identity is printed by
     json.dumps(tokenizer.unique_identifiers) in Megatron's own environment.
 
     Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
@@ -116,7 +199,10 @@ def cache(
     asked, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)
     if place is None:
-        raise BadInput("where the cache shall be is said neither by --cache nor by --data-cache-path in the launch arguments")
+        raise BadInput(
+            "where the cache shall be is said neither by --cache nor by --data-cache-path in the "
+            "launch arguments"
+        )
     if versioned is not None:
         asked = caching.with_versions(asked, versioned)
         say(f"launch with {caching.write_data_arguments(asked, versioned)}")
@@ -125,7 +211,12 @@ def cache(
         entries = caching.look_at_cache(asked, identities, place)
         _show(asked, entries, place, wanting="not found")
         raise typer.Exit(1 if any(entry.status != "found" for entry in entries) else 0)
-    _show(asked, caching.build_cache(asked, identities, place, engine=engine_of(workers)), place, wanting="built")
+    _show(
+        asked,
+        caching.build_cache(asked, identities, place, engine=engine_of(workers)),
+        place,
+        wanting="built",
+    )
 
 
 def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mapping[str, object]]":
@@ -134,7 +225,10 @@ def _identities(path: Path | None, tokenizer: str | None) -> "Mapping[str, Mappi
     from lc_assets.mixing.tokenizer_identities import hugging_face_identities
 
     if (path is None) == (tokenizer is None):
-        raise BadInput("wanted either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is part of every name")
+        raise BadInput(
+            "wanted either --tokenizer-identity or --hf-tokenizer: the tokenizer's identity is "
+            "part of every name"
+        )
     return read_identities(path) if path is not None else hugging_face_identities(tokenizer or "")
 
 
@@ -149,8 +243,12 @@ def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting:
             [
                 entry.version,
                 entry.request.split,
-                entry.request.prefix if isinstance(entry.request, GptRequest) else f"blend of {len(entry.request.sources):,}",
-                entry.request.n_samples if isinstance(entry.request, GptRequest) else entry.request.size,
+                entry.request.prefix
+                if isinstance(entry.request, GptRequest)
+                else f"blend of {len(entry.request.sources):,}",
+                entry.request.n_samples
+                if isinstance(entry.request, GptRequest)
+                else entry.request.size,
                 entry.stem,
                 entry.status,
             ]
@@ -159,8 +257,12 @@ def _show(launch: "Launch", entries: "Sequence[Entry]", place: Path, *, wanting:
     )
     for entry in wrong[:SHOWN]:
         say(f"{entry.status}: {entry.words}")
-    say(f"{len(entries):,} indices = {len(entries) - len(wrong):,} found + {len(wrong):,} {wanting}")
-    facts([("sequence length", launch.sequence_length), ("seed", launch.seed), ("cache", str(place))])
+    say(
+        f"{len(entries):,} indices = {len(entries) - len(wrong):,} found + {len(wrong):,} {wanting}"
+    )
+    facts(
+        [("sequence length", launch.sequence_length), ("seed", launch.seed), ("cache", str(place))]
+    )
 
 
 def _words(first: "Sequence[str] | None", more: "Sequence[str] | None") -> list[str] | None:

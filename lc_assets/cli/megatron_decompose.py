@@ -10,17 +10,27 @@ from lc_assets.cli.printing import say, table
 
 def decompose(
     prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set.")],
-    output: Annotated[Path, typer.Option("--output", help="Folder for a data set per length: tokens-00256 and so on.")],
-    shortest: Annotated[int, typer.Option("--shortest", help="Tokens of the shortest pieces, a power of two.")] = 256,
+    output: Annotated[
+        Path,
+        typer.Option("--output", help="Folder for a data set per length: tokens-00256 and so on."),
+    ],
+    shortest: Annotated[
+        int, typer.Option("--shortest", help="Tokens of the shortest pieces, a power of two.")
+    ] = 256,
     longest: Annotated[int, typer.Option("--longest", help="Tokens of the longest.")] = 8192,
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Draw the order of a document's pieces; by default the longest come first.")
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Draw the order of a document's pieces; by default the longest come first.",
+        ),
     ] = None,
 ) -> None:
-    """Cut every document into pieces of 256, 512, ... tokens, as its length is in binary; no piece crosses a document.
+    """Cut every document into pieces of 256, 512, ... tokens, as its length is in binary; no piece
+    crosses a document.
 
-    For training with batches of one length at a time, a curriculum from short to long, and no padding. What is left of a document,
-    shorter than the shortest piece, is counted and left out.
+    For training with batches of one length at a time, a curriculum from short to long, and no
+    padding. What is left of a document, shorter than the shortest piece, is counted and left out.
 
     Example: lc megatron decompose data/mine --output by-length --shortest 256 --longest 8192
     """
@@ -29,7 +39,10 @@ def decompose(
 
     tally = run(prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed)
     say(f"{tally.seen:,} tokens = {tally.kept:,} in pieces + {tally.seen - tally.kept:,} left over")
-    lines = [(length, n, length * n, f"{100 * length * n / max(tally.kept, 1):.1f} %") for length, n in _pieces(tally.also)]
+    lines = [
+        (length, n, length * n, f"{100 * length * n / max(tally.kept, 1):.1f} %")
+        for length, n in _pieces(tally.also)
+    ]
     table(("tokens of a piece", "pieces", "tokens", "share"), lines)
     say(f"written to {output}")
 

@@ -1,4 +1,6 @@
-"""``lc megatron merge`` and ``lc megatron export``: data sets into fewer ones, and into other formats."""
+"""``lc megatron merge`` and ``lc megatron export``: data sets into fewer ones, and into other
+formats.
+"""
 
 import re
 from pathlib import Path
@@ -13,9 +15,23 @@ UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def merge(
-    sources: Annotated[list[Path], typer.Argument(metavar="PREFIX...", help="Data sets, or folders of them, in their names' order.")],
-    output: Annotated[Path, typer.Option("--output", help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.")],
-    max_size: Annotated[str | None, typer.Option("--max-size", help="Most bytes of a .bin, such as 30GB; no document is cut.")] = None,
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PREFIX...", help="Data sets, or folders of them, in their names' order."
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            help="Prefix of the result; with --max-size results are PREFIX-00000 and so on.",
+        ),
+    ],
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", help="Most bytes of a .bin, such as 30GB; no document is cut."),
+    ] = None,
 ) -> None:
     """Merge Megatron data sets, in the order given; each is checked before a byte is copied.
 
@@ -26,20 +42,36 @@ def merge(
     from lc_assets.stages.megatron_merging import merge as merge_data_sets
 
     found = data_sets_of(sources)
-    receipts = merge_data_sets(found, output, max_bytes=None if max_size is None else bytes_of(max_size))
-    lines = [(str(prefix), r.documents, r.tokens, sized(bin_path(prefix).stat().st_size)) for prefix, r in receipts.items()]
+    receipts = merge_data_sets(
+        found, output, max_bytes=None if max_size is None else bytes_of(max_size)
+    )
+    lines = [
+        (str(prefix), r.documents, r.tokens, sized(bin_path(prefix).stat().st_size))
+        for prefix, r in receipts.items()
+    ]
     say(f"{len(found):,} data sets into {len(lines):,}")
     table(("data set", "documents", "tokens", "size of the .bin"), lines)
 
 
 def export(
     prefix: Annotated[Path, typer.Argument(metavar="PREFIX", help="A Megatron data set.")],
-    output: Annotated[Path, typer.Option("--output", help="The file (nanogpt) or the new folder (datasets, mds).")],
-    kind: Annotated[str, typer.Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML).")],
+    output: Annotated[
+        Path, typer.Option("--output", help="The file (nanogpt) or the new folder (datasets, mds).")
+    ],
+    kind: Annotated[
+        str,
+        typer.Option("--to", help="nanogpt, datasets (Parquet of Hugging Face) or mds (MosaicML)."),
+    ],
     over_last: Annotated[
-        int | None, typer.Option("--over-last", help="nanogpt: put this id over the last of each document; LongCrawl64's script: 50256.")
+        int | None,
+        typer.Option(
+            "--over-last",
+            help="nanogpt: put this id over the last of each document; LongCrawl64's script: 50256.",
+        ),
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="datasets: the split in the files' names.")] = "train",
+    split: Annotated[
+        str, typer.Option("--split", help="datasets: the split in the files' names.")
+    ] = "train",
 ) -> None:
     """Write a data set in another loader's format.
 

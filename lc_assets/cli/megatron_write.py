@@ -13,23 +13,54 @@ if TYPE_CHECKING:
 
 
 def write(
-    sources: Annotated[list[Path], typer.Argument(metavar="IN...", help="Files of documents, or folders of them.")],
-    output: Annotated[Path, typer.Option("--output", help="Prefix of the .bin and the .idx; with --per-file a folder.")],
-    tokenizer: Annotated[
-        str, typer.Option("--tokenizer", help="gpt2, cl100k_base, ...; a tokenizer.json or .model; a folder; owner/model of the hub.")
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="IN...", help="Files of documents, or folders of them.")
     ],
-    append_eod: Annotated[bool, typer.Option("--append-eod", help="End every document with the tokenizer's end of text.")] = False,
-    dtype: Annotated[str, typer.Option("--dtype", help="auto (uint16 below 65,500 ids, as Megatron), uint16 or int32.")] = "auto",
+    output: Annotated[
+        Path,
+        typer.Option("--output", help="Prefix of the .bin and the .idx; with --per-file a folder."),
+    ],
+    tokenizer: Annotated[
+        str,
+        typer.Option(
+            "--tokenizer",
+            help="gpt2, cl100k_base, ...; a tokenizer.json or .model; a folder; owner/model of "
+            "the hub.",
+        ),
+    ],
+    append_eod: Annotated[
+        bool,
+        typer.Option("--append-eod", help="End every document with the tokenizer's end of text."),
+    ] = False,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            "--dtype", help="auto (uint16 below 65,500 ids, as Megatron), uint16 or int32."
+        ),
+    ] = "auto",
     text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is; by default raw_content, text or content.")
+        str | None,
+        typer.Option(
+            "--text-field",
+            help="Where a record's text is; by default raw_content, text or content.",
+        ),
     ] = None,
-    batch_size: Annotated[int, typer.Option("--batch-size", help="Documents that are written at once.")] = 1000,
-    per_file: Annotated[bool, typer.Option("--per-file", help="A data set per input file, named by its hash, as NeMo Curator.")] = False,
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", help="Documents that are written at once.")
+    ] = 1000,
+    per_file: Annotated[
+        bool,
+        typer.Option(
+            "--per-file", help="A data set per input file, named by its hash, as NeMo Curator."
+        ),
+    ] = False,
     workers: options.Workers = None,
 ) -> None:
-    """Tokenize documents into one sequence each; byte for byte what Megatron's preprocess_data.py writes.
+    """Tokenize documents into one sequence each; byte for byte what Megatron's preprocess_data.py
+    writes.
 
-    A run that was stopped goes on where it was. Prints what was seen, written and dropped; the counts add up.
+    A run that was stopped goes on where it was. Prints what was seen, written and dropped; the
+    counts add up.
 
     Example: lc megatron write corpus --output data/mine --tokenizer gpt2 --append-eod
     """
@@ -37,18 +68,35 @@ def write(
     from lc_assets.stages.megatron_settings import Writing, settle
     from lc_assets.stages.megatron_writing import write_data_set, write_parts
 
-    settled = settle(Writing(tokenizer=tokenizer, append_eod=append_eod, dtype=dtype, text_field=text_field, batch_size=batch_size))
+    settled = settle(
+        Writing(
+            tokenizer=tokenizer,
+            append_eod=append_eod,
+            dtype=dtype,
+            text_field=text_field,
+            batch_size=batch_size,
+        )
+    )
     for warning in settled.warnings:
         complain(f"warning: {warning}")
     engine = engine_of(workers)
     if per_file:
         tally, receipts = write_parts(sources, output, settled, engine=engine)
         _summary(tally)
-        table(("file", "data set", "documents", "tokens"), [(*_names(path, output), r.documents, r.tokens) for path, r in receipts.items()])
+        table(
+            ("file", "data set", "documents", "tokens"),
+            [(*_names(path, output), r.documents, r.tokens) for path, r in receipts.items()],
+        )
     else:
         tally, receipt = write_data_set(sources, output, settled, engine=engine)
         _summary(tally)
-        facts([("written to", str(output)), ("dtype", settled.ids.dtype), ("SHA-256 of the .bin", receipt.bin_sha256)])
+        facts(
+            [
+                ("written to", str(output)),
+                ("dtype", settled.ids.dtype),
+                ("SHA-256 of the .bin", receipt.bin_sha256),
+            ]
+        )
 
 
 def _names(named: tuple[Path, Path], folder: Path) -> tuple[str, str]:
@@ -59,11 +107,23 @@ def _names(named: tuple[Path, Path], folder: Path) -> tuple[str, str]:
 def _summary(tally: "Tally") -> None:
     from lc_assets.stages.megatron_writing import BY_TWIN, CHARACTERS, FILES, TOKENS, UNCHECKED
 
-    say(f"{tally.seen:,} documents = {tally.kept:,} written + {sum(tally.dropped.values()):,} dropped")
-    facts([*tally.dropped.items(), *((name, tally.also.get(name, 0)) for name in (TOKENS, CHARACTERS, FILES))])
+    say(
+        f"{tally.seen:,} documents = {tally.kept:,} written + {sum(tally.dropped.values()):,} "
+        "dropped"
+    )
+    facts(
+        [
+            *tally.dropped.items(),
+            *((name, tally.also.get(name, 0)) for name in (TOKENS, CHARACTERS, FILES)),
+        ]
+    )
     if n := tally.also.get(BY_TWIN, 0):
-        complain(f"warning: {n:,} files were done by the slow tokenizer, because the fast one does not know this kind, or differed")
+        complain(
+            f"warning: {n:,} files were done by the slow tokenizer, because the fast one does not "
+            "know this kind, or differed"
+        )
     if n := tally.also.get(UNCHECKED, 0):
         complain(
-            f"warning: {n:,} files were checked by no twin, because its package is not installed: pip install 'lc-assets[sentencepiece]'"
+            f"warning: {n:,} files were checked by no twin, because its package is not installed: "
+            "pip install 'lc-assets[sentencepiece]'"
         )

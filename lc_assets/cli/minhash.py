@@ -10,18 +10,39 @@ from lc_assets.cli.printing import facts, say
 
 
 def minhash(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A file of documents, or a folder of them: JSON lines or Parquet.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the signatures; each file's path below IN is kept.")],
-    fast: Annotated[bool, typer.Option("--fast", help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.")] = False,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="IN", help="A file of documents, or a folder of them: JSON lines or Parquet."
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT", help="Folder for the signatures; each file's path below IN is kept."
+        ),
+    ],
+    fast: Annotated[
+        bool,
+        typer.Option(
+            "--fast",
+            help="This package's own hashes: eight times as fast, not RedPajama-V2's bits.",
+        ),
+    ] = False,
     text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is; by default raw_content, text or content.")
+        str | None,
+        typer.Option(
+            "--text-field",
+            help="Where a record's text is; by default raw_content, text or content.",
+        ),
     ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Sign every document: 128 numbers that alike documents share, cut into bands as RedPajama-V2 publishes them.
+    """Sign every document: 128 numbers that alike documents share, cut into bands as RedPajama-V2
+    publishes them.
 
-    Writes NAME.minhash.parquet for each file; the signatures are bit for bit those of RedPajama-V2, unless --fast.
-    A text of fewer than 13 words has none, and null stands in its place.
+    Writes NAME.minhash.parquet for each file; the signatures are bit for bit those of RedPajama-V2,
+    unless --fast. A text of fewer than 13 words has none, and null stands in its place.
 
     Example: lc minhash documents minhash --workers 2
     """
@@ -30,7 +51,12 @@ def minhash(
     from lc_assets.text.minhash import FAST, RPV2
 
     scheme = FAST if fast else RPV2
-    tally = sign_corpus([source], out, engine=engine_of(workers), scheme=scheme, text_field=text_field)
-    say(f"{tally.seen:,} documents = {tally.kept:,} in the tables + {sum(tally.dropped.values()):,} that could not be read")
+    tally = sign_corpus(
+        [source], out, engine=engine_of(workers), scheme=scheme, text_field=text_field
+    )
+    say(
+        f"{tally.seen:,} documents = {tally.kept:,} in the tables + "
+        f"{sum(tally.dropped.values()):,} that could not be read"
+    )
     signed = [("signed", tally.also.get(COMPUTED, 0)), (TOO_SHORT, tally.also.get(TOO_SHORT, 0))]
     facts([*signed, *tally.dropped.items(), ("scheme", scheme.label), ("written to", str(out))])

@@ -14,37 +14,113 @@ if TYPE_CHECKING:
     from lc_assets.stages.settings import ModelSettings
 
 Lake = Annotated[
-    str, typer.Option("--lake", envvar="LC_ROOT", help="The lake: the folder, or gs://bucket/folder, that everything is published under.")
+    str,
+    typer.Option(
+        "--lake",
+        envvar="LC_ROOT",
+        help="The lake: the folder, or gs://bucket/folder, that everything is published under.",
+    ),
 ]
-Upstream = Annotated[str, typer.Option("--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL.")]
-Crawl = Annotated[str, typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL.")]
-Recipe = Annotated[Path | None, typer.Option("--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe.")]
+Upstream = Annotated[
+    str,
+    typer.Option(
+        "--upstream", envvar="LC_UPSTREAM", help="RedPajama-V2, or its shape: a folder or a URL."
+    ),
+]
+Crawl = Annotated[
+    str,
+    typer.Option("--crawl", envvar="LC_CRAWL", help="The crawl's own archives: a folder or a URL."),
+]
+Recipe = Annotated[
+    Path | None,
+    typer.Option(
+        "--recipe", envvar="LC_RECIPE", help="TOML file of what differs from the default recipe."
+    ),
+]
 Withdrawn = Annotated[
-    str, typer.Option("--withdrawn", envvar="LC_WITHDRAWN", help="Lists of withdrawals besides the recipe's, separated as in PATH.")
+    str,
+    typer.Option(
+        "--withdrawn",
+        envvar="LC_WITHDRAWN",
+        help="Lists of withdrawals besides the recipe's, separated as in PATH.",
+    ),
 ]
-LakePath = Annotated[str, typer.Argument(metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder.")]
-Snapshots = Annotated[list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")]
-Workers = Annotated[int | None, typer.Option("--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor.")]
+LakePath = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAKE", envvar="LC_ROOT", help="The lake: a folder, or gs://bucket/folder."
+    ),
+]
+Snapshots = Annotated[
+    list[str] | None, typer.Option("--snapshot", help="A snapshot; may be given several times.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor."
+    ),
+]
 Engine = Annotated[
-    str, typer.Option("--engine", envvar="LC_ENGINE", help="Who works: local, or a Ray cluster's address, such as ray://host:10001.")
+    str,
+    typer.Option(
+        "--engine",
+        envvar="LC_ENGINE",
+        help="Who works: local, or a Ray cluster's address, such as ray://host:10001.",
+    ),
 ]
 TaskSeconds = Annotated[
-    float, typer.Option("--task-seconds", envvar="LC_TASK_SECONDS", min=0.0, help="End a shard that takes longer; 0 is for ever.")
+    float,
+    typer.Option(
+        "--task-seconds",
+        envvar="LC_TASK_SECONDS",
+        min=0.0,
+        help="End a shard that takes longer; 0 is for ever.",
+    ),
 ]
 Source = Annotated[
-    Path | None, typer.Option("--from", help="Folder of .txt, .md or .rst files; by default the documentation of installed packages.")
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Folder of .txt, .md or .rst files; by default the documentation of installed "
+        "packages.",
+    ),
 ]
 Split = Annotated[str, typer.Option("--split", help="train or heldout.")]
-StopWords = Annotated[Path | None, typer.Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ...")]
-BadWords = Annotated[Path | None, typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language.")]
-Domains = Annotated[Path | None, typer.Option("--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder.")]
-LanguageModel = Annotated[
-    Path | None, typer.Option("--language-model", help="fastText model of languages; by default the packaged lid.176.ftz.")
+StopWords = Annotated[
+    Path | None,
+    typer.Option("--stop-words", help="Stop words: JSON by language, or a folder of en.txt, ..."),
 ]
-Blocklist = Annotated[Path | None, typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder.")]
-PerplexityModel = Annotated[Path | None, typer.Option("--perplexity-model", help="KenLM model; by default the published perplexity.")]
+BadWords = Annotated[
+    Path | None,
+    typer.Option("--bad-words", help="Bad words: LDNOOBW's folder, or JSON by language."),
+]
+Domains = Annotated[
+    Path | None,
+    typer.Option(
+        "--domains", help="Categories of domains: ut1_domain_categories.json, or UT1's folder."
+    ),
+]
+LanguageModel = Annotated[
+    Path | None,
+    typer.Option(
+        "--language-model", help="fastText model of languages; by default the packaged lid.176.ftz."
+    ),
+]
+Blocklist = Annotated[
+    Path | None,
+    typer.Option("--blocklist", help="Domains and addresses: a text file, or UT1's folder."),
+]
+PerplexityModel = Annotated[
+    Path | None,
+    typer.Option("--perplexity-model", help="KenLM model; by default the published perplexity."),
+]
 QualityModels = Annotated[
-    list[str] | None, typer.Option("--quality-model", metavar="NAME=PATH", help="fastText model: palm, wikiref or wikipedia, and its path.")
+    list[str] | None,
+    typer.Option(
+        "--quality-model",
+        metavar="NAME=PATH",
+        help="fastText model: palm, wikiref or wikipedia, and its path.",
+    ),
 ]
 
 REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
@@ -52,7 +128,10 @@ REDPAJAMA_V2 = "https://data.together.xyz/redpajama-data-v2/v1.0.0"
 
 
 def model_settings(
-    language_model: Path | None, blocklist: Path | None, perplexity_model: Path | None, quality_models: list[str] | None
+    language_model: Path | None,
+    blocklist: Path | None,
+    perplexity_model: Path | None,
+    quality_models: list[str] | None,
 ) -> "ModelSettings":
     """The settings that the options above mean.
 
@@ -66,7 +145,10 @@ def model_settings(
     for given in quality_models or ():
         name, _, path = given.partition("=")
         if not path or name in paths:
-            raise BadInput(f"--quality-model {given}: {'is given twice' if path else 'wanted NAME=PATH, such as palm=palm.bin'}")
+            raise BadInput(
+                f"--quality-model {given}: "
+                f"{'is given twice' if path else 'wanted NAME=PATH, such as palm=palm.bin'}"
+            )
         paths[name] = path
     require_known(paths)
     return ModelSettings(
@@ -77,11 +159,15 @@ def model_settings(
     )
 
 
-def list_settings(stop_words: Path | None, bad_words: Path | None, domains: Path | None) -> "ListSettings":
+def list_settings(
+    stop_words: Path | None, bad_words: Path | None, domains: Path | None
+) -> "ListSettings":
     """The settings that the options above mean."""
     from lc_assets.stages.document_settings import ListSettings
 
-    return ListSettings(stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains))
+    return ListSettings(
+        stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains)
+    )
 
 
 def _said(path: Path | None) -> str:

@@ -1,4 +1,6 @@
-"""``lc pack-similar``, ``lc pack-code`` and ``lc buckets``: whole documents, put together or parted by what they are."""
+"""``lc pack-similar``, ``lc pack-code`` and ``lc buckets``: whole documents, put together or parted
+by what they are.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,27 +17,63 @@ if TYPE_CHECKING:
     from lc_assets.packing.length_buckets import BucketCount
     from lc_assets.stages.joined_texts import Packed
 
-Sources = Annotated[list[Path], typer.Argument(metavar="IN... OUT", help="What to read, and a folder for the packs.")]
-MaxTokens = Annotated[int, typer.Option("--max-tokens", min=1, help="Tokens of a pack; parts are never cut, a longer one stands alone.")]
-Tokenizer = Annotated[str, typer.Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file.")]
-TextField = Annotated[str | None, typer.Option("--text-field", help="Where a record's text is; by default raw_content, text or content.")]
+Sources = Annotated[
+    list[Path],
+    typer.Argument(metavar="IN... OUT", help="What to read, and a folder for the packs."),
+]
+MaxTokens = Annotated[
+    int,
+    typer.Option(
+        "--max-tokens",
+        min=1,
+        help="Tokens of a pack; parts are never cut, a longer one stands alone.",
+    ),
+]
+Tokenizer = Annotated[
+    str, typer.Option("--tokenizer", help="That counts tokens: gpt2, cl100k_base, ..., or a file.")
+]
+TextField = Annotated[
+    str | None,
+    typer.Option(
+        "--text-field", help="Where a record's text is; by default raw_content, text or content."
+    ),
+]
 
 
 def pack_similar(
     sources: Sources,
     max_tokens: MaxTokens,
-    neighbours: Annotated[int, typer.Option("--neighbours", min=1, help="Pages that are looked for around each page of a pack.")] = 3,
-    path: Annotated[bool, typer.Option("--path", help="One path through nearest neighbours instead, as in-context pretraining.")] = False,
-    least_alike: Annotated[float, typer.Option("--least-alike", help="Cosine below which a page is no neighbour.")] = 0.0,
-    most_alike: Annotated[float, typer.Option("--most-alike", help="Cosine above which it is the same page over again.")] = 0.95,
-    seed: Annotated[int, typer.Option("--seed", help="Of the order in which pages begin packs.")] = 64,
+    neighbours: Annotated[
+        int,
+        typer.Option(
+            "--neighbours", min=1, help="Pages that are looked for around each page of a pack."
+        ),
+    ] = 3,
+    path: Annotated[
+        bool,
+        typer.Option(
+            "--path", help="One path through nearest neighbours instead, as in-context pretraining."
+        ),
+    ] = False,
+    least_alike: Annotated[
+        float, typer.Option("--least-alike", help="Cosine below which a page is no neighbour.")
+    ] = 0.0,
+    most_alike: Annotated[
+        float,
+        typer.Option("--most-alike", help="Cosine above which it is the same page over again."),
+    ] = 0.95,
+    seed: Annotated[
+        int, typer.Option("--seed", help="Of the order in which pages begin packs.")
+    ] = 64,
     tokenizer: Tokenizer = "gpt2",
     text_field: TextField = None,
     workers: options.Workers = None,
 ) -> None:
-    """Pack pages with those that they are most like, by TF-IDF: for pages without links. Every page is in one pack, whole.
+    """Pack pages with those that they are most like, by TF-IDF: for pages without links. Every page
+    is in one pack, whole.
 
-    Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every page, as `lc longpack` does.
+    Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every page, as `lc longpack`
+    does.
 
     Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """
@@ -45,8 +83,16 @@ def pack_similar(
     from lc_assets.stages.similar_packing import pack_similar as run
 
     *inputs, out = _named(sources, "lc pack-similar IN OUT --max-tokens 49152")
-    likeness = Likeness(neighbours=neighbours, path=path, least_alike=least_alike, most_alike=most_alike)
-    settings = SimilarSettings(max_tokens=max_tokens, likeness=likeness, seed=seed, tokenizer=tokenizer, text_field=text_field)
+    likeness = Likeness(
+        neighbours=neighbours, path=path, least_alike=least_alike, most_alike=most_alike
+    )
+    settings = SimilarSettings(
+        max_tokens=max_tokens,
+        likeness=likeness,
+        seed=seed,
+        tokenizer=tokenizer,
+        text_field=text_field,
+    )
     show(run(inputs, out, settings, engine=engine_of(workers)), out, what="pages")
 
 
@@ -54,20 +100,32 @@ def pack_code(
     sources: Sources,
     max_tokens: MaxTokens,
     folder: Annotated[
-        bool, typer.Option("--folder", help="Each IN is a repository as it lies in a folder, not a file of records.")
+        bool,
+        typer.Option(
+            "--folder",
+            help="Each IN is a repository as it lies in a folder, not a file of records.",
+        ),
     ] = False,
     repo_field: Annotated[
-        str | None, typer.Option("--repo-field", help="Where a record's repository is; by default repo and the like.")
+        str | None,
+        typer.Option(
+            "--repo-field", help="Where a record's repository is; by default repo and the like."
+        ),
     ] = None,
-    path_field: Annotated[str | None, typer.Option("--path-field", help="Where its path is; by default path and the like.")] = None,
+    path_field: Annotated[
+        str | None,
+        typer.Option("--path-field", help="Where its path is; by default path and the like."),
+    ] = None,
     tokenizer: Tokenizer = "gpt2",
     text_field: TextField = None,
     workers: options.Workers = None,
 ) -> None:
-    """Pack the files of repositories, whole, what is imported before what imports it, each below a line with its path.
+    """Pack the files of repositories, whole, what is imported before what imports it, each below a
+    line with its path.
 
-    Imports of Python, C and C++, JavaScript and TypeScript, Go, Rust and Java are followed; other files come by name. Writes
-    OUT/documents/00000.jsonl.gz and so on: text, and a span for every file, as `lc longpack` does.
+    Imports of Python, C and C++, JavaScript and TypeScript, Go, Rust and Java are followed; other
+    files come by name. Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every
+    file, as `lc longpack` does.
 
     Example: lc pack-code repositories.jsonl.gz packed --max-tokens 65536
     """
@@ -77,20 +135,31 @@ def pack_code(
 
     *inputs, out = _named(sources, "lc pack-code IN OUT --max-tokens 65536")
     settings = CodeSettings(
-        max_tokens=max_tokens, folders=folder, tokenizer=tokenizer, text_field=text_field, repo_field=repo_field, path_field=path_field
+        max_tokens=max_tokens,
+        folders=folder,
+        tokenizer=tokenizer,
+        text_field=text_field,
+        repo_field=repo_field,
+        path_field=path_field,
     )
     show(run(inputs, out, settings, engine=engine_of(workers)), out, what="files")
 
 
 def buckets(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="Documents: a file, or a folder of them.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="Documents: a file, or a folder of them.")
+    ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for a folder per bucket.")],
-    edges: Annotated[str | None, typer.Option("--edges", help="Tokens at which a bucket ends, such as 4096,16384.")] = None,
+    edges: Annotated[
+        str | None,
+        typer.Option("--edges", help="Tokens at which a bucket ends, such as 4096,16384."),
+    ] = None,
     tokenizer: Tokenizer = "gpt2",
     text_field: TextField = None,
     workers: options.Workers = None,
 ) -> None:
-    """Part documents by their length in tokens, a folder for each bucket; by default 4K, 8K, ... 128K.
+    """Part documents by their length in tokens, a folder for each bucket; by default 4K, 8K, ...
+    128K.
 
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
@@ -99,7 +168,14 @@ def buckets(
     from lc_assets.stages.length_bucketing import bucket_corpus
 
     wanted = EDGES if edges is None else numbers_of(edges)
-    found = bucket_corpus([source], out, edges=wanted, tokenizer=tokenizer, text_field=text_field, engine=engine_of(workers))
+    found = bucket_corpus(
+        [source],
+        out,
+        edges=wanted,
+        tokenizer=tokenizer,
+        text_field=text_field,
+        engine=engine_of(workers),
+    )
     _balance(found.seen, found.kept, found.dropped, what="documents", where="in buckets")
     table(("tokens", "documents", "tokens together", "share of tokens"), _lines(found.buckets))
     say(f"written to {out}")
@@ -116,7 +192,10 @@ def show(packed: "Packed", out: Path, *, what: str) -> None:
     facts([*counts, *packed.also.items()])
     heading("Lengths in tokens, as they came and as they are packed")
     pairs = zip(_lines(packed.before), _lines(packed.after), strict=True)
-    table(("tokens", what, "share of tokens", "packs", "share of tokens, packed"), [(b[0], b[1], b[3], a[1], a[3]) for b, a in pairs])
+    table(
+        ("tokens", what, "share of tokens", "packs", "share of tokens, packed"),
+        [(b[0], b[1], b[3], a[1], a[3]) for b, a in pairs],
+    )
     say(f"written to {out}")
 
 
@@ -141,7 +220,9 @@ def _balance(seen: int, kept: int, dropped: "dict[str, int]", *, what: str, wher
 
 
 def _lines(counts: "Sequence[BucketCount]") -> list[tuple[str, int, int, str]]:
-    return [(count.name, count.n_docs, count.n_tokens, f"{100 * count.share:.1f} %") for count in counts]
+    return [
+        (count.name, count.n_docs, count.n_tokens, f"{100 * count.share:.1f} %") for count in counts
+    ]
 
 
 def _named(sources: list[Path], example: str) -> list[Path]:

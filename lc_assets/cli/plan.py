@@ -1,4 +1,6 @@
-"""``lc plan``: what is out of date, and why, as `lc_assets.stages.planning` says, and what it would cost (`lc_assets.stages.costing`)."""
+"""``lc plan``: what is out of date, and why, as `lc_assets.stages.planning` says, and what it would
+cost (`lc_assets.stages.costing`).
+"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,14 +28,19 @@ def plan(
     withdrawn: options.Withdrawn = "",
     snapshot: options.Snapshots = None,
     look_upstream: Annotated[
-        bool, typer.Option("--look-upstream", help="Compare with the upstream, and the crawl, as they are now.")
+        bool,
+        typer.Option(
+            "--look-upstream", help="Compare with the upstream, and the crawl, as they are now."
+        ),
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="Show what is current too.")] = False,
 ) -> None:
-    """Say what is out of date, why, and what building it would read and take; exit with 3 when something is.
+    """Say what is out of date, why, and what building it would read and take; exit with 3 when
+    something is.
 
-    Compares receipts with inputs, settings and code; builds nothing. Seconds are those of past builds, by the byte.
-    Without --snapshot: the snapshots that the lake holds or the upstream folder lists.
+    Compares receipts with inputs, settings and code; builds nothing. Seconds are those of past
+    builds, by the byte. Without --snapshot: the snapshots that the lake holds or the upstream
+    folder lists.
 
     Example: lc plan --lake lake --look-upstream
     """
@@ -47,17 +54,25 @@ def plan(
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
-    settings, folder, source = read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn), open_lake(lake), Upstream(upstream)
+    settings, folder, source = (
+        read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn),
+        open_lake(lake),
+        Upstream(upstream),
+    )
     names = chosen_snapshots(folder, source, snapshot)
     archives, engine = Upstream(crawl) if crawl else None, LocalEngine(watch=on_terminal)
-    workshop = Workshop(lake=folder, upstream=source, recipe=settings, engine=engine, crawl=archives)
+    workshop = Workshop(
+        lake=folder, upstream=source, recipe=settings, engine=engine, crawl=archives
+    )
     looked = look_at_all(workshop, names) if look_upstream else {}
     plans = planning.plan(folder, settings, names, **looked)
     show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
-def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] | None) -> list[str]:
+def chosen_snapshots(
+    lake: "LakeFolder", upstream: "Upstream", named: list[str] | None
+) -> list[str]:
     """The snapshots a person named, or those that the lake or the upstream's listings know; sorted.
 
     Raises:
@@ -74,7 +89,8 @@ def chosen_snapshots(lake: "LakeFolder", upstream: "Upstream", named: list[str] 
     known = sorted({*_in_lake(lake), *listed_snapshots(Path(upstream.root))})
     if not known:
         raise NotPublished(
-            f"no snapshot is known: nothing is published in {lake.url}, and no listing lies in {upstream.root}; name --snapshot"
+            f"no snapshot is known: nothing is published in {lake.url}, and no listing lies in "
+            f"{upstream.root}; name --snapshot"
         )
     return known
 
@@ -87,7 +103,8 @@ def _in_lake(lake: "LakeFolder") -> set[str]:
 
 
 def look_at_all(workshop: "Workshop", snapshots: list[str]) -> dict[str, dict[str, str]]:
-    """Digests of each snapshot's files as they are upstream now, and in the crawl where pages were looked up in it before.
+    """Digests of each snapshot's files as they are upstream now, and in the crawl where pages were
+    looked up in it before.
 
     Returns:
         Arguments of `lc_assets.stages.planning.plan`.
@@ -100,25 +117,52 @@ def look_at_all(workshop: "Workshop", snapshots: list[str]) -> dict[str, dict[st
     wanted = workshop.crawl is not None and html_index.STAGE.wanted(workshop.recipe)
     indexed = workshop.lake.keys(html_index.STAGE.name) if wanted else ()
     return {
-        "upstream_digests": {name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()},
-        "crawl_digests": {name: html_index.look_at_crawl(workshop, parse_snapshot(name)) for name in snapshots if name in indexed},
+        "upstream_digests": {
+            name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()
+        },
+        "crawl_digests": {
+            name: html_index.look_at_crawl(workshop, parse_snapshot(name))
+            for name in snapshots
+            if name in indexed
+        },
     }
 
 
 def show_plans(plans: "list[Plan]", costs: "list[Cost]", *, every: bool) -> None:
-    """Print the plans, or those that are not current, what they would cost, and a sentence with the counts."""
+    """Print the plans, or those that are not current, what they would cost, and a sentence with the
+    counts.
+    """
     shown = [made for made in plans if every or made.status != "current"]
     by_name = {cost.name: cost for cost in costs}
     if shown:
-        table(("partition", "status", "why", "shards", "reads", "about"), [_line(made, by_name.get(made.name)) for made in shown])
+        table(
+            ("partition", "status", "why", "shards", "reads", "about"),
+            [_line(made, by_name.get(made.name)) for made in shown],
+        )
     behind = sum(made.status != "current" for made in plans)
-    say(f"{len(plans):,} partitions: {len(plans) - behind:,} current, {behind:,} out of date{_together(costs)}")
+    say(
+        f"{len(plans):,} partitions: {len(plans) - behind:,} current, {behind:,} out of "
+        f"date{_together(costs)}"
+    )
 
 
-def _line(made: "Plan", cost: "Cost | None") -> tuple[str, str, str, str | None, str | None, str | None]:
+def _line(
+    made: "Plan", cost: "Cost | None"
+) -> tuple[str, str, str, str | None, str | None, str | None]:
     if cost is None:
-        return made.name, made.status, "; ".join(made.reasons), None, None, None if made.seconds is None else lasted(made.seconds)
-    shards = None if cost.shards is None else f"{cost.shards:,} of {cost.shards + (cost.taken_over or 0):,}"
+        return (
+            made.name,
+            made.status,
+            "; ".join(made.reasons),
+            None,
+            None,
+            None if made.seconds is None else lasted(made.seconds),
+        )
+    shards = (
+        None
+        if cost.shards is None
+        else f"{cost.shards:,} of {cost.shards + (cost.taken_over or 0):,}"
+    )
     reads = None if cost.bytes_read is None else f"{cost.files:,} files, {sized(cost.bytes_read)}"
     about = "?" if cost.seconds is None else f"{'≤ ' if cost.at_most else ''}{lasted(cost.seconds)}"
     return made.name, made.status, "; ".join(made.reasons), shards, reads, about
@@ -129,11 +173,17 @@ def _together(costs: "list[Cost]") -> str:
     if not costs:
         return ""
     known = [cost.seconds for cost in costs if cost.seconds is not None]
-    n_shards, n_taken = (sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "taken_over"))
+    n_shards, n_taken = (
+        sum(getattr(cost, name) or 0 for cost in costs) for name in ("shards", "taken_over")
+    )
     n_bytes = sum(cost.bytes_read or 0 for cost in costs)
     words = [f"{n_shards:,} shards to do, {n_taken:,} to take over"] if n_shards or n_taken else []
     words += [f"{sized(n_bytes)} to read"] if n_bytes else []
-    words += [f"{'at most ' if any(cost.at_most for cost in costs) else ''}about {lasted(sum(known))}"] if known else []
+    words += (
+        [f"{'at most ' if any(cost.at_most for cost in costs) else ''}about {lasted(sum(known))}"]
+        if known
+        else []
+    )
     unknown = len(costs) - len(known)
     words += [f"unknown for {unknown:,}"] if unknown else []
     return f"; {', '.join(words)}" if words else ""

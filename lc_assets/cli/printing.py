@@ -1,8 +1,8 @@
 """How results are printed: tables, sizes, and text from documents made harmless.
 
-On a terminal rich draws for its width; into a pipe or a file lines are as long as they need to be, without
-colours, so that ``grep`` and ``awk`` see whole cells. Nothing that comes from data is read as rich markup or
-sent to the terminal as a control sequence.
+On a terminal rich draws for its width; into a pipe or a file lines are as long as they need to be,
+without colours, so that ``grep`` and ``awk`` see whole cells. Nothing that comes from data is read
+as rich markup or sent to the terminal as a control sequence.
 """
 
 import sys
@@ -50,7 +50,12 @@ def table(columns: Sequence[str], lines: Iterable[Sequence[Any]], *, title: str 
         title: a line above it.
     """
     cells = [list(line) for line in lines]
-    drawn = Table(box=box.SIMPLE_HEAD, title=Text(title) if title else None, title_justify="left", pad_edge=False)
+    drawn = Table(
+        box=box.SIMPLE_HEAD,
+        title=Text(title) if title else None,
+        title_justify="left",
+        pad_edge=False,
+    )
     for number, name in enumerate(columns):
         numeric = any(_is_number(line[number]) for line in cells)
         drawn.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
@@ -105,11 +110,16 @@ def lasted(seconds: float) -> str:
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest:02d} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"
+    return (
+        f"{minutes} min {rest:02d} s"
+        if minutes < 60
+        else f"{minutes // 60} h {minutes % 60:02d} min"
+    )
 
 
 def visible(text: str) -> str:
-    r"""Text with everything that is not printable written as Python escapes it, and backslashes doubled.
+    r"""Text with everything that is not printable written as Python escapes it, and backslashes
+    doubled.
 
     >>> print(visible("a\n\x1b[31mb\u202e\\n"))
     a\n\x1b[31mb\u202e\\n
@@ -131,7 +141,11 @@ def _on_one_line(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    return char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return (
+        char
+        if char.isprintable()
+        else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+    )
 
 
 def shortened(text: str, most: int) -> str:

@@ -17,15 +17,28 @@ STILL_HELD = 3
 
 def prune(
     lake: options.LakePath,
-    keep: Annotated[int, typer.Option("--keep", min=0, help="So many unneeded versions of each partition stay, the newest.")] = 0,
-    purge: Annotated[bool, typer.Option("--purge", help="Remove what holds withdrawn documents, and nothing else.")] = False,
-    give_up: Annotated[list[str] | None, typer.Option("--give-up", help="With --purge: a release whose versions may go.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    keep: Annotated[
+        int,
+        typer.Option(
+            "--keep", min=0, help="So many unneeded versions of each partition stay, the newest."
+        ),
+    ] = 0,
+    purge: Annotated[
+        bool,
+        typer.Option("--purge", help="Remove what holds withdrawn documents, and nothing else."),
+    ] = False,
+    give_up: Annotated[
+        list[str] | None,
+        typer.Option("--give-up", help="With --purge: a release whose versions may go."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
 ) -> None:
     """Remove versions that are neither published, nor pinned by a release, nor needed by such.
 
-    With --purge: every version that holds a withdrawn document, but for published ones and releases; exits with 3 when
-    one that is served still holds them.
+    With --purge: every version that holds a withdrawn document, but for published ones and
+    releases; exits with 3 when one that is served still holds them.
 
     Example: lc prune lake --dry-run
     """
@@ -34,15 +47,23 @@ def prune(
 
     folder = open_lake(lake)
     if give_up and not purge:
-        raise BadInput("--give-up belongs to --purge: releases are given up only for withdrawn documents")
+        raise BadInput(
+            "--give-up belongs to --purge: releases are given up only for withdrawn documents"
+        )
     ids = withdrawn_ids(folder) if purge else []
-    planned = pruning.plan_purge(folder, ids, give_up=give_up or ()) if purge else pruning.plan_pruning(folder, keep=keep)
+    planned = (
+        pruning.plan_purge(folder, ids, give_up=give_up or ())
+        if purge
+        else pruning.plan_pruning(folder, keep=keep)
+    )
     show(planned, dry_run=dry_run)
     if not dry_run:
         pruning.carry_out(folder, planned, reason=f"held some of {len(ids):,} withdrawn documents")
     if purge:
         say(f"{len(ids):,} documents are withdrawn")
-        raise typer.Exit(STILL_HELD if any("working material" not in why for _, why in planned.kept) else 0)
+        raise typer.Exit(
+            STILL_HELD if any("working material" not in why for _, why in planned.kept) else 0
+        )
 
 
 def withdrawn_ids(lake: "LakeFolder") -> list[str]:
@@ -53,9 +74,14 @@ def withdrawn_ids(lake: "LakeFolder") -> list[str]:
 
 
 def show(planned: "Pruning", *, dry_run: bool) -> None:
-    """Print what goes, what stays although it holds withdrawn documents, and which releases are given up."""
+    """Print what goes, what stays although it holds withdrawn documents, and which releases are
+    given up.
+    """
     if planned.doomed:
-        table(("version", "size", "why"), [(one.name, sized(one.n_bytes), one.why) for one in planned.doomed])
+        table(
+            ("version", "size", "why"),
+            [(one.name, sized(one.n_bytes), one.why) for one in planned.doomed],
+        )
     for name, versions in planned.broken:
         complain(f"release {name} is given up: {', '.join(versions)}")
     if planned.kept:

@@ -1,7 +1,8 @@
-"""``lc rebuild``: build what is out of date, in order, and nothing else, in this process; see `lc_assets.stages.rebuilding`.
+"""``lc rebuild``: build what is out of date, in order, and nothing else, in this process; see
+`lc_assets.stages.rebuilding`.
 
-Where ``DAGSTER_HOME`` is set, through Dagster, so that its history has the runs and the checks are tested; otherwise by the
-stages' verbs, which costs nothing beside the work.
+Where ``DAGSTER_HOME`` is set, through Dagster, so that its history has the runs and the checks are
+tested; otherwise by the stages' verbs, which costs nothing beside the work.
 """
 
 import contextlib
@@ -31,22 +32,47 @@ def rebuild(
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
     snapshot: options.Snapshots = None,
-    own: Annotated[Path | None, typer.Option("--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own.")] = None,
+    own: Annotated[
+        Path | None,
+        typer.Option(
+            "--own", envvar="LC_SNAPSHOTS", help="Text file with further snapshots of one's own."
+        ),
+    ] = None,
     workers: options.Workers = None,
     engine: options.Engine = "",
     task_seconds: options.TaskSeconds = 0.0,
-    look_upstream: Annotated[bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and end with 3 when there is something to do.")] = False,
-    stop: Annotated[bool, typer.Option("--stop", help="Stop at the first failure instead of going on with the rest.")] = False,
+    look_upstream: Annotated[
+        bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")
+    ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the plan and end with 3 when there is something to do."
+        ),
+    ] = False,
+    stop: Annotated[
+        bool,
+        typer.Option("--stop", help="Stop at the first failure instead of going on with the rest."),
+    ] = False,
     home: Annotated[
-        Path | None, typer.Option("--dagster-home", envvar="DAGSTER_HOME", help="Go through Dagster, whose history lies there.")
+        Path | None,
+        typer.Option(
+            "--dagster-home",
+            envvar="DAGSTER_HOME",
+            help="Go through Dagster, whose history lies there.",
+        ),
     ] = None,
-    log: Annotated[Path | None, typer.Option("--log", help="Append a JSON line per shard: what became of it, seconds, rate.")] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option(
+            "--log", help="Append a JSON line per shard: what became of it, seconds, rate."
+        ),
+    ] = None,
 ) -> None:
     """Build what is out of date, in order, and nothing else; print the plan first.
 
-    A partition that fails is left alone with what waits for it, the others are built, and the command ends with 1.
-    Through Dagster where DAGSTER_HOME is set, so that its history has it.
+    A partition that fails is left alone with what waits for it, the others are built, and the
+    command ends with 1. Through Dagster where DAGSTER_HOME is set, so that its history has it.
 
     Example: lc rebuild --lake lake --upstream sample --dry-run
     """
@@ -54,7 +80,9 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    workshop = _workshop(str(lake), upstream, crawl, recipe, withdrawn, workers, engine, task_seconds)
+    workshop = _workshop(
+        str(lake), upstream, crawl, recipe, withdrawn, workers, engine, task_seconds
+    )
     names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
     looked = look_at_all(workshop, names) if look_upstream else {}
 
@@ -69,14 +97,30 @@ def rebuild(
     started = time.monotonic()
     how = _plainly(workshop)
     if home is not None:
-        how = _through_dagster(workshop, home, recipe, own, crawl=crawl, withdrawn=withdrawn, engine=engine, task_seconds=task_seconds)
+        how = _through_dagster(
+            workshop,
+            home,
+            recipe,
+            own,
+            crawl=crawl,
+            withdrawn=withdrawn,
+            engine=engine,
+            task_seconds=task_seconds,
+        )
     with fates_into(log), how as build:
         made = rebuild_all(ask, build, stop_at_once=stop)
     raise typer.Exit(_conclude(made, time.monotonic() - started))
 
 
 def _workshop(
-    lake: str, upstream: str, crawl: str, recipe: Path | None, withdrawn: str, workers: int | None, engine: str, task_seconds: float
+    lake: str,
+    upstream: str,
+    crawl: str,
+    recipe: Path | None,
+    withdrawn: str,
+    workers: int | None,
+    engine: str,
+    task_seconds: float,
 ) -> "Workshop":
     import os
 
@@ -130,7 +174,11 @@ def _said(built: "Built") -> str:
         return "found finished, nothing was computed"
     measured = built.published.receipt.measured
     taken = int(measured.get("shards_taken_over", 0))
-    shards = f", {int(measured.get('shards_computed', 0)):,} shards done and {taken:,} taken over" if taken else ""
+    shards = (
+        f", {int(measured.get('shards_computed', 0)):,} shards done and {taken:,} taken over"
+        if taken
+        else ""
+    )
     return f"{built.tally.kept:,} of {built.tally.seen:,} kept{shards}"
 
 
@@ -169,7 +217,11 @@ def _conclude(made: "Rebuilt", seconds: float) -> int:
     for words in made.failed.values():
         complain(words)
     waiting = f", {len(made.left):,} wait for them" if made.left and made.failed else ""
-    waiting = f", {len(made.left):,} cannot be built: {made.left[0].reasons[0]}" if made.left and not made.failed else waiting
+    waiting = (
+        f", {len(made.left):,} cannot be built: {made.left[0].reasons[0]}"
+        if made.left and not made.failed
+        else waiting
+    )
     failed = f", {len(made.failed):,} failed{waiting}" if made.failed else waiting
     say(f"{len(made.done):,} partitions built in {lasted(seconds)}{failed}")
     return FAILED if made.failed or made.left else 0

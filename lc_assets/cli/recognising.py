@@ -1,4 +1,6 @@
-"""Recognising what lies at a path: by a receipt, a pointer, an array's metadata, an index, a listing, a name."""
+"""Recognising what lies at a path: by a receipt, a pointer, an array's metadata, an index, a
+listing, a name.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +29,8 @@ def recognise(where: str, *, verify: bool = False) -> Artefact:
     """Say what lies at a path, or at a URL in a bucket that holds a lake.
 
     Args:
-        where: a lake, a stage, a partition, a version, an array, a table, a Megatron data set (``.bin``, ``.idx``
-            or what both begin with), or an upstream.
+        where: a lake, a stage, a partition, a version, an array, a table, a Megatron data set
+            (``.bin``, ``.idx`` or what both begin with), or an upstream.
         verify: whether to read every byte again.
 
     Raises:
@@ -53,5 +55,6 @@ def _recognise(path: Path, verify: bool) -> Artefact:
     if not path.exists():
         raise BadInput(f"{path}: nothing is there")
     raise BadInput(
-        f"{path}: no artefact that is known; wanted a lake or a folder in it, a .zarr, .bin, .idx, .npy or .parquet, or an upstream"
+        f"{path}: no artefact that is known; wanted a lake or a folder in it, a .zarr, .bin, "
+        ".idx, .npy or .parquet, or an upstream"
     )

@@ -1,4 +1,6 @@
-"""``lc referrals``: how densely documents refer to what they said long before, beside the paper's tables."""
+"""``lc referrals``: how densely documents refer to what they said long before, beside the paper's
+tables.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,31 +21,71 @@ TITLES = {
 
 
 def referrals(
-    sources: Annotated[list[Path], typer.Argument(metavar="IN...", help="Files of documents, or folders of them; also plain .txt files.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="IN...", help="Files of documents, or folders of them; also plain .txt files."
+        ),
+    ],
     buckets: Annotated[
-        str, typer.Option("--buckets", help="Lower ends of the distances in sentences, after the first bucket.")
+        str,
+        typer.Option(
+            "--buckets", help="Lower ends of the distances in sentences, after the first bucket."
+        ),
     ] = "32,128,512",
     scope: Annotated[
-        str, typer.Option("--scope", help="What a concept is the same in: text, or document, by each record's spans.")
+        str,
+        typer.Option(
+            "--scope",
+            help="What a concept is the same in: text, or document, by each record's spans.",
+        ),
     ] = "text",
     max_df: Annotated[
-        float, typer.Option("--max-df", help="Words in more than this share of the corpus's pieces are no concepts; 1: all may be.")
+        float,
+        typer.Option(
+            "--max-df",
+            help="Words in more than this share of the corpus's pieces are no concepts; 1: all "
+            "may be.",
+        ),
     ] = 0.05,
-    tokenizer: Annotated[str, typer.Option("--tokenizer", help="What counts tokens: a name, or a tokenizer's file.")] = "gpt2",
-    words: Annotated[Path | None, typer.Option("--words", help="Stop words, pronouns, abbreviations; by default English ones.")] = None,
+    tokenizer: Annotated[
+        str, typer.Option("--tokenizer", help="What counts tokens: a name, or a tokenizer's file.")
+    ] = "gpt2",
+    words: Annotated[
+        Path | None,
+        typer.Option(
+            "--words", help="Stop words, pronouns, abbreviations; by default English ones."
+        ),
+    ] = None,
     spacy: Annotated[
-        str, typer.Option("--spacy", metavar="PIPELINE", help="Find concepts by this spaCy pipeline, a thousand times slower.")
+        str,
+        typer.Option(
+            "--spacy",
+            metavar="PIPELINE",
+            help="Find concepts by this spaCy pipeline, a thousand times slower.",
+        ),
     ] = "",
     text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where a record's text is; by default raw_content, text or content.")
+        str | None,
+        typer.Option(
+            "--text-field",
+            help="Where a record's text is; by default raw_content, text or content.",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--table", help="Gets a line per document: .parquet, .jsonl or .jsonl.gz.")] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Gets what is printed, as JSON.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--table", help="Gets a line per document: .parquet, .jsonl or .jsonl.gz."),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Gets what is printed, as JSON.")
+    ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Measure long-distance referrals: how often documents come back to a concept, by how many sentences lie between.
+    """Measure long-distance referrals: how often documents come back to a concept, by how many
+    sentences lie between.
 
-    Printed by groups of lengths, beside RefinedWeb's documents and LongPack's own in the LongPack paper.
+    Printed by groups of lengths, beside RefinedWeb's documents and LongPack's own in the LongPack
+    paper.
 
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
@@ -68,7 +110,9 @@ def referrals(
 
         from lc_assets.publishing import publish_bytes
 
-        publish_bytes(json, msgspec.json.format(msgspec.json.encode(summary(found, settings))) + b"\n")
+        publish_bytes(
+            json, msgspec.json.format(msgspec.json.encode(summary(found, settings))) + b"\n"
+        )
 
 
 def edges_of(buckets: str) -> tuple[int, ...]:
@@ -82,7 +126,9 @@ def edges_of(buckets: str) -> tuple[int, ...]:
     try:
         return tuple(int(edge) for edge in buckets.split(",") if edge.strip())
     except ValueError as error:
-        raise BadInput(f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512") from error
+        raise BadInput(
+            f"--buckets {buckets}: wanted whole numbers with commas between, such as 32,128,512"
+        ) from error
 
 
 def scope_of(scope: str) -> Any:
@@ -125,18 +171,35 @@ def _show(found: "Measured", settings: "Measuring") -> None:
     from lc_assets.text.background import LEAST_DOCUMENTS
 
     tally, background = found.tally, found.background
-    say(f"{tally.seen:,} documents = {tally.kept:,} measured + {sum(tally.dropped.values()):,} that could not be read")
-    facts([*tally.dropped.items(), *tally.also.items(), ("tokens", sum(sums.n_tokens for sums in found.groups))])
+    say(
+        f"{tally.seen:,} documents = {tally.kept:,} measured + {sum(tally.dropped.values()):,} "
+        "that could not be read"
+    )
+    facts(
+        [
+            *tally.dropped.items(),
+            *tally.also.items(),
+            ("tokens", sum(sums.n_tokens for sums in found.groups)),
+        ]
+    )
     if settings.max_df < 1 and not settings.pipeline:
-        said = f"{len(found.common):,} words in more than {settings.max_df:.0%} of {background.n_pieces:,} pieces are no concepts"
-        few = f"; common are words of {LEAST_DOCUMENTS} documents at least, and there are {background.n_documents:,}"
+        said = (
+            f"{len(found.common):,} words in more than {settings.max_df:.0%} of "
+            f"{background.n_pieces:,} pieces are no concepts"
+        )
+        few = (
+            f"; common are words of {LEAST_DOCUMENTS} documents at least, and there are "
+            f"{background.n_documents:,}"
+        )
         say(said + (few if background.n_documents < LEAST_DOCUMENTS else ""))
     for kind, title in TITLES.items():
         heading(title)
         table(*_beside_the_paper(found, settings, kind))
 
 
-def _beside_the_paper(found: "Measured", settings: "Measuring", kind: str) -> tuple[list[str], list[list[Any]]]:
+def _beside_the_paper(
+    found: "Measured", settings: "Measuring", kind: str
+) -> tuple[list[str], list[list[Any]]]:
     """Columns and lines of one table: each group here, then as the paper has it."""
     from lc_assets.text.referral_tables import PAPER, group_names, paper_figures
     from lc_assets.text.referrals import bucket_names
@@ -145,9 +208,16 @@ def _beside_the_paper(found: "Measured", settings: "Measuring", kind: str) -> tu
     for name, sums in zip(group_names(), found.groups, strict=True):
         if not sums.n_documents:
             continue
-        printed = {paper_set: paper_figures(kind, paper_set, name, edges=settings.buckets) for paper_set in PAPER[kind]}
+        printed = {
+            paper_set: paper_figures(kind, paper_set, name, edges=settings.buckets)
+            for paper_set in PAPER[kind]
+        }
         lines += [
             [name, "here", sums.n_documents, *sums.means()[kind]],
-            *([name, paper_set, None, None, *map(float, figures)] for paper_set, figures in printed.items() if figures is not None),
+            *(
+                [name, paper_set, None, None, *map(float, figures)]
+                for paper_set, figures in printed.items()
+                if figures is not None
+            ),
         ]
     return ["tokens", "set", "documents", *bucket_names(settings.buckets)], lines

@@ -16,10 +16,17 @@ MOST_COMPLAINTS = 50
 
 def release(
     lake: options.LakePath,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Of the release; without it, those there are.")] = None,
-    verify: Annotated[bool, typer.Option("--verify", help="Publish nothing: read every byte of the release again.")] = False,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Of the release; without it, those there are."),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Publish nothing: read every byte of the release again."),
+    ] = False,
 ) -> None:
-    """Pin the published global order, grids, Megatron files and mixes under a name, that is never written over.
+    """Pin the published global order, grids, Megatron files and mixes under a name, that is never
+    written over.
 
     The same name with the same versions is found again; with other versions it is refused.
 
@@ -36,7 +43,11 @@ def release(
         damage = releasing.release_damage(folder, name)
         for sentence in damage[:MOST_COMPLAINTS]:
             complain(sentence)
-        say(f"release {name}: damaged in {len(damage):,} places" if damage else f"release {name}: whole, every byte read again")
+        say(
+            f"release {name}: damaged in {len(damage):,} places"
+            if damage
+            else f"release {name}: whole, every byte read again"
+        )
         raise typer.Exit(DAMAGED if damage else 0)
     made = releasing.release(folder, name)
     say(f"release {name} pins {len(made.pins):,} versions")
@@ -52,7 +63,11 @@ def show_releases(lake: "LakeFolder") -> None:
     for name in release_names(lake):
         found, gone = read_release(lake, name), gone_of(lake, name)
         counts = found.counts
-        state = "; ".join(f"{len(note.versions):,} versions are gone: {note.reason}" for note in gone)
-        lines.append((name, len(found.pins), counts.get("documents"), counts.get("tokens"), state or "whole"))
+        state = "; ".join(
+            f"{len(note.versions):,} versions are gone: {note.reason}" for note in gone
+        )
+        lines.append(
+            (name, len(found.pins), counts.get("documents"), counts.get("tokens"), state or "whole")
+        )
     table(("release", "versions", "documents", "tokens", "state"), lines)
     say(f"{len(lines):,} releases")

@@ -1,4 +1,6 @@
-"""``lc sample``: write a small upstream of RedPajama-V2's shape, from installed documentation or from a folder of texts."""
+"""``lc sample``: write a small upstream of RedPajama-V2's shape, from installed documentation or
+from a folder of texts.
+"""
 
 import shlex
 from collections.abc import Iterable
@@ -26,7 +28,8 @@ def sample(
     seed: Annotated[int | None, typer.Option("--seed", help="Of everything that is drawn.")] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Write crawl snapshots of real prose as RedPajama-V2 lays them out, with duplicates and short documents planted.
+    """Write crawl snapshots of real prose as RedPajama-V2 lays them out, with duplicates and short
+    documents planted.
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """
@@ -46,7 +49,9 @@ def sample(
 
 
 def engine_of(workers: int | None) -> "Engine":
-    """The embedded engine with so many processes, or one per processor, and a bar on the terminal."""
+    """The embedded engine with so many processes, or one per processor, and a bar on the
+    terminal.
+    """
     import os
 
     from lc_assets.engines.local import LocalEngine
@@ -71,20 +76,38 @@ def show_sample(folder: Path, report: "SampleReport") -> None:
 
     shards = [Shard.parse(tag) for tag in report.shards]
     min_words = FilteringSettings().min_words
-    columns = ("snapshot", "bucket", "shards", "documents", "bytes", "duplicates listed", f"below {min_words:,} words")
+    columns = (
+        "snapshot",
+        "bucket",
+        "shards",
+        "documents",
+        "bytes",
+        "duplicates listed",
+        f"below {min_words:,} words",
+    )
     lines = []
     for snapshot, bucket in sorted({(shard.snapshot, shard.bucket) for shard in shards}):
         ours = [shard for shard in shards if (shard.snapshot, shard.bucket) == (snapshot, bucket)]
         n_documents = sum(report.shards[shard.tag] for shard in ours)
-        lines.append((snapshot, bucket, len(ours), n_documents, *_measured(folder, ours, min_words)))
+        lines.append(
+            (snapshot, bucket, len(ours), n_documents, *_measured(folder, ours, min_words))
+        )
     table(columns, lines)
-    say(f"{report.n_documents:,} documents in {folder}: " + ", ".join(f"{n:,} {kind}s" for kind, n in report.documents.items()))
-    say(f"{sum(report.crawled.values()):,} pages as they would have been crawled, linked to each other, in {folder / CRAWL}")
+    say(
+        f"{report.n_documents:,} documents in {folder}: "
+        + ", ".join(f"{n:,} {kind}s" for kind, n in report.documents.items())
+    )
+    say(
+        f"{sum(report.crawled.values()):,} pages as they would have been crawled, linked to each "
+        f"other, in {folder / CRAWL}"
+    )
     say(f"Read {len(report.sources):,} sources; not used: {_counted(report.skipped.items())}")
 
 
 def _measured(folder: Path, shards: "Iterable[Shard]", min_words: int) -> tuple[str, int, int]:
-    """Bytes, listed duplicates and documents of too few words of some shards, read back from the files."""
+    """Bytes, listed duplicates and documents of too few words of some shards, read back from the
+    files.
+    """
     import numpy as np
 
     from lc_assets.formats.redpajama import listings
@@ -93,11 +116,23 @@ def _measured(folder: Path, shards: "Iterable[Shard]", min_words: int) -> tuple[
 
     n_bytes = n_listed = n_short = 0
     for shard in shards:
-        signals, duplicates = folder / listings.signals_path(shard), folder / listings.duplicates_path(shard)
-        n_bytes += sum(path.stat().st_size for path in (folder / listings.documents_path(shard), signals, duplicates))
+        signals, duplicates = (
+            folder / listings.signals_path(shard),
+            folder / listings.duplicates_path(shard),
+        )
+        n_bytes += sum(
+            path.stat().st_size
+            for path in (folder / listings.documents_path(shard), signals, duplicates)
+        )
         n_listed += len(read_duplicates(duplicates, shard=shard, where=str(duplicates)))
         with signals.open("rb") as stream:
-            found = read_signals(stream, shard=shard, where=str(signals), wanted={"rps_doc_word_count"}, max_line_bytes=1 << 30)
+            found = read_signals(
+                stream,
+                shard=shard,
+                where=str(signals),
+                wanted={"rps_doc_word_count"},
+                max_line_bytes=1 << 30,
+            )
         n_short += int((np.asarray(found.columns["rps_doc_word_count"]) < min_words).sum())
     return sized(n_bytes), n_listed, n_short
 
@@ -108,5 +143,11 @@ def _counted(skipped: Iterable[tuple[str, list[str]]]) -> str:
 
 def next_command(upstream: Path, snapshot: str) -> str:
     """The line that builds one snapshot of an upstream, to be copied."""
-    setting = f"LC_UPSTREAM={shlex.quote(str(upstream.absolute()))} LC_ROOT={shlex.quote(str(upstream.absolute().with_name('lake')))}"
-    return f"{setting} dagster asset materialize -m lc_assets.definitions --select {ASSETS_OF_A_SNAPSHOT} --partition {snapshot}"
+    setting = (
+        f"LC_UPSTREAM={shlex.quote(str(upstream.absolute()))} "
+        f"LC_ROOT={shlex.quote(str(upstream.absolute().with_name('lake')))}"
+    )
+    return (
+        f"{setting} dagster asset materialize -m lc_assets.definitions --select "
+        f"{ASSETS_OF_A_SNAPSHOT} --partition {snapshot}"
+    )

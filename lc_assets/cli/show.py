@@ -14,10 +14,19 @@ MOST_COMPLAINTS = 50
 
 
 def show(
-    path: Annotated[str, typer.Argument(help="A lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an upstream.")],
-    verify: Annotated[bool, typer.Option("--verify", help="Read every byte again, instead of names and sizes.")] = False,
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="A lake, a folder in it (gs:// too), an array, a table, a Megatron data set, an "
+            "upstream."
+        ),
+    ],
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every byte again, instead of names and sizes.")
+    ] = False,
 ) -> None:
-    """Say what an artefact is, whether it is whole, and what its receipt says; exit with 1 when it is damaged.
+    """Say what an artefact is, whether it is whole, and what its receipt says; exit with 1 when it
+    is damaged.
 
     Example: lc show lake/grid/2023-06 --verify
     """

@@ -17,11 +17,19 @@ STDOUT = "-"
 
 
 def signals(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A file of documents, or a folder of such files.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A file of documents, or a folder of such files.")
+    ],
     out: Annotated[str, typer.Argument(metavar="OUT", help="A folder, or - for standard output.")],
-    lang: Annotated[str | None, typer.Option("--lang", help="Language of every document; by default what its record says.")] = None,
+    lang: Annotated[
+        str | None,
+        typer.Option("--lang", help="Language of every document; by default what its record says."),
+    ] = None,
     text_field: Annotated[
-        str | None, typer.Option("--text-field", help="Where the text is; by default raw_content, text or content.")
+        str | None,
+        typer.Option(
+            "--text-field", help="Where the text is; by default raw_content, text or content."
+        ),
     ] = None,
     stop_words: options.StopWords = None,
     bad_words: options.BadWords = None,
@@ -36,7 +44,13 @@ def signals(
     """
     from lc_assets.stages.signalling import Signalling, signal_corpus
 
-    settings = Signalling(language=lang, text_field=text_field, stop_words=stop_words, bad_words=bad_words, domains=domains)
+    settings = Signalling(
+        language=lang,
+        text_field=text_field,
+        stop_words=stop_words,
+        bad_words=bad_words,
+        domains=domains,
+    )
     if out == STDOUT:
         _to_standard_output(source, settings)
         return
@@ -68,12 +82,23 @@ def summary(tally: "Tally", lists: "WordLists") -> list[str]:
 
     unread = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
     absent = [
-        *([f"rps_doc_stop_word_fraction of {n:,} documents"] if (n := tally.also.get(WITHOUT_STOP_WORDS, 0)) else []),
-        *([f"rps_doc_ldnoobw_words of {n:,} documents"] if (n := tally.also.get(WITHOUT_BAD_WORDS, 0)) else []),
+        *(
+            [f"rps_doc_stop_word_fraction of {n:,} documents"]
+            if (n := tally.also.get(WITHOUT_STOP_WORDS, 0))
+            else []
+        ),
+        *(
+            [f"rps_doc_ldnoobw_words of {n:,} documents"]
+            if (n := tally.also.get(WITHOUT_BAD_WORDS, 0))
+            else []
+        ),
         *(["rps_doc_ut1_blacklist"] if lists.domains is None else []),
         "rps_doc_ml_* and rps_doc_*_importance*, which need models",
     ]
     return [
-        f"{tally.seen:,} documents seen, {tally.kept:,} measured ({tally.also.get(BYTES, 0):,} bytes of text), unread: {unread}",
+        (
+            f"{tally.seen:,} documents seen, {tally.kept:,} measured ({tally.also.get(BYTES, 0):,} "
+            f"bytes of text), unread: {unread}"
+        ),
         f"Left out: {'; '.join(absent)}",
     ]

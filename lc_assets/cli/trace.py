@@ -1,4 +1,6 @@
-"""``lc trace``: from a row or a sample to its document upstream, and from a document to all of them."""
+"""``lc trace``: from a row or a sample to its document upstream, and from a document to all of
+them.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,29 +14,58 @@ if TYPE_CHECKING:
     from lc_assets.storage.lake import LakeFolder
     from lc_assets.text.lookup_keys import Kind
 
-Release = Annotated[str | None, typer.Option("--release", help="As this release has it, instead of what is published now.")]
+Release = Annotated[
+    str | None,
+    typer.Option("--release", help="As this release has it, instead of what is published now."),
+]
 
 
 def trace(
     lake: options.LakePath,
-    row: Annotated[int | None, typer.Option("--row", help="A row of the global order; of one grid with --snapshot.")] = None,
-    snapshot: Annotated[str | None, typer.Option("--snapshot", help="With --row: the snapshot whose grid is meant.")] = None,
-    packed: Annotated[bool, typer.Option("--packed", help="With --row and --snapshot: a row of its packed rows.")] = False,
+    row: Annotated[
+        int | None,
+        typer.Option("--row", help="A row of the global order; of one grid with --snapshot."),
+    ] = None,
+    snapshot: Annotated[
+        str | None, typer.Option("--snapshot", help="With --row: the snapshot whose grid is meant.")
+    ] = None,
+    packed: Annotated[
+        bool, typer.Option("--packed", help="With --row and --snapshot: a row of its packed rows.")
+    ] = False,
     split: options.Split = "train",
-    column: Annotated[int | None, typer.Option("--column", help="With --row: a token of the row.")] = None,
+    column: Annotated[
+        int | None, typer.Option("--column", help="With --row: a token of the row.")
+    ] = None,
     version: Annotated[
-        str | None, typer.Option("--version", help="With --row: a version of the order, of the grid, or of packed rows.")
+        str | None,
+        typer.Option(
+            "--version", help="With --row: a version of the order, of the grid, or of packed rows."
+        ),
     ] = None,
     release: Release = None,
     mix: Annotated[str | None, typer.Option("--mix", help="A mix; wants --sample.")] = None,
-    sample: Annotated[int | None, typer.Option("--sample", help="With --mix: a sample of it.")] = None,
-    position: Annotated[int | None, typer.Option("--position", help="With --sample: a token of the sample.")] = None,
-    identity: Annotated[str | None, typer.Option("--id", help="A document id, such as 2023-06/0000/en_head.json.gz/17.")] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", help="With --mix: a sample of it.")
+    ] = None,
+    position: Annotated[
+        int | None, typer.Option("--position", help="With --sample: a token of the sample.")
+    ] = None,
+    identity: Annotated[
+        str | None,
+        typer.Option("--id", help="A document id, such as 2023-06/0000/en_head.json.gz/17."),
+    ] = None,
     url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
-    domain: Annotated[str | None, typer.Option("--domain", help="A domain: its pages, and those of all hosts below it.")] = None,
-    digest: Annotated[str | None, typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...).")] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", help="A domain: its pages, and those of all hosts below it."),
+    ] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...)."),
+    ] = None,
 ) -> None:
-    """Follow a row or a sample to its document upstream, or documents to their rows, positions and samples.
+    """Follow a row or a sample to its document upstream, or documents to their rows, positions and
+    samples.
 
     One of --row, --mix with --sample, --id, --url, --domain, --digest.
 
@@ -53,7 +84,11 @@ def trace(
     elif identity is not None:
         trace_id(folder, identity)
     else:
-        given: tuple[tuple[Kind, str | None], ...] = (("url", url), ("domain", domain), ("digest", digest))
+        given: tuple[tuple[Kind, str | None], ...] = (
+            ("url", url),
+            ("domain", domain),
+            ("digest", digest),
+        )
         (kind, value), *_ = ((kind, value) for kind, value in given if value is not None)
         trace_documents(folder, kind, value)
 
@@ -61,13 +96,23 @@ def trace(
 def _require_one(**asked: object) -> None:
     given = [f"--{name}" for name, value in asked.items() if value is not None]
     if len(given) != 1:
-        raise BadInput(f"wanted one of {', '.join(f'--{name}' for name in asked)}, got {' and '.join(given) or 'none'}")
+        raise BadInput(
+            f"wanted one of {', '.join(f'--{name}' for name in asked)}, got "
+            f"{' and '.join(given) or 'none'}"
+        )
 
 
 def lake_as_of(
-    lake: str, release: str | None, *, version: str | None = None, snapshot: str | None = None, packed: bool = False
+    lake: str,
+    release: str | None,
+    *,
+    version: str | None = None,
+    snapshot: str | None = None,
+    packed: bool = False,
 ) -> "LakeFolder":
-    """The lake as a release has it, or with one version of the order, a grid or packed rows in the place of the published one."""
+    """The lake as a release has it, or with one version of the order, a grid or packed rows in the
+    place of the published one.
+    """
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.lake import GLOBAL
     from lc_assets.storage.releases import Pin, PinnedLake
@@ -86,7 +131,9 @@ def lake_as_of(
     return PinnedLake(folder.root, folder, {f"{stage}/{key}": pin}, f"--version {version}")
 
 
-def trace_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str | None, column: int | None) -> None:
+def trace_row(
+    lake: "LakeFolder", row: int, *, split: str, snapshot: str | None, column: int | None
+) -> None:
     """From a row of the global order, or of one snapshot's grid, to its document."""
     from lc_assets.cli import trace_shown
     from lc_assets.stages import tracing
@@ -94,9 +141,14 @@ def trace_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str | None,
 
     if snapshot is None:
         found = tracing.row_of_order(lake, split, row)
-        say(f"{split} row {row:,} of the global order is {split} row {found.row:,} of grid/{found.snapshot}")
+        say(
+            f"{split} row {row:,} of the global order is {split} row {found.row:,} of "
+            f"grid/{found.snapshot}"
+        )
     else:
-        found = tracing.find_row(lake, lake.place("grid", parse_snapshot(snapshot)).require(), split, row)
+        found = tracing.find_row(
+            lake, lake.place("grid", parse_snapshot(snapshot)).require(), split, row
+        )
         say(f"{split} row {row:,} of grid/{found.snapshot}")
     trace_shown.show_row(found)
     if column is not None:
@@ -104,7 +156,9 @@ def trace_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str | None,
     trace_shown.show_history(lake, found)
 
 
-def trace_packed_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str, column: int | None) -> None:
+def trace_packed_row(
+    lake: "LakeFolder", row: int, *, split: str, snapshot: str, column: int | None
+) -> None:
     """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
     from lc_assets.cli import trace_shown
     from lc_assets.stages.packed_tracing import stretches_of_row
@@ -115,7 +169,10 @@ def trace_packed_row(lake: "LakeFolder", row: int, *, split: str, snapshot: str,
     say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
     trace_shown.show_stretches(found)
     if column is not None:
-        of_column = next((stretch for stretch in found if stretch.row_start <= column < stretch.row_stop), found[-1])
+        of_column = next(
+            (stretch for stretch in found if stretch.row_start <= column < stretch.row_stop),
+            found[-1],
+        )
         trace_shown.show_token(lake, of_column, column)
 
 
@@ -139,7 +196,10 @@ def trace_id(lake: "LakeFolder", identity: str) -> None:
     from lc_assets.cli import trace_shown
     from lc_assets.stages import histories, packed_whereabouts, whereabouts
 
-    found, packed = whereabouts.find_id(lake, identity), packed_whereabouts.packed_by(lake, "document", identity)
+    found, packed = (
+        whereabouts.find_id(lake, identity),
+        packed_whereabouts.packed_by(lake, "document", identity),
+    )
     for one in found:
         trace_shown.show_found(one)
     if found:
@@ -149,20 +209,31 @@ def trace_id(lake: "LakeFolder", identity: str) -> None:
         return
     dropped = histories.why_dropped(lake, identity)
     if dropped is None and not packed:
-        raise NotPublished(f"{identity}: neither a row nor among the dropped documents of what is published in {lake.url}")
+        raise NotPublished(
+            f"{identity}: neither a row nor among the dropped documents of what is published in "
+            f"{lake.url}"
+        )
     if dropped is not None:
         trace_shown.show_dropped(dropped)
 
 
 def trace_documents(lake: "LakeFolder", kind: "Kind", value: str) -> None:
-    """From an address, a domain or a digest to all rows of its documents, and to what became of the others."""
+    """From an address, a domain or a digest to all rows of its documents, and to what became of the
+    others.
+    """
     from lc_assets.cli import trace_shown
     from lc_assets.stages import histories, packed_whereabouts, whereabouts
 
-    rows, packed = whereabouts.rows_by(lake, kind, value), packed_whereabouts.packed_by(lake, kind, value)
+    rows, packed = (
+        whereabouts.rows_by(lake, kind, value),
+        packed_whereabouts.packed_by(lake, kind, value),
+    )
     filtered = {line["id"] for line in histories.documents_by(lake, kind, value)}
     if not rows and not filtered and not packed:
-        raise NotPublished(f"{value}: no document that passed the filter is of this {kind}; for one that did not, give its --id")
+        raise NotPublished(
+            f"{value}: no document that passed the filter is of this {kind}; for one that did "
+            "not, give its --id"
+        )
     trace_shown.show_rows(lake, rows)
     trace_shown.show_packed(lake, packed)
     trace_shown.show_others(lake, sorted(filtered - {row.id for _, row in rows}))

@@ -40,11 +40,16 @@ def show_column(row: "Row", column: int) -> None:
     """Print which token stands in a column."""
     behind = f" + {row.first_token:,}" if row.first_token else ""
     token = row.token_at(column)
-    say(f"column {column:,} is token {token:,} of the document: ({column:,} - {row.shift:,}) mod {row.row_tokens:,}{behind}")
+    say(
+        f"column {column:,} is token {token:,} of the document: ({column:,} - {row.shift:,}) mod "
+        f"{row.row_tokens:,}{behind}"
+    )
 
 
 def show_token(lake: "LakeFolder", row: "Row | Stretch", column: int) -> None:
-    """Print whose token stands in a column of a row, of a grid or of packed rows, and what is known of its document."""
+    """Print whose token stands in a column of a row, of a grid or of packed rows, and what is known
+    of its document.
+    """
     if isinstance(row, Stretch):
         show_token_of_stretch(lake, row, column)
         return
@@ -54,11 +59,16 @@ def show_token(lake: "LakeFolder", row: "Row | Stretch", column: int) -> None:
 
 
 def show_token_of_stretch(lake: "LakeFolder", stretch: Stretch, column: int) -> None:
-    """Print whose token stands in a column of a packed row, and which pages its document is made of."""
+    """Print whose token stands in a column of a packed row, and which pages its document is made
+    of.
+    """
     token = stretch.token_at(column)
     show_stretch(stretch)
     ended = ": end of text" if token == stretch.n_tokens else ""
-    say(f"column {column:,} is token {token:,} of the document{ended}: {stretch.document_start:,} + {column:,} - {stretch.row_start:,}")
+    say(
+        f"column {column:,} is token {token:,} of the document{ended}: {stretch.document_start:,} "
+        f"+ {column:,} - {stretch.row_start:,}"
+    )
     show_pages(lake, stretch)
 
 
@@ -74,7 +84,10 @@ def show_stretch(stretch: Stretch) -> None:
             ("tokens", f"{_range(stretch)} of {stretch.n_tokens:,}"),
             (
                 "columns",
-                f"{stretch.row_start:,} to {stretch.row_stop:,} of {stretch.split} row {stretch.row:,} of packed/{stretch.snapshot}",
+                (
+                    f"{stretch.row_start:,} to {stretch.row_stop:,} of {stretch.split} row "
+                    f"{stretch.row:,} of packed/{stretch.snapshot}"
+                ),
             ),
             ("version", stretch.packed),
         ]
@@ -83,7 +96,15 @@ def show_stretch(stretch: Stretch) -> None:
 
 def show_stretches(found: "list[Stretch]") -> None:
     """Print what stands in a packed row."""
-    lines = [(f"{one.row_start:,}:{one.row_stop:,}", _range(one) if one.id else "padding", one.id, one.url) for one in found]
+    lines = [
+        (
+            f"{one.row_start:,}:{one.row_stop:,}",
+            _range(one) if one.id else "padding",
+            one.id,
+            one.url,
+        )
+        for one in found
+    ]
     table(("columns", "tokens of the document", "document", "url"), lines)
 
 
@@ -92,26 +113,39 @@ def show_pages(lake: "LakeFolder", stretch: Stretch) -> None:
     pages = packed_whereabouts.pages_within(lake, stretch)
     if pages:
         say(f"a document of LongPack's, of {len(pages):,} pages:")
-        lines = [(page.role, f"{page.start:,}:{page.stop:,}", page.id, page.url) for page in pages[:MOST_ROWS]]
+        lines = [
+            (page.role, f"{page.start:,}:{page.stop:,}", page.id, page.url)
+            for page in pages[:MOST_ROWS]
+        ]
         table(("page", "characters", "document", "url"), lines)
 
 
 def show_packed(lake: "LakeFolder", found: "list[tuple[Published, Stretch]]") -> None:
-    """Print where documents stand in packed rows: one by one when they are few, else the first, and how many there are."""
+    """Print where documents stand in packed rows: one by one when they are few, else the first, and
+    how many there are.
+    """
     mixes = whereabouts.mixes_of(lake) if found else {}
     for packed, stretch in found[:MOST_ROWS]:
         heading(f"{stretch.split} row {stretch.row:,} of packed/{stretch.snapshot}")
         show_stretch(stretch)
         show_pages(lake, stretch)
-        for mix, samples in packed_whereabouts.samples_of_stretch(lake, mixes, packed, stretch).items():
+        for mix, samples in packed_whereabouts.samples_of_stretch(
+            lake, mixes, packed, stretch
+        ).items():
             facts([(f"mixes/{mix}", _samples(samples))])
     if len(found) > MOST_ROWS:
         documents = {stretch.id for _, stretch in found}
-        heading(f"{len(found):,} stretches of packed rows in all, of {len(documents):,} documents; above stand the first {MOST_ROWS}")
+        heading(
+            f"{len(found):,} stretches of packed rows in all, of {len(documents):,} documents; "
+            f"above stand the first {MOST_ROWS}"
+        )
 
 
 def _range(stretch: Stretch) -> str:
-    return f"{stretch.document_start:,} to {stretch.document_start + stretch.row_stop - stretch.row_start:,}"
+    return (
+        f"{stretch.document_start:,} to "
+        f"{stretch.document_start + stretch.row_stop - stretch.row_start:,}"
+    )
 
 
 def show_history(lake: "LakeFolder", row: "Row") -> None:
@@ -120,23 +154,46 @@ def show_history(lake: "LakeFolder", row: "Row") -> None:
     if values:
         table(("judged by", "value"), sorted(values.items()))
     else:
-        say("the documents that this grid was made of are gone, so what they were judged by is not known")
+        say(
+            "the documents that this grid was made of are gone, so what they were judged by is "
+            "not known"
+        )
     removed = histories.went_instead(lake, row.id)
     say(f"{len(removed):,} documents were removed in its stead" + (":" if removed else ""))
     if removed:
-        table(("document", "similarity", "why"), [(one.id, one.similarity, one.why) for one in removed[:MOST_ROWS]])
+        table(
+            ("document", "similarity", "why"),
+            [(one.id, one.similarity, one.why) for one in removed[:MOST_ROWS]],
+        )
 
 
 def show_sample(sample: "Sample") -> None:
     """Print what a sample of a mix is made of."""
-    say(f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of {sample.snapshot}")
+    say(
+        f"sample {sample.sample:,} of mixes/{sample.mix} is sample {sample.source_sample:,} of "
+        f"{sample.snapshot}"
+    )
     say("its last token is only a target")
-    lines = [(piece.row.row, f"{piece.start:,}:{piece.stop:,}", _ranges(piece), piece.row.id, piece.row.url) for piece in sample.pieces]
+    lines = [
+        (
+            piece.row.row,
+            f"{piece.start:,}:{piece.stop:,}",
+            _ranges(piece),
+            piece.row.id,
+            piece.row.url,
+        )
+        for piece in sample.pieces
+    ]
     table(("train row", "columns", "tokens of the document", "document", "url"), lines)
 
 
 def _ranges(piece: "Piece") -> str:
-    return ", then ".join(f"{start:,}:{stop:,}" for start, stop in piece.row.tokens_in(piece.start, piece.stop)) or "padding"
+    return (
+        ", then ".join(
+            f"{start:,}:{stop:,}" for start, stop in piece.row.tokens_in(piece.start, piece.stop)
+        )
+        or "padding"
+    )
 
 
 def show_found(found: whereabouts.Found) -> None:
@@ -149,23 +206,39 @@ def show_found(found: whereabouts.Found) -> None:
         if found.position is None
         else f"{found.position:,}"
     )
-    facts([("position", f"{position} (in the global order, {row.split})" if found.position is not None else position)])
+    facts(
+        [
+            (
+                "position",
+                f"{position} (in the global order, {row.split})"
+                if found.position is not None
+                else position,
+            )
+        ]
+    )
     for mix, samples in found.samples.items():
         facts([(f"mixes/{mix}", _samples(samples))])
 
 
 def _samples(samples: tuple[int, ...]) -> str:
     head = ", ".join(f"{number:,}" for number in samples[:MOST_SAMPLES])
-    return f"{len(samples):,} samples" + (f": {head}{', …' if len(samples) > MOST_SAMPLES else ''}" if samples else "")
+    return f"{len(samples):,} samples" + (
+        f": {head}{', …' if len(samples) > MOST_SAMPLES else ''}" if samples else ""
+    )
 
 
 def show_rows(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> None:
-    """Print where some rows stand: one by one when they are few, else their numbers by snapshot and mix, and the first."""
+    """Print where some rows stand: one by one when they are few, else their numbers by snapshot and
+    mix, and the first.
+    """
     for found in whereabouts.whereabouts_of(lake, rows[:MOST_ROWS]):
         show_found(found)
     if len(rows) <= MOST_ROWS:
         return
-    heading(f"{len(rows):,} rows in all, of {len({row.id for _, row in rows}):,} documents; above stand the first {MOST_ROWS}")
+    heading(
+        f"{len(rows):,} rows in all, of {len({row.id for _, row in rows}):,} documents; above "
+        f"stand the first {MOST_ROWS}"
+    )
     counts = Counter((row.snapshot, row.split) for _, row in rows)
     samples = samples_by_mix(lake, rows)
     table(("snapshot", "split", "rows"), [(*key, count) for key, count in sorted(counts.items())])
@@ -178,7 +251,12 @@ def samples_by_mix(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> d
     grids = {grid.home: grid for grid, _ in rows}
     for home, grid in grids.items():
         ours = [row for of, row in rows if of.home == home]
-        counts.update({mix: len(found) for mix, found in whereabouts.samples_of_rows(mixes, lake, grid, ours).items()})
+        counts.update(
+            {
+                mix: len(found)
+                for mix, found in whereabouts.samples_of_rows(mixes, lake, grid, ours).items()
+            }
+        )
     return {mix: counts[mix] for mix in mixes}
 
 
@@ -190,7 +268,13 @@ def show_others(lake: "LakeFolder", ids: list[str]) -> None:
     lines = []
     for name in ids[:MOST_ROWS]:
         dropped = histories.why_dropped(lake, name)
-        lines.append((name, dropped.stage if dropped else None, ", ".join(reason for reason, _ in dropped.reasons) if dropped else None))
+        lines.append(
+            (
+                name,
+                dropped.stage if dropped else None,
+                ", ".join(reason for reason, _ in dropped.reasons) if dropped else None,
+            )
+        )
     table(("document", "dropped by", "why"), lines)
 
 

@@ -29,7 +29,11 @@ def is_upstream(path: Path) -> bool:
 
 def is_documents(path: Path) -> bool:
     """Whether ``path`` is called a documents file."""
-    return path.is_file() and path.name.endswith(DOCUMENTS_SUFFIX) and not path.name.endswith(SIGNALS_SUFFIX)
+    return (
+        path.is_file()
+        and path.name.endswith(DOCUMENTS_SUFFIX)
+        and not path.name.endswith(SIGNALS_SUFFIX)
+    )
 
 
 def is_json_lines(path: Path) -> bool:
@@ -56,9 +60,20 @@ def show_upstream(path: Path, verify: bool) -> Artefact:
         shards = _listed(listing)
         found = {part: [path / PARTS[part](shard) for shard in shards] for part in _EXPECTED}
         missing = {part: sum(not file.is_file() for file in files) for part, files in found.items()}
-        size = sum(file.stat().st_size for files in found.values() for file in files if file.is_file())
-        lines.append((listing.name, len(shards), *(len(shards) - missing[part] for part in _EXPECTED), sized(size)))
-        damage += [f"{listing.name}: {n:,} {part} files are missing" for part, n in missing.items() if n]
+        size = sum(
+            file.stat().st_size for files in found.values() for file in files if file.is_file()
+        )
+        lines.append(
+            (
+                listing.name,
+                len(shards),
+                *(len(shards) - missing[part] for part in _EXPECTED),
+                sized(size),
+            )
+        )
+        damage += [
+            f"{listing.name}: {n:,} {part} files are missing" for part, n in missing.items() if n
+        ]
         damage += _undecodable(found["documents"]) if verify else []
     table = Table(title="listings", columns=("listing", "shards", *_EXPECTED, "size"), lines=lines)
     checked = "every listed documents file read to its end" if verify else "listed files looked for"
@@ -68,7 +83,10 @@ def show_upstream(path: Path, verify: bool) -> Artefact:
 def show_listing(path: Path, _: bool) -> Artefact:
     """One listing."""
     shards = _listed(path)
-    return Artefact(kind="RedPajama-V2 listing", facts=[("shards", len(shards)), ("first", shards[0].tag if shards else None)])
+    return Artefact(
+        kind="RedPajama-V2 listing",
+        facts=[("shards", len(shards)), ("first", shards[0].tag if shards else None)],
+    )
 
 
 def show_documents(path: Path, verify: bool) -> Artefact:
@@ -86,7 +104,12 @@ def show_documents(path: Path, verify: bool) -> Artefact:
     damage = _undecodable([path]) if verify else []
     n_lines = [("documents", sum(1 for _ in _lines(path)))] if verify and not damage else []
     checked = "every line decoded" if verify else "the first line decoded"
-    return Artefact(kind="RedPajama-V2 documents of one shard", facts=n_lines + facts, damage=damage, checked=checked)
+    return Artefact(
+        kind="RedPajama-V2 documents of one shard",
+        facts=n_lines + facts,
+        damage=damage,
+        checked=checked,
+    )
 
 
 def show_json_lines(path: Path, verify: bool) -> Artefact:
@@ -97,7 +120,9 @@ def show_json_lines(path: Path, verify: bool) -> Artefact:
     ]
     n_lines = [("documents", sum(1 for _ in _lines(path)))] if verify else []
     checked = "read to its end" if verify else "the first line read"
-    return Artefact(kind="RedPajama-V2 quality signals of one shard", facts=n_lines + facts, checked=checked)
+    return Artefact(
+        kind="RedPajama-V2 quality signals of one shard", facts=n_lines + facts, checked=checked
+    )
 
 
 def _listed(path: Path) -> list[Shard]:
@@ -108,14 +133,18 @@ def _listed(path: Path) -> list[Shard]:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
     with path.open("rb") as stream:
-        yield from read_lines(stream, where=str(path), max_line_bytes=FilteringSettings().max_line_bytes)
+        yield from read_lines(
+            stream, where=str(path), max_line_bytes=FilteringSettings().max_line_bytes
+        )
 
 
 def _undecodable(paths: list[Path]) -> list[str]:
     said = []
     for path in paths:
         try:
-            said += [words for number, line in _lines(path) if (words := _complaint(path, number, line))]
+            said += [
+                words for number, line in _lines(path) if (words := _complaint(path, number, line))
+            ]
         except CorruptFile as error:
             said.append(str(error))
     return said

@@ -13,14 +13,31 @@ MOST_COMPLAINTS = 50
 
 
 def verify(
-    path: Annotated[str, typer.Argument(metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows.")],
-    tokenizer: Annotated[str | None, typer.Option("--tokenizer", help="The tokenizer whose ids these should be.")] = None,
-    vocab_size: Annotated[int | None, typer.Option("--vocab-size", help="Every id is smaller, when no tokenizer is named.")] = None,
-    append_eod: Annotated[bool, typer.Option("--append-eod", help="Every document must end with the tokenizer's end of text.")] = False,
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PREFIX", help="A Megatron data set; or whatever else `lc show --verify` knows."
+        ),
+    ],
+    tokenizer: Annotated[
+        str | None, typer.Option("--tokenizer", help="The tokenizer whose ids these should be.")
+    ] = None,
+    vocab_size: Annotated[
+        int | None,
+        typer.Option("--vocab-size", help="Every id is smaller, when no tokenizer is named."),
+    ] = None,
+    append_eod: Annotated[
+        bool,
+        typer.Option(
+            "--append-eod", help="Every document must end with the tokenizer's end of text."
+        ),
+    ] = False,
 ) -> None:
-    """Read every byte: header, sizes, offsets, boundaries, ids, ends of documents, digests. Exit with 1 when damaged.
+    """Read every byte: header, sizes, offsets, boundaries, ids, ends of documents, digests. Exit
+    with 1 when damaged.
 
-    What a data set should be it is told by the receipt beside it, where there is one, and by the options.
+    What a data set should be it is told by the receipt beside it, where there is one, and by the
+    options.
 
     Example: lc verify data/mine --tokenizer gpt2
     """
@@ -41,7 +58,12 @@ def verify(
     eod = vocabulary.eot if vocabulary else None
     if append_eod and eod is None:
         raise BadInput("--append-eod needs a --tokenizer that has an end of text")
-    found = verify_data_set(prefix, Expected(n_ids=vocabulary.n_ids if vocabulary else vocab_size, eod=eod, appended=append_eod))
+    found = verify_data_set(
+        prefix,
+        Expected(
+            n_ids=vocabulary.n_ids if vocabulary else vocab_size, eod=eod, appended=append_eod
+        ),
+    )
     facts(found.facts)
     for warning in found.warnings:
         complain(f"warning: {warning}")

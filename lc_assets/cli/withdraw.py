@@ -1,4 +1,6 @@
-"""``lc withdraw``: say that something must no longer be served, see what that touches, and what was taken out."""
+"""``lc withdraw``: say that something must no longer be served, see what that touches, and what was
+taken out.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,25 +22,48 @@ MOST_DOCUMENTS = 10
 
 def withdraw(
     lake: options.LakePath,
-    document: Annotated[str | None, typer.Option("--document", "--id", help="A document id.")] = None,
+    document: Annotated[
+        str | None, typer.Option("--document", "--id", help="A document id.")
+    ] = None,
     url: Annotated[str | None, typer.Option("--url", help="A page's address.")] = None,
-    domain: Annotated[str | None, typer.Option("--domain", help="A domain: its pages, and those of all hosts below it.")] = None,
-    digest: Annotated[str | None, typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...).")] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; goes into the list and every report.")] = None,
-    date: Annotated[str | None, typer.Option("--date", help="YYYY-MM-DD; by default today.")] = None,
-    listed: Annotated[Path | None, typer.Option("--list", help="The list that the entry is appended to.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would touch, and append nothing.")] = False,
+    domain: Annotated[
+        str | None,
+        typer.Option("--domain", help="A domain: its pages, and those of all hosts below it."),
+    ] = None,
+    digest: Annotated[
+        str | None,
+        typer.Option("--digest", help="Of a page (sha1:...), or of a text (sha256:...)."),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; goes into the list and every report.")
+    ] = None,
+    date: Annotated[
+        str | None, typer.Option("--date", help="YYYY-MM-DD; by default today.")
+    ] = None,
+    listed: Annotated[
+        Path | None, typer.Option("--list", help="The list that the entry is appended to.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would touch, and append nothing.")
+    ] = False,
     report: Annotated[
-        bool, typer.Option("--report", help="Instead: what is withdrawn, and which versions on the disk hold it still.")
+        bool,
+        typer.Option(
+            "--report",
+            help="Instead: what is withdrawn, and which versions on the disk hold it still.",
+        ),
     ] = False,
     recipe: options.Recipe = None,
     withdrawn: options.Withdrawn = "",
 ) -> None:
-    """Append an entry to a list of withdrawals, and say what it will take out, before anything is built.
+    """Append an entry to a list of withdrawals, and say what it will take out, before anything is
+    built.
 
-    One of --document, --url, --domain, --digest, with --reason and --list; or --report. See docs/withdrawal.md.
+    One of --document, --url, --domain, --digest, with --reason and --list; or --report. See
+    docs/withdrawal.md.
 
-    Example: lc withdraw lake --url https://example.org/page --reason "asked for" --list withdrawn.csv
+    Example: lc withdraw lake --url https://example.org/page --reason "asked for" --list
+        withdrawn.csv
     """
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
@@ -52,7 +77,10 @@ def withdraw(
         show_report(folder)
         return
     if len(named) != 1 or reason is None or (listed is None and not dry_run):
-        raise BadInput("wanted one of --document, --url, --domain, --digest, with --reason and --list; or --report")
+        raise BadInput(
+            "wanted one of --document, --url, --domain, --digest, with --reason and --list; or "
+            "--report"
+        )
     entry = _entry(*next(iter(named.items())), reason=reason, date=date)
     show_touched(folder, entry, settings)
     if listed is not None and not dry_run:
@@ -73,8 +101,14 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
     append_withdrawal(path, entry)
     say(f"{path}: appended {line_of(entry)}")
     if not any(Path(name).resolve() == path.resolve() for name in recipe.withdrawals.lists):
-        say(f"no recipe that was looked at names this list: put it into withdrawals.lists, or LC_WITHDRAWN={path}")
-    say("Next: commit the list; materialize withdrawn_documents, all snapshot_withdrawals, then what `lc plan` calls out of date")
+        say(
+            "no recipe that was looked at names this list: put it into withdrawals.lists, or "
+            f"LC_WITHDRAWN={path}"
+        )
+    say(
+        "Next: commit the list; materialize withdrawn_documents, all snapshot_withdrawals, then "
+        "what `lc plan` calls out of date"
+    )
 
 
 def show_touched(lake: "LakeFolder", entry: "Withdrawal", recipe: "Recipe") -> None:
@@ -82,35 +116,70 @@ def show_touched(lake: "LakeFolder", entry: "Withdrawal", recipe: "Recipe") -> N
     from lc_assets.stages import touching
     from lc_assets.stages.withdrawing import STAGE, resolve
 
-    inputs: dict[str, Published] = {published.name: published for stage in STAGE.upstream for published in lake.published(stage).values()}
+    inputs: dict[str, Published] = {
+        published.name: published
+        for stage in STAGE.upstream
+        for published in lake.published(stage).values()
+    }
     lines = resolve([entry], inputs, recipe)
     if not lines:
-        say(f"no document that passed the filter is of {entry.kind} {entry.value}; the entry will find those that come later")
+        say(
+            f"no document that passed the filter is of {entry.kind} {entry.value}; the entry will "
+            "find those that come later"
+        )
         return
     touched = touching.touch(lake, lines)
     _documents(lines)
-    facts([(name, value) for line in touching.by_reason(touched) for name, value in line.items() if name not in {"date", "reason"}])
+    facts(
+        [
+            (name, value)
+            for line in touching.by_reason(touched)
+            for name, value in line.items()
+            if name not in {"date", "reason"}
+        ]
+    )
     names = touching.partitions(lake, touched)
     table(("made again",), [(name,) for name in names])
-    say(f"{len(names):,} partitions; of all others every byte stays" if names else "none of them is served: nothing will be made again")
+    say(
+        f"{len(names):,} partitions; of all others every byte stays"
+        if names
+        else "none of them is served: nothing will be made again"
+    )
 
 
 def _documents(lines: "list[dict[str, Any]]") -> None:
-    shown = [(line["id"], line["how"], line["for_id"] or None, line["similarity"]) for line in lines[:MOST_DOCUMENTS]]
+    shown = [
+        (line["id"], line["how"], line["for_id"] or None, line["similarity"])
+        for line in lines[:MOST_DOCUMENTS]
+    ]
     table(("document", "how", "for", "similarity"), shown)
     if len(lines) > MOST_DOCUMENTS:
         say(f"and {len(lines) - MOST_DOCUMENTS:,} more")
 
 
 def show_report(lake: "LakeFolder") -> None:
-    """Print what is withdrawn, by date and reason, what was taken out for it, and which versions on the disk hold it still."""
+    """Print what is withdrawn, by date and reason, what was taken out for it, and which versions on
+    the disk hold it still.
+    """
     from lc_assets.stages import reporting_withdrawals as reporting
     from lc_assets.stages.withdrawing import withdrawn_lines
 
     lines = withdrawn_lines(lake.place("withdrawn").require())
     found = reporting.report(lake, lines)
-    columns = ("date", "reason", "documents", "listed", "same digest", "near duplicate", "rows", "tokens", "served still")
-    heading("Withdrawn, by date and reason; rows and tokens as the versions on the disk still know them")
+    columns = (
+        "date",
+        "reason",
+        "documents",
+        "listed",
+        "same digest",
+        "near duplicate",
+        "rows",
+        "tokens",
+        "served still",
+    )
+    heading(
+        "Withdrawn, by date and reason; rows and tokens as the versions on the disk still know them"
+    )
     table(columns, [tuple(line[column] for column in columns) for line in found.by_reason])
     heading("Versions on the disk that hold them")
     table(
@@ -118,5 +187,8 @@ def show_report(lake: "LakeFolder") -> None:
         [(held.name, held.n_documents, sized(held.n_bytes), held.state) for held in found.held],
     )
     served = sum(line["served still"] for line in found.by_reason)
-    say(f"{len(lines):,} documents are withdrawn, {served:,} of them are served still" + ("" if not served else ": see `lc plan`"))
+    say(
+        f"{len(lines):,} documents are withdrawn, {served:,} of them are served still"
+        + ("" if not served else ": see `lc plan`")
+    )
     say("versions that are not published go with `lc prune --purge`")

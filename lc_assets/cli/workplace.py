@@ -1,4 +1,6 @@
-"""A workplace: the folders and settings of `lc demo`, so that everything it makes lies in one place and can be removed."""
+"""A workplace: the folders and settings of `lc demo`, so that everything it makes lies in one place
+and can be removed.
+"""
 
 import shlex
 import shutil
@@ -65,9 +67,13 @@ class Workplace:
         return self.root / "recipe.toml"
 
     def set_up(self, row_tokens: int) -> None:
-        """Make the folders, the instance's settings and the recipe; what stands and is the same stays untouched."""
+        """Make the folders, the instance's settings and the recipe; what stands and is the same
+        stays untouched.
+        """
         self.dagster_home.mkdir(parents=True, exist_ok=True)
-        wanted = {self.dagster_home / name: content for name, content in SETTINGS.items()} | {self.recipe: recipe_text(row_tokens)}
+        wanted = {self.dagster_home / name: content for name, content in SETTINGS.items()} | {
+            self.recipe: recipe_text(row_tokens)
+        }
         for path, content in wanted.items():
             if not path.is_file() or path.read_text("utf-8") != content:
                 path.write_text(content, "utf-8")
@@ -81,9 +87,15 @@ class Workplace:
             "LC_CRAWL": self.sample / "crawl",
             "LC_RECIPE": self.recipe,
         }
-        places = {name: str(path.absolute()) for name, path in variables.items()} | {"LC_ROOT": self.lake}
+        places = {name: str(path.absolute()) for name, path in variables.items()} | {
+            "LC_ROOT": self.lake
+        }
         settings = " ".join(f"{name}={shlex.quote(place)}" for name, place in places.items())
-        dagster = "dagster" if shutil.which("dagster") else shlex.quote(str(Path(sys.executable).with_name("dagster")))
+        dagster = (
+            "dagster"
+            if shutil.which("dagster")
+            else shlex.quote(str(Path(sys.executable).with_name("dagster")))
+        )
         return f"{settings} {dagster} dev -m lc_assets.definitions"
 
 

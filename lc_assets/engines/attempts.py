@@ -1,4 +1,6 @@
-"""One task in a worker: tried again after what may pass, ended when it takes too long, its result weighed. The same on every engine."""
+"""One task in a worker: tried again after what may pass, ended when it takes too long, its result
+weighed. The same on every engine.
+"""
 
 import errno
 import faulthandler
@@ -12,8 +14,12 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_expo
 from lc_assets.engines.engine import MEGABYTE, Result, Task, Terms
 from lc_assets.errors import LcError, Mismatch
 
-PASSING: Final = frozenset({errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO})
-"""Faults of shared disks that come and go. A full disk and a folder that may not be written are none."""
+PASSING: Final = frozenset(
+    {errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ECONNRESET, errno.EAGAIN, errno.EREMOTEIO}
+)
+"""Faults of shared disks that come and go. A full disk and a folder that may not be written are
+none.
+"""
 
 LONGEST_PAUSE: Final = 60.0
 
@@ -25,8 +31,12 @@ def attempt(function: Callable[[Task], Result], task: Task, terms: Terms) -> Res
         Mismatch: when the result is more than it may be.
         Exception: whatever ``function`` raises for good.
     """
-    if terms.seconds:  # a thread of its own in C, which needs no lock of Python's: it ends a loop in a library too
-        faulthandler.dump_traceback_later(terms.seconds, exit=True, file=sys.__stderr__ or sys.stderr)
+    if (
+        terms.seconds
+    ):  # a thread of its own in C, which needs no lock of Python's: it ends a loop in a library too
+        faulthandler.dump_traceback_later(
+            terms.seconds, exit=True, file=sys.__stderr__ or sys.stderr
+        )
     try:
         result = patiently(function, task, terms)
     finally:
@@ -34,7 +44,10 @@ def attempt(function: Callable[[Task], Result], task: Task, terms: Terms) -> Res
     n_bytes = len(ForkingPickler.dumps(result))  # as it goes to the other process
     if n_bytes > terms.result_bytes:
         most = terms.result_bytes / MEGABYTE
-        raise Mismatch(f"{task}: its result has {n_bytes / MEGABYTE:,.1f} MiB, at most {most:,.1f} may cross: write files and name them")
+        raise Mismatch(
+            f"{task}: its result has {n_bytes / MEGABYTE:,.1f} MiB, at most {most:,.1f} may "
+            "cross: write files and name them"
+        )
     return result
 
 

@@ -35,7 +35,8 @@ def engine_at(
         workers: processes of the embedded engine; as well ``preload``.
         watch: what shows progress.
         terms: on which terms a task is done.
-        folders: where a cluster's workers write; as well ``sees``, what they read, and ``libraries`` whose versions must be the same.
+        folders: where a cluster's workers write; as well ``sees``, what they read, and
+            ``libraries`` whose versions must be the same.
 
     Raises:
         BadInput: when the address means no engine.
@@ -47,6 +48,10 @@ def engine_at(
         return LocalEngine(workers=workers, watch=watch, preload=preload, terms=terms)
     kind, _, place = address.partition(":")
     if kind != "ray" or place.strip("/") == "" != place:
-        raise BadInput(f"no engine is at {address!r}; wanted local, ray, ray:HOST:6379 or ray://HOST:10001")
+        raise BadInput(
+            f"no engine is at {address!r}; wanted local, ray, ray:HOST:6379 or ray://HOST:10001"
+        )
     where = address if place.startswith("//") else place or "auto"
-    return RayEngine(address=where, watch=watch, terms=terms, folders=folders, sees=sees, libraries=libraries)
+    return RayEngine(
+        address=where, watch=watch, terms=terms, folders=folders, sees=sees, libraries=libraries
+    )

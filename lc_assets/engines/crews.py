@@ -1,8 +1,8 @@
 """The one loop behind every engine: hand out, wait, hand out again what a lost worker had.
 
-A crew is who works: processes of this machine, or of a cluster. It knows which task each worker has, so a death is the death of
-that task's worker and of nobody else's; a task that costs too many is named. Tasks in hand are bounded, so neither memory nor a
-queue grows with the number of tasks.
+A crew is who works: processes of this machine, or of a cluster. It knows which task each worker
+has, so a death is the death of that task's worker and of nobody else's; a task that costs too many
+is named. Tasks in hand are bounded, so neither memory nor a queue grows with the number of tasks.
 """
 
 from collections import Counter, deque
@@ -22,7 +22,9 @@ class Done(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A worker is gone, and what it worked on with it; ``why`` says what is known, ``departed`` that its whole machine went away."""
+    """A worker is gone, and what it worked on with it; ``why`` says what is known, ``departed``
+    that its whole machine went away.
+    """
 
     why: str
     departed: bool = False
@@ -32,9 +34,13 @@ OUT_OF_MEMORY: Final = Lost("ran out of memory")
 
 
 def ended(seconds: float, terms: Terms, *, otherwise: str) -> Lost:
-    """A worker that ended after so many seconds of a task: by the limit of time, or for what is known otherwise."""
+    """A worker that ended after so many seconds of a task: by the limit of time, or for what is
+    known otherwise.
+    """
     late = terms.seconds and seconds >= terms.seconds
-    return Lost(f"was ended after {terms.seconds:g} s, where it stood is in the log" if late else otherwise)
+    return Lost(
+        f"was ended after {terms.seconds:g} s, where it stood is in the log" if late else otherwise
+    )
 
 
 class Crew(Protocol[Handle]):
@@ -49,7 +55,9 @@ class Crew(Protocol[Handle]):
         ...
 
     def wait(self, handles: Collection[Handle]) -> Iterable[tuple[Handle, Done | Lost]]:
-        """Wait until one at least is over, and say how each that is went; raises what a task raised."""
+        """Wait until one at least is over, and say how each that is went; raises what a task
+        raised.
+        """
         ...
 
 
@@ -75,9 +83,14 @@ def work_through(
             if isinstance(outcome, Done):
                 yield tasks[number], outcome.result
                 continue
-            costs, most = (departures, terms.departures) if outcome.departed else (deaths, terms.deaths)
+            costs, most = (
+                (departures, terms.departures) if outcome.departed else (deaths, terms.deaths)
+            )
             costs[number] += 1
             if costs[number] >= most:
                 what = "machines" if outcome.departed else "workers"
-                raise WorkerDied(f"{tasks[number]} cost {costs[number]} {what}: the last {outcome.why}. What is done stays done")
+                raise WorkerDied(
+                    f"{tasks[number]} cost {costs[number]} {what}: the last {outcome.why}. What "
+                    "is done stays done"
+                )
             left.appendleft(number)

@@ -1,7 +1,8 @@
-"""Whether a worker elsewhere may do this process's work: the same code, the same Python, the same folders. Asked once per worker.
+"""Whether a worker elsewhere may do this process's work: the same code, the same Python, the same
+folders. Asked once per worker.
 
-A worker with other code would publish other bytes under this code's name, and one that does not see the lake would fill a folder
-that nobody reads. Both are said before anything is done.
+A worker with other code would publish other bytes under this code's name, and one that does not see
+the lake would fill a folder that nobody reads. Both are said before anything is done.
 """
 
 import contextlib
@@ -27,9 +28,11 @@ class Likeness(NamedTuple):
     """What must be the same here and there.
 
     Attributes:
-        python: version, all of it: iteration order and hashes of some libraries differ between small ones.
+        python: version, all of it: iteration order and hashes of some libraries differ between
+            small ones.
         code: SHA-256 of all sources of this package.
-        libraries: those that shape bytes, each with its version, ``none`` where it is not installed.
+        libraries: those that shape bytes, each with its version, ``none`` where it is not
+            installed.
         signs: a file in every folder that is written to; its content is its own name.
         sees: folders that are read, and must be there.
     """
@@ -42,13 +45,17 @@ class Likeness(NamedTuple):
 
 
 @contextlib.contextmanager
-def likeness_of_this_process(*, libraries: Sequence[str], folders: Sequence[Path], sees: Sequence[Path]) -> Iterator[Likeness]:
+def likeness_of_this_process(
+    *, libraries: Sequence[str], folders: Sequence[Path], sees: Sequence[Path]
+) -> Iterator[Likeness]:
     """What workers must be like, while work is going on; signs are in the folders for as long."""
     signs = tuple(folder / SIGNS / secrets.token_hex(8) for folder in folders)
     try:
         for sign in signs:
             publish_bytes(sign, sign.name.encode())
-        yield Likeness(platform.python_version(), code_digest(), _versions(libraries), signs, tuple(sees))
+        yield Likeness(
+            platform.python_version(), code_digest(), _versions(libraries), signs, tuple(sees)
+        )
     finally:
         for sign in signs:
             sign.unlink(missing_ok=True)
@@ -56,22 +63,40 @@ def likeness_of_this_process(*, libraries: Sequence[str], folders: Sequence[Path
 
 @cache
 def insist_on(wanted: Likeness) -> None:
-    """Raise unless this process is like the one that asks; what was found right is not looked at again.
+    """Raise unless this process is like the one that asks; what was found right is not looked at
+    again.
 
     Raises:
         WorkerUnfit: says on which host what differs, and what to do.
     """
     host = socket.gethostname()
     if (found := platform.python_version()) != wanted.python:
-        raise WorkerUnfit(f"the worker on {host} runs Python {found}, wanted {wanted.python}: give it the image of the process that asks")
+        raise WorkerUnfit(
+            f"the worker on {host} runs Python {found}, wanted {wanted.python}: give it the image "
+            "of the process that asks"
+        )
     if code_digest() != wanted.code:
-        raise WorkerUnfit(f"the worker on {host} has another version of lc_assets: give it the one of the process that asks")
-    for (name, version), (_, expected) in zip(_versions([name for name, _ in wanted.libraries]), wanted.libraries, strict=True):
+        raise WorkerUnfit(
+            f"the worker on {host} has another version of lc_assets: give it the one of the "
+            "process that asks"
+        )
+    for (name, version), (_, expected) in zip(
+        _versions([name for name, _ in wanted.libraries]), wanted.libraries, strict=True
+    ):
         if version != expected:
-            raise WorkerUnfit(f"the worker on {host} has {name} {version}, wanted {expected}: its bytes could differ")
-    unseen = [*(sign.parents[1] for sign in wanted.signs if not _is_seen(sign)), *(folder for folder in wanted.sees if not folder.is_dir())]
+            raise WorkerUnfit(
+                f"the worker on {host} has {name} {version}, wanted {expected}: its bytes could "
+                "differ"
+            )
+    unseen = [
+        *(sign.parents[1] for sign in wanted.signs if not _is_seen(sign)),
+        *(folder for folder in wanted.sees if not folder.is_dir()),
+    ]
     if unseen:
-        raise WorkerUnfit(f"the worker on {host} does not see {unseen[0]}: mount the same folder there under the same path")
+        raise WorkerUnfit(
+            f"the worker on {host} does not see {unseen[0]}: mount the same folder there under "
+            "the same path"
+        )
 
 
 def _versions(libraries: Sequence[str]) -> tuple[tuple[str, str], ...]:

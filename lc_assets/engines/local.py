@@ -1,4 +1,6 @@
-"""The embedded engine: a function over many tasks in this machine's processes. Nothing to start; what stays behind ends by itself."""
+"""The embedded engine: a function over many tasks in this machine's processes. Nothing to start;
+what stays behind ends by itself.
+"""
 
 import contextlib
 import time
@@ -16,17 +18,22 @@ from lc_assets.engines.processes import BENCH, Kind, Worker, kind_now
 from lc_assets.engines.progress import Watch, silent
 from lc_assets.errors import BadInput
 
-KILLED: Final = "was killed (often for memory), or the program that started it does work when it is imported (guard it by __main__)"
+KILLED: Final = (
+    "was killed (often for memory), or the program that started it does work when it "
+    "is imported (guard it by __main__)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalEngine:
-    """Runs tasks in ``workers`` processes of this machine, or in this very process when there is one.
+    """Runs tasks in ``workers`` processes of this machine, or in this very process when there is
+    one.
 
     Attributes:
         workers: number of processes.
         watch: what shows progress.
-        preload: modules that the workers' parent imports once, so that a worker starts in milliseconds.
+        preload: modules that the workers' parent imports once, so that a worker starts in
+            milliseconds.
         terms: on which terms a task is done.
     """
 
@@ -39,22 +46,34 @@ class LocalEngine:
         if self.workers < 1:
             raise BadInput(f"workers must be at least 1, got {self.workers}")
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str
+    ) -> Iterator[tuple[Task, Result]]:
         """See `lc_assets.engines.engine.Engine.run`."""
         alone = self.workers == 1 or len(tasks) <= 1
-        yield from self.watch(self._alone(function, tasks) if alone else self._in_processes(function, tasks), total=len(tasks), what=what)
+        yield from self.watch(
+            self._alone(function, tasks) if alone else self._in_processes(function, tasks),
+            total=len(tasks),
+            what=what,
+        )
 
-    def _alone(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+    def _alone(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Iterator[tuple[Task, Result]]:
         return ((task, patiently(function, task, self.terms)) for task in tasks)
 
-    def _in_processes(self, function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
+    def _in_processes(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task]
+    ) -> Iterator[tuple[Task, Result]]:
         with _processes(min(self.workers, len(tasks)), kind_now(self.preload), self.terms) as crew:
             yield from work_through(crew, function, tasks, self.terms)
 
 
 @contextlib.contextmanager
 def _processes(workers: int, kind: Kind, terms: Terms) -> Iterator["_Processes"]:
-    """Workers that wait for more when the block's work is done, and end at once, in the middle of a task, when it is broken off."""
+    """Workers that wait for more when the block's work is done, and end at once, in the middle of a
+    task, when it is broken off.
+    """
     crew = _Processes(workers, kind, terms)
     whole = False
     try:
@@ -69,7 +88,9 @@ def _processes(workers: int, kind: Kind, terms: Terms) -> Iterator["_Processes"]
 
 @dataclass(slots=True)
 class _Processes:
-    """A crew of processes, each a pool of its own: so one knows which task a death is the death of."""
+    """A crew of processes, each a pool of its own: so one knows which task a death is the death
+    of.
+    """
 
     workers: int
     kind: Kind = field(repr=False)

@@ -1,10 +1,12 @@
 """The cluster engine: the same tasks on the workers of a Ray cluster that somebody runs.
 
-Ray's own client, scheduler and transport are used as they are; what goes over are a function's name, a task and its counts. Ray
-retries nothing: a lost worker is told to the same loop that the embedded engine has (`lc_assets.engines.crews`), so a task
-that costs too many is named here as there. A run that is broken off cancels what is in hand, there too.
+Ray's own client, scheduler and transport are used as they are; what goes over are a function's
+name, a task and its counts. Ray retries nothing: a lost worker is told to the same loop that the
+embedded engine has (`lc_assets.engines.crews`), so a task that costs too many is named here as
+there. A run that is broken off cancels what is in hand, there too.
 
-Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off unless the environment says otherwise.
+Ray: Moritz et al. 2018; https://docs.ray.io. Its usage reports are switched off unless the
+    environment says otherwise.
 """
 
 import contextlib
@@ -33,7 +35,9 @@ LOOK_AGAIN_SECONDS: Final = 10.0
 """How often the cluster is asked how large it is: workers come and go."""
 
 UNANSWERED: Final = 2
-"""After so many knocks the head is gone. Ray knows a minute later, and ends this process, with nothing that could be caught."""
+"""After so many knocks the head is gone. Ray knows a minute later, and ends this process, with
+nothing that could be caught.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +45,16 @@ class RayEngine:
     """Runs tasks on the workers of a Ray cluster.
 
     Attributes:
-        address: ``auto``, ``host:6379`` from a machine of the cluster, or ``ray://host:10001`` from outside.
+        address: ``auto``, ``host:6379`` from a machine of the cluster, or ``ray://host:10001`` from
+            outside.
         watch: what shows progress.
         terms: on which terms a task is done.
-        folders: that are written to; must be the same here and on every worker, under the same paths.
+        folders: that are written to; must be the same here and on every worker, under the same
+            paths.
         sees: folders that are read, as well.
         libraries: must have the same versions, for they shape bytes.
-        processors: that a task takes; as well ``memory``, in bytes, for Ray's scheduler: 0 asks for none.
+        processors: that a task takes; as well ``memory``, in bytes, for Ray's scheduler: 0 asks for
+            none.
         patience: seconds to wait for a first worker; a cluster may have to start one.
     """
 
@@ -61,26 +68,49 @@ class RayEngine:
     memory: int = 0
     patience: float = 900.0
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str
+    ) -> Iterator[tuple[Task, Result]]:
         """See `lc_assets.engines.engine.Engine.run`.
 
         Raises:
             Unreachable: when no cluster answers at the address, or it has no worker.
             WorkerUnfit: when a worker has other code, another Python, or does not see the folders.
         """
-        yield from self.watch(self._on_cluster(function, tasks, what) if tasks else iter(()), total=len(tasks), what=what)
+        yield from self.watch(
+            self._on_cluster(function, tasks, what) if tasks else iter(()),
+            total=len(tasks),
+            what=what,
+        )
 
-    def _on_cluster(self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str) -> Iterator[tuple[Task, Result]]:
+    def _on_cluster(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], what: str
+    ) -> Iterator[tuple[Task, Result]]:
         ray = connected(self.address)
-        with likeness_of_this_process(libraries=self.libraries, folders=self.folders, sees=self.sees) as likeness:
-            asked = {"num_cpus": self.processors, "max_retries": 0, "name": what} | ({"memory": self.memory} if self.memory else {})
+        with likeness_of_this_process(
+            libraries=self.libraries, folders=self.folders, sees=self.sees
+        ) as likeness:
+            asked = {"num_cpus": self.processors, "max_retries": 0, "name": what} | (
+                {"memory": self.memory} if self.memory else {}
+            )
             head = self.address if "//" in self.address else ray.get_runtime_context().gcs_address
-            crew = _Workers(ray, ray.remote(**asked)(do_there), head, likeness, self.terms, self.processors, self.patience)
+            crew = _Workers(
+                ray,
+                ray.remote(**asked)(do_there),
+                head,
+                likeness,
+                self.terms,
+                self.processors,
+                self.patience,
+            )
             try:
                 yield from work_through(crew, function, tasks, self.terms)
             except ConnectionError as error:
                 crew.leave()
-                raise Unreachable(f"the cluster at {self.address} went away while it worked: {in_a_line(error)}; run this again") from error
+                raise Unreachable(
+                    f"the cluster at {self.address} went away while it worked: "
+                    f"{in_a_line(error)}; run this again"
+                ) from error
             finally:
                 crew.dismiss()
 
@@ -102,11 +132,18 @@ def connected(address: str) -> Any:
         return ray
     _knock(address)
     try:
-        ray.init(address=address, log_to_driver=True, logging_level=logging.WARNING, namespace="lc_assets")
+        ray.init(
+            address=address,
+            log_to_driver=True,
+            logging_level=logging.WARNING,
+            namespace="lc_assets",
+        )
     except (ConnectionError, TimeoutError, ValueError) as error:
         raise Unreachable(_nobody(address, error)) from error
     except RuntimeError as error:  # Ray's word for another version of itself, or of Python
-        raise WorkerUnfit(f"the cluster at {address} cannot be joined: {' '.join(str(error).split())}") from error
+        raise WorkerUnfit(
+            f"the cluster at {address} cannot be joined: {' '.join(str(error).split())}"
+        ) from error
     return ray
 
 
@@ -123,7 +160,10 @@ def _knock(address: str) -> None:
 
 
 def _nobody(address: str, error: Exception) -> str:
-    return f"no Ray cluster answers at {address}: {in_a_line(error)}; is it started, and is the address that of its head?"
+    return (
+        f"no Ray cluster answers at {address}: {in_a_line(error)}; is it started, and is the "
+        "address that of its head?"
+    )
 
 
 def in_a_line(error: BaseException) -> str:
@@ -132,10 +172,15 @@ def in_a_line(error: BaseException) -> str:
     >>> in_a_line(ConnectionError(f"Initialization failure from server:{os.linesep}Traceback …{os.linesep}OSError: no more"))
     'OSError: no more'
     """
-    return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+    return next(
+        (line.strip() for line in reversed(str(error).splitlines()) if line.strip()),
+        type(error).__name__,
+    )
 
 
-def do_there(function: Callable[[Task], Result], task: Task, terms: Terms, likeness: Likeness) -> Result:
+def do_there(
+    function: Callable[[Task], Result], task: Task, terms: Terms, likeness: Likeness
+) -> Result:
     """What is called on a worker."""
     insist_on(likeness)
     return attempt(function, task, terms)
@@ -192,7 +237,9 @@ class _Workers:
             raise error.cause from None
 
     def _look(self) -> None:
-        """Ask now and then how large the cluster is, having knocked at its head: Ray would wait for the answer of one that is gone."""
+        """Ask now and then how large the cluster is, having knocked at its head: Ray would wait for
+        the answer of one that is gone.
+        """
         if (now := time.monotonic()) - self.looked < LOOK_AGAIN_SECONDS:
             return
         self.looked = now
@@ -210,7 +257,10 @@ class _Workers:
         if self.n_processors >= self.processors:
             self.begun = time.monotonic()
         elif (waited := time.monotonic() - self.begun) > self.patience:
-            raise Unreachable(f"the cluster has had no worker of {self.processors:g} processors for {waited:.0f} s; add one, and run again")
+            raise Unreachable(
+                f"the cluster has had no worker of {self.processors:g} processors for "
+                f"{waited:.0f} s; add one, and run again"
+            )
 
     def leave(self) -> None:
         """Forget a cluster that is gone, so that the next run may join another."""

@@ -1,8 +1,10 @@
-"""Processes of this machine that do an engine's tasks, and the bench where they wait for more: what a start costs is imports.
+"""Processes of this machine that do an engine's tasks, and the bench where they wait for more: what
+a start costs is imports.
 
-A run takes workers from the bench or starts them, and what is left of a run that went well sits down there. A worker on the bench is ended
-after `IDLE_SECONDS`, with the process that started it, however that ends, and at the end of a run that is broken off. It works only
-for who is as it was when it started: the same modules imported first, working folder, search path and environment.
+A run takes workers from the bench or starts them, and what is left of a run that went well sits
+down there. A worker on the bench is ended after `IDLE_SECONDS`, with the process that started it,
+however that ends, and at the end of a run that is broken off. It works only for who is as it was
+when it started: the same modules imported first, working folder, search path and environment.
 """
 
 import contextlib
@@ -20,7 +22,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 IDLE_SECONDS: Final = 10.0
-"""How long a worker without work keeps its memory: longer than most pauses between two stages, shorter than one that matters."""
+"""How long a worker without work keeps its memory: longer than most pauses between two stages,
+shorter than one that matters.
+"""
 
 
 class Kind(NamedTuple):
@@ -37,14 +41,18 @@ ENVIRONMENT: Final = threading.Lock()
 
 
 def kind_now(preload: tuple[str, ...]) -> Kind:
-    """The kind of worker that this process would start now, with modules that are imported first."""
+    """The kind of worker that this process would start now, with modules that are imported
+    first.
+    """
     with ENVIRONMENT:
         return Kind(preload, Path.cwd(), tuple(sys.path), tuple(sorted(os.environ.items())))
 
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """One process: a pool of its own, so one knows whose task a death is, and the end of a pipe that it lives by."""
+    """One process: a pool of its own, so one knows whose task a death is, and the end of a pipe
+    that it lives by.
+    """
 
     kind: Kind = field(repr=False)  # an environment may hold secrets
     pool: ProcessPoolExecutor
@@ -80,16 +88,20 @@ def start(kind: Kind, method: str) -> Worker:
         context.set_forkserver_preload(["__main__", *kind.preload])
         _start_server_of_forks(kind)
     lifeline, held = context.Pipe(duplex=False)
-    worker = Worker(kind, ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment)), lifeline, held)
+    worker = Worker(
+        kind, ProcessPoolExecutor(1, context, _settle, (lifeline, kind.environment)), lifeline, held
+    )
     LIVING.add(worker)
     return worker
 
 
 def _start_server_of_forks(kind: Kind) -> None:
-    """Start the process that workers are forks of, unless it runs: it must import what this process would.
+    """Start the process that workers are forks of, unless it runs: it must import what this process
+    would.
 
-    Left to itself it imports from the working folder first (Python 3.11 to 3.13 are told this process's path and forget it): other
-    code where another version lies there, and whatever somebody put there under a module's name.
+    Left to itself it imports from the working folder first (Python 3.11 to 3.13 are told this
+    process's path and forget it): other code where another version lies there, and whatever
+    somebody put there under a module's name.
     """
     path = os.pathsep.join(str(kind.folder / entry) for entry in kind.path)
     with ENVIRONMENT, _environment(kind.environment, PYTHONPATH=path, PYTHONSAFEPATH="1"):
@@ -111,8 +123,9 @@ def _environment(usual: Iterable[tuple[str, str]], **changed: str) -> Iterator[N
 def _settle(lifeline: connection.Connection, environment: Iterable[tuple[str, str]]) -> None:
     """Make a new process a worker: it has its asker's environment, and watches over it.
 
-    When that is gone, or lets go, however it did, the worker ends at once. It would otherwise wait for its next task for ever, with all its
-    memory, and until then go on writing into a folder that a rerun has taken over. So it need not hear an interrupt from a keyboard.
+    When that is gone, or lets go, however it did, the worker ends at once. It would otherwise wait
+    for its next task for ever, with all its memory, and until then go on writing into a folder that
+    a rerun has taken over. So it need not hear an interrupt from a keyboard.
     """
     os.environ.clear()  # that of the server of forks is as old as the first run
     os.environ.update(environment)
@@ -131,7 +144,8 @@ class Bench:
     """Workers that have nothing to do for the moment; any thread may ask."""
 
     seconds: float = IDLE_SECONDS
-    method: str = "forkserver"  # a fork of this process could inherit locks that other threads (gRPC, Dagster) hold
+    # a fork of this process could inherit locks that other threads (gRPC, Dagster) hold
+    method: str = "forkserver"
     _idle: list[Worker] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _clock: threading.Timer | None = None
@@ -151,7 +165,8 @@ class Bench:
             if self._clock is not None:
                 self._clock.cancel()
             self._clock = threading.Timer(self.seconds, self.clear)
-            self._clock.daemon = True  # the end of this process waits for no clock; its pools end their processes then
+            # the end of this process waits for no clock; its pools end their processes then
+            self._clock.daemon = True
             self._clock.start()
 
     def clear(self) -> None:
@@ -162,7 +177,9 @@ class Bench:
             worker.end()
 
     def forget(self) -> None:
-        """Be as new, in a process that was forked: who sits here is another's, and so is the server of forks."""
+        """Be as new, in a process that was forked: who sits here is another's, and so is the server
+        of forks.
+        """
         self.method = "spawn"
         self._idle, self._lock, self._clock = [], threading.Lock(), None
 
@@ -172,9 +189,11 @@ BENCH: Final = Bench()
 
 
 def _forked() -> None:
-    """Leave all workers to the process that this one was forked from, and let go of their pipes, so that they notice when it ends.
+    """Leave all workers to the process that this one was forked from, and let go of their pipes, so
+    that they notice when it ends.
 
-    `LIVING` goes on referring to them: a pool that is forgotten here would wake the thread that it has there.
+    `LIVING` goes on referring to them: a pool that is forgotten here would wake the thread that it
+    has there.
     """
     BENCH.forget()
     for worker in LIVING:

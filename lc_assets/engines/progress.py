@@ -1,4 +1,6 @@
-"""Progress: count, rate and time left of long work, on a terminal or in a log. tqdm does the arithmetic."""
+"""Progress: count, rate and time left of long work, on a terminal or in a log. tqdm does the
+arithmetic.
+"""
 
 import io
 import sys
@@ -13,7 +15,9 @@ NO_RATE_YET = ", ? tasks/s"
 """Stands in a line for a rate that is not known: nothing is done, or there is nothing to do."""
 
 LOG_EVERY_SECONDS = 5.0
-"""A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few seconds is free."""
+"""A Dagster log line costs about 5 ms of CPU (measured for facts on Dagster 1.13), so one every few
+seconds is free.
+"""
 
 
 class Watch(Protocol):
@@ -32,25 +36,39 @@ def silent(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
 
 def on_terminal(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
     """Draw a bar on standard error when it is a terminal."""
-    yield from tqdm(items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr, disable=None)
+    yield from tqdm(
+        items, total=total, desc=what, unit=" tasks", leave=False, file=sys.stderr, disable=None
+    )
 
 
 def in_log(say: Callable[[str], object]) -> Watch:
-    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50 [00:05<00:07, 4.2 tasks/s]``.
+    """Make a watch that says a line every few seconds, such as ``filter 2023-06:  42%|… 21/50
+    [00:05<00:07, 4.2 tasks/s]``.
 
-    Nothing is said of no work, nor before the first task is done, and never more than a line in `LOG_EVERY_SECONDS`, but
-    for the last one, which has the time that all of it took.
+    Nothing is said of no work, nor before the first task is done, and never more than a line in
+    `LOG_EVERY_SECONDS`, but for the last one, which has the time that all of it took.
     """
 
     def watch(items: Iterable[Item], *, total: int, what: str) -> Iterator[Item]:
         lines = _Lines(say)
-        yield from tqdm(items, total=total, desc=what, unit=" tasks", mininterval=LOG_EVERY_SECONDS, file=lines, ascii=True, ncols=100)
+        yield from tqdm(
+            items,
+            total=total,
+            desc=what,
+            unit=" tasks",
+            mininterval=LOG_EVERY_SECONDS,
+            file=lines,
+            ascii=True,
+            ncols=100,
+        )
 
     return watch
 
 
 class _Lines(io.StringIO):
-    """A text file that hands each line of a progress bar to a function, but for the one that says that nothing is done."""
+    """A text file that hands each line of a progress bar to a function, but for the one that says
+    that nothing is done.
+    """
 
     def __init__(self, say: Callable[[str], object]) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""Chunk arithmetic: which chunks a rectangle of rows × tokens touches, and how rows are dealt to writers.
+"""Chunk arithmetic: which chunks a rectangle of rows × tokens touches, and how rows are dealt to
+writers.
 
 Here: index arithmetic and the copy out of chunks. Not here: how a chunk is stored (`formats.shard`,
 `formats.flat`), nor where.
@@ -30,7 +31,9 @@ class RowBlock:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.stop:
-            raise BadInput(f"rows {self.start:,} to {self.stop:,} are not a block: wanted 0 <= start < stop")
+            raise BadInput(
+                f"rows {self.start:,} to {self.stop:,} are not a block: wanted 0 <= start < stop"
+            )
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -49,11 +52,14 @@ def plan_rows(n_rows: int, block_rows: int) -> list[RowBlock]:
     """
     if block_rows < 1:
         raise BadInput(f"a block has at least one row, got block_rows {block_rows:,}")
-    return [RowBlock(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)]
+    return [
+        RowBlock(start, min(start + block_rows, n_rows)) for start in range(0, n_rows, block_rows)
+    ]
 
 
 def plan_bands(n_rows: int, band_rows: int, *, shard_rows: int) -> list[RowBlock]:
-    """Deal ``n_rows`` rows into bands that share no file, so that each may be written by another process.
+    """Deal ``n_rows`` rows into bands that share no file, so that each may be written by another
+    process.
 
     Args:
         n_rows: rows of the array.
@@ -67,12 +73,17 @@ def plan_bands(n_rows: int, band_rows: int, *, shard_rows: int) -> list[RowBlock
         BadInput: when a band would share a file with the next.
     """
     if band_rows < 1 or band_rows % shard_rows:
-        raise BadInput(f"band_rows must be a multiple of {shard_rows:,}, the rows of one file, got {band_rows:,}")
+        raise BadInput(
+            f"band_rows must be a multiple of {shard_rows:,}, the rows of one file, got "
+            f"{band_rows:,}"
+        )
     return plan_rows(n_rows, band_rows)
 
 
 class Tile(NamedTuple):
-    """The part of a rectangle that lies in one chunk: the chunk's coordinates, and where in it and where in the rectangle."""
+    """The part of a rectangle that lies in one chunk: the chunk's coordinates, and where in it and
+    where in the rectangle.
+    """
 
     chunk: tuple[int, int]
     inside: tuple[slice, slice]
@@ -94,9 +105,16 @@ def tiles(rows: range, tokens: range, chunk_shape: tuple[int, int]) -> Iterator[
 
 
 def gather(
-    read_chunk: Callable[[int, int], TokenArray], rows: range, tokens: range, *, chunk_shape: tuple[int, int], dtype: np.dtype[Any]
+    read_chunk: Callable[[int, int], TokenArray],
+    rows: range,
+    tokens: range,
+    *,
+    chunk_shape: tuple[int, int],
+    dtype: np.dtype[Any],
 ) -> TokenArray:
-    """Copy a rectangle out of the chunks that ``read_chunk(row, column)`` returns; a new array each time."""
+    """Copy a rectangle out of the chunks that ``read_chunk(row, column)`` returns; a new array each
+    time.
+    """
     rectangle = np.empty((len(rows), len(tokens)), dtype)
     for tile in tiles(rows, tokens, chunk_shape):
         rectangle[tile.outside] = read_chunk(*tile.chunk)[tile.inside]
@@ -104,7 +122,9 @@ def gather(
 
 
 def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
-    """Copy as many rows and tokens as ``out`` has out of a band (chunk, row, token), from a row and a column on."""
+    """Copy as many rows and tokens as ``out`` has out of a band (chunk, row, token), from a row and
+    a column on.
+    """
     n_rows, n_tokens = out.shape
     across = band.shape[2]
     if len(band) == 1:
@@ -114,7 +134,9 @@ def copy_out(band: TokenArray, top: int, left: int, out: TokenArray) -> None:
     else:
         for number, chunk in enumerate(band[:, top : top + n_rows]):
             begin, end = max(number * across, left), min((number + 1) * across, left + n_tokens)
-            out[:, begin - left : end - left] = chunk[:, begin - number * across : end - number * across]
+            out[:, begin - left : end - left] = chunk[
+                :, begin - number * across : end - number * across
+            ]
 
 
 def span(piece: slice, n: int, what: str) -> range:
@@ -129,7 +151,10 @@ def span(piece: slice, n: int, what: str) -> range:
     start = 0 if piece.start is None else piece.start
     stop = n if piece.stop is None else piece.stop
     if not 0 <= start <= stop <= n or piece.step not in (None, 1):
-        raise BadInput(f"{what} {start}:{stop} (step {piece.step}) cannot be read: wanted 0 <= start <= stop <= {n:,} and no step")
+        raise BadInput(
+            f"{what} {start}:{stop} (step {piece.step}) cannot be read: wanted 0 <= start <= stop "
+            f"<= {n:,} and no step"
+        )
     return range(start, stop)
 
 
@@ -142,8 +167,11 @@ def n_chunks(shape: tuple[int, int], chunk_shape: tuple[int, int]) -> tuple[int,
     return -(-shape[0] // chunk_shape[0]), -(-shape[1] // chunk_shape[1])
 
 
-def missing(shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int = 1000) -> tuple[list[tuple[int, int]], int]:
-    """Which of ``shape`` files, rows × columns, are not among those found: the first ``most``, and how many there are in all.
+def missing(
+    shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int = 1000
+) -> tuple[list[tuple[int, int]], int]:
+    """Which of ``shape`` files, rows × columns, are not among those found: the first ``most``, and
+    how many there are in all.
 
     Takes no longer than in proportion to what was found and ``most``, whatever ``shape`` promises.
 
@@ -158,7 +186,11 @@ def missing(shape: tuple[int, int], found: Iterable[tuple[int, int]], most: int 
 
 def rest_of(lost: Sequence[tuple[int, int]], n_lost: int, where: object) -> list[str]:
     """A line for the files that are missing and were not named, if there are any."""
-    return [f"{where}: and {n_lost - len(lost):,} files more are missing"] if n_lost > len(lost) else []
+    return (
+        [f"{where}: and {n_lost - len(lost):,} files more are missing"]
+        if n_lost > len(lost)
+        else []
+    )
 
 
 def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
@@ -170,7 +202,9 @@ def padded(values: TokenArray, shape: tuple[int, int], fill: int) -> TokenArray:
     return whole
 
 
-def require_tokens(rows: NDArray[Any], block: RowBlock, *, row_tokens: int, dtype: np.dtype[Any], vocab_size: int) -> TokenArray:
+def require_tokens(
+    rows: NDArray[Any], block: RowBlock, *, row_tokens: int, dtype: np.dtype[Any], vocab_size: int
+) -> TokenArray:
     """Return rows in the array's dtype, or refuse those that do not belong into it.
 
     Args:
@@ -181,14 +215,21 @@ def require_tokens(rows: NDArray[Any], block: RowBlock, *, row_tokens: int, dtyp
         vocab_size: ids are 0 to ``vocab_size`` - 1.
 
     Raises:
-        BadInput: when the shape differs, the ids are no integers, or one is outside the vocabulary; says which row and token.
+        BadInput: when the shape differs, the ids are no integers, or one is outside the vocabulary;
+            says which row and token.
     """
     if rows.shape != (len(block), row_tokens) or rows.dtype.kind not in "ui":
         wanted = (len(block), row_tokens)
-        raise BadInput(f"rows {block.start:,} to {block.stop:,} must be integers of shape {wanted}, got {rows.dtype} of {rows.shape}")
+        raise BadInput(
+            f"rows {block.start:,} to {block.stop:,} must be integers of shape {wanted}, got "
+            f"{rows.dtype} of {rows.shape}"
+        )
     if int(rows.max()) >= vocab_size or int(rows.min()) < 0:
         row, token = (int(at) for at in np.argwhere((rows >= vocab_size) | (rows < 0))[0])
-        raise BadInput(f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the vocabulary has {vocab_size:,} ids")
+        raise BadInput(
+            f"row {block.start + row:,}, token {token:,} is id {rows[row, token]:,}: the "
+            f"vocabulary has {vocab_size:,} ids"
+        )
     return rows.astype(dtype, copy=False)
 
 
@@ -198,9 +239,14 @@ def require_band(block: RowBlock, *, n_rows: int, shard_rows: int) -> None:
     Raises:
         BadInput: when it does not begin and end where a file does, or lies outside the array.
     """
-    if block.start % shard_rows or (block.stop % shard_rows and block.stop != n_rows) or block.stop > n_rows:
+    if (
+        block.start % shard_rows
+        or (block.stop % shard_rows and block.stop != n_rows)
+        or block.stop > n_rows
+    ):
         raise BadInput(
-            f"rows {block.start:,} to {block.stop:,} are no band of {n_rows:,} rows: bands begin at a multiple of {shard_rows:,} rows"
+            f"rows {block.start:,} to {block.stop:,} are no band of {n_rows:,} rows: bands begin "
+            f"at a multiple of {shard_rows:,} rows"
             " and end at one or at the last row (see plan_bands)"
         )
 

@@ -9,9 +9,10 @@ file                                       an item is
 any other corpus                           a document (`lc_assets.formats.corpora`)
 =========================================  =======================================================================
 
-Of an object the fields that hold what is asked and answered are taken: all of `FIELDS` that it has, or those that one
-names; lists and objects in them by the strings that they hold. An evaluation set must be sound: a line that cannot be
-read is refused, for what is not in the index is not found. A held-out corpus is an evaluation set like any other.
+Of an object the fields that hold what is asked and answered are taken: all of `FIELDS` that it has,
+or those that one names; lists and objects in them by the strings that they hold. An evaluation set
+must be sound: a line that cannot be read is refused, for what is not in the index is not found. A
+held-out corpus is an evaluation set like any other.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -52,7 +53,9 @@ FIELDS: Final = (
     "target",
     "completion",
 )
-"""What evaluation sets call what is asked and answered. Passages (``context``, ``passage``) are public texts; name them if meant."""
+"""What evaluation sets call what is asked and answered. Passages (``context``, ``passage``) are
+public texts; name them if meant.
+"""
 TEXT: Final = (".txt",)
 KNOWN: Final = (*SUFFIXES, *TEXT)
 MAX_LINE_BYTES: Final = 256 << 20
@@ -85,20 +88,36 @@ def read_items(path: Path, fields: Sequence[str] = ()) -> Iterator[Item]:
     elif path.name.endswith((*JSON_LINES, *PARQUET)):
         for number, record in enumerate(_records(path)):
             own = record.get("id", record.get("task_id", number))
-            yield Item(id=f"{path.name}#{own}", parts=tuple(_strings([record[name] for name in fields or FIELDS if name in record])))
+            yield Item(
+                id=f"{path.name}#{own}",
+                parts=tuple(
+                    _strings([record[name] for name in fields or FIELDS if name in record])
+                ),
+            )
     else:
         for document in read_corpus(path, text_field=fields[0] if fields else None):
             if isinstance(document, Unread):
-                raise BadInput(f"{document.where}: {document.why}; an evaluation set must be readable to its end")
+                raise BadInput(
+                    f"{document.where}: {document.why}; an evaluation set must be readable to its "
+                    "end"
+                )
             yield Item(id=f"{path.name}#{document.id}", parts=(document.text,))
 
 
 def _files_of(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    found = [path for path in source.rglob("*") if path.name.endswith(KNOWN) and not path.name.startswith(".")]
+    found = [
+        path
+        for path in source.rglob("*")
+        if path.name.endswith(KNOWN) and not path.name.startswith(".")
+    ]
     if not found:
-        raise BadInput(f"{source}: holds no file that ends in {', '.join(KNOWN)}" if source.is_dir() else f"{source}: is not there")
+        raise BadInput(
+            f"{source}: holds no file that ends in {', '.join(KNOWN)}"
+            if source.is_dir()
+            else f"{source}: is not there"
+        )
     return found
 
 
@@ -108,7 +127,10 @@ def _lines(path: Path) -> Iterator[Item]:
             try:
                 text = line.decode("utf-8-sig" if number == 0 else "utf-8").strip()
             except UnicodeDecodeError as error:
-                raise BadInput(f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file, for instance with iconv") from error
+                raise BadInput(
+                    f"{path}, line {number}: not UTF-8 ({error.reason}); convert the file, for "
+                    "instance with iconv"
+                ) from error
             if text:
                 yield Item(id=f"{path.name}#{number}", parts=(text,))
 
@@ -118,7 +140,10 @@ def _records(path: Path) -> Iterator[dict[str, Any]]:
         if path.name.endswith(PARQUET):
             for number, row in enumerate(parquet_rows(path)):
                 if isinstance(row, str):
-                    raise BadInput(f"{path}, row {number}: {row}; an evaluation set must be readable to its end")
+                    raise BadInput(
+                        f"{path}, row {number}: {row}; an evaluation set must be readable to its "
+                        "end"
+                    )
                 yield row
         elif path.name.endswith(".json") and _begins_with_bracket(path):
             yield from decode_json(path.read_bytes(), _ARRAY, where=str(path))

@@ -1,6 +1,8 @@
-"""Where an array's bytes are taken from: a folder of this machine, or anything that answers the same three questions.
+"""Where an array's bytes are taken from: a folder of this machine, or anything that answers the
+same three questions.
 
-Here: the questions, and a local folder. Not here: what the bytes mean (`formats.grid`, `formats.flat`), servers
+Here: the questions, and a local folder. Not here: what the bytes mean (`formats.grid`,
+    `formats.flat`), servers
 and buckets (`lc_assets.loaders.remote`).
 """
 
@@ -54,7 +56,9 @@ class Files(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """Files of this machine below ``folder``. Nothing is kept open: 84 arrays of 32 columns would be 2,688 files."""
+    """Files of this machine below ``folder``. Nothing is kept open: 84 arrays of 32 columns would
+    be 2,688 files.
+    """
 
     folder: Path
 
@@ -69,7 +73,8 @@ class LocalFiles:
             FileNotFoundError: when there is none.
         """
         with _as_missing():
-            return os.stat(f"{self.folder}/{path}").st_size  # noqa: PTH116 - pathlib costs three times the call
+            # Pathlib costs three times the call.
+            return os.stat(f"{self.folder}/{path}").st_size  # noqa: PTH116
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
         """Read pieces; a piece that reaches beyond the end of its file is cut off there.
@@ -78,7 +83,11 @@ class LocalFiles:
             FileNotFoundError: when one of the files is not there.
         """
         with _as_missing():
-            return [part for path, ours in groupby(pieces, lambda piece: piece.path) for part in _read(f"{self.folder}/{path}", ours)]
+            return [
+                part
+                for path, ours in groupby(pieces, lambda piece: piece.path)
+                for part in _read(f"{self.folder}/{path}", ours)
+            ]
 
 
 def numbered(folder: Path) -> Iterator[str]:
@@ -109,12 +118,16 @@ def require_published(files: Files, metadata: str, found: CorruptFile) -> None:
     """Tell a lost file from a lost array, after a file was ``found`` missing or damaged.
 
     Raises:
-        NotPublished: when the array's metadata is gone, too: its version was withdrawn while it was read.
+        NotPublished: when the array's metadata is gone, too: its version was withdrawn while it was
+            read.
     """
     try:
         files.n_bytes(metadata)
     except FileNotFoundError as error:
-        withdrawn = "the array was withdrawn while it was read: open the data set again, and resume from the last state"
+        withdrawn = (
+            "the array was withdrawn while it was read: open the data set again, and "
+            "resume from the last state"
+        )
         raise NotPublished(f"{files.where('').rstrip('/')}: {withdrawn} ({found})") from error
 
 

@@ -8,8 +8,8 @@ bytes, Blosc        what
 16 …                blocks
 ==================  =========================================================================================
 
-With zstd a chunk is one frame that states its content's size, without a checksum: that is how the numcodecs of Zarr v2
-write it, and old ones know no other.
+With zstd a chunk is one frame that states its content's size, without a checksum: that is how the
+numcodecs of Zarr v2 write it, and old ones know no other.
 
 Source: c-blosc's header; RFC 8878; numcodecs.
 """
@@ -34,7 +34,9 @@ _HEADER: Final = struct.Struct("<4BIII")
 
 
 class BloscCodec(msgspec.Struct, frozen=True, tag="blosc", tag_field="id"):
-    """Blosc, by default as LongCrawl64 used it. Shuffling the bytes of ids gains nothing; it is what was published."""
+    """Blosc, by default as LongCrawl64 used it. Shuffling the bytes of ids gains nothing; it is
+    what was published.
+    """
 
     blocksize: int = 0
     clevel: int = 5
@@ -59,7 +61,11 @@ def encode(chunk: TokenArray, codec: FlatCodec) -> bytes:
     if isinstance(codec, ZstdCodec):
         return bytes(Zstd(level=codec.level).encode(np.ascontiguousarray(ids)))
     _one_thread()
-    return bytes(Blosc(cname=codec.cname, clevel=codec.clevel, shuffle=codec.shuffle, blocksize=codec.blocksize).encode(ids))
+    return bytes(
+        Blosc(
+            cname=codec.cname, clevel=codec.clevel, shuffle=codec.shuffle, blocksize=codec.blocksize
+        ).encode(ids)
+    )
 
 
 def decode(files: Files, name: str, codec: FlatCodec, out: TokenArray) -> None:
@@ -72,24 +78,33 @@ def decode(files: Files, name: str, codec: FlatCodec, out: TokenArray) -> None:
     content = _read(files, name, out.nbytes)
     try:
         (_unpack_zstd if isinstance(codec, ZstdCodec) else _unpack_blosc)(content, out, where)
-    except (RuntimeError, ValueError) as error:  # the latter where several frames together are longer
+    except (
+        RuntimeError,
+        ValueError,
+    ) as error:  # the latter where several frames together are longer
         raise CorruptFile(f"{where}: the chunk does not decompress: {error}") from error
     if sys.byteorder == "big":
         out.byteswap(inplace=True)
 
 
 def _one_thread() -> None:
-    # Blosc's threads append blocks in the order they finish: 30 encodings of one chunk gave 18 different files.
+    # Blosc's threads append blocks in the order they finish: 30 encodings of one chunk gave 18
+    # different files.
     # They also do not survive a fork, which is how most training loops start their readers.
     blosc.use_threads = False
 
 
 def _read(files: Files, name: str, chunk_bytes: int) -> bytes:
-    """Read a chunk's file; never much more than the chunk itself, which no codec's output exceeds by as much."""
+    """Read a chunk's file; never much more than the chunk itself, which no codec's output exceeds
+    by as much.
+    """
     try:
         (content,) = files.read([Piece(name, 0, chunk_bytes + chunk_bytes // 128 + 1024)])
     except FileNotFoundError as error:
-        lost = "the chunk is missing: its rows were never written, or were lost; download or write it again"
+        lost = (
+            "the chunk is missing: its rows were never written, or were lost; download or "
+            "write it again"
+        )
         raise CorruptFile(f"{files.where(name)}: {lost}") from error
     return content
 
@@ -97,14 +112,19 @@ def _read(files: Files, name: str, chunk_bytes: int) -> bytes:
 def _unpack_blosc(content: bytes, out: TokenArray, where: str) -> None:
     """Hold a chunk's header against its file before Blosc sees it.
 
-    Blosc itself trusts the header and reads beyond the end of a truncated chunk (seen: the process crashed).
+    Blosc itself trusts the header and reads beyond the end of a truncated chunk (seen: the process
+    crashed).
     """
     if len(content) < _HEADER.size:
-        raise CorruptFile(f"{where}: {len(content):,} bytes cannot hold a Blosc header of {_HEADER.size}: truncated")
+        raise CorruptFile(
+            f"{where}: {len(content):,} bytes cannot hold a Blosc header of {_HEADER.size}: "
+            "truncated"
+        )
     *_, n_bytes, _, n_stored = _HEADER.unpack_from(content)
     if n_stored != len(content) or n_bytes != out.nbytes:
         raise CorruptFile(
-            f"{where}: the chunk states {n_stored:,} bytes that give {n_bytes:,}; wanted the file's {len(content):,}, giving {out.nbytes:,}"
+            f"{where}: the chunk states {n_stored:,} bytes that give {n_bytes:,}; wanted the "
+            f"file's {len(content):,}, giving {out.nbytes:,}"
         )
     _one_thread()
     Blosc().decode(content, out)

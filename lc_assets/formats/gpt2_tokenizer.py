@@ -1,8 +1,10 @@
 """GPT-2's tokenizer, ready to use, made once per process from the checked vocabulary.
 
-Here: handing the vocabulary to the two programs. Not here: its files (`lc_assets.formats.gpt2_vocabulary`), what
+Here: handing the vocabulary to the two programs. Not here: its files
+    (`lc_assets.formats.gpt2_vocabulary`), what
 a tokenizer does (`lc_assets.tokens.tokenizers`).
-Source: the split pattern is tiktoken's for ``gpt2`` and ``r50k_base``; gigatoken has the same one built in.
+Source: the split pattern is tiktoken's for ``gpt2`` and ``r50k_base``; gigatoken has the same one
+    built in.
 """
 
 import functools
@@ -35,7 +37,9 @@ def gpt2_tokenizer(fast: bool = True) -> Tokenizer:
 
 @functools.cache
 def _fast() -> GigatokenTokenizer:
-    return GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    return GigatokenTokenizer(
+        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+    )
 
 
 @functools.cache
@@ -55,7 +59,9 @@ def _encoding() -> tiktoken.Encoding:
 
 
 def build_gigatoken() -> gigatoken.Tokenizer:
-    """Build a gigatoken encoder that remembers nothing yet; it is told of no special token, so none is special."""
+    """Build a gigatoken encoder that remembers nothing yet; it is told of no special token, so none
+    is special.
+    """
     with tempfile.TemporaryDirectory(prefix="lc-gpt2-") as folder:
         path = Path(folder) / "gpt2.tiktoken"
         path.write_bytes(gpt2_vocabulary().rank_file)
@@ -73,5 +79,8 @@ def gpt2_text(ids: Iterable[int]) -> str:
     """
     wanted = [int(token) for token in ids]
     if wanted and not 0 <= min(wanted) <= max(wanted) < GPT2_VOCAB_SIZE:
-        raise BadInput(f"ids {min(wanted):,} to {max(wanted):,} are not GPT-2's: it has 0 to {GPT2_VOCAB_SIZE - 1:,}")
+        raise BadInput(
+            f"ids {min(wanted):,} to {max(wanted):,} are not GPT-2's: it has 0 to "
+            f"{GPT2_VOCAB_SIZE - 1:,}"
+        )
     return _encoding().decode(wanted)

@@ -8,7 +8,8 @@ file                         array
 ``{name}_shuffle_index``     uint32 or int64, order of training → sample
 ===========================  =================================================================
 
-Source: Megatron-LM ``megatron/core/datasets/gpt_dataset.py``; the arrays are those that it caches, the names
+Source: Megatron-LM ``megatron/core/datasets/gpt_dataset.py``; the arrays are those that it caches,
+    the names
 are ours (its cache names the files by a hash of its settings).
 """
 

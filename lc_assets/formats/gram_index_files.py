@@ -1,6 +1,8 @@
-"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and held in memory once.
+"""An index of n-grams as files: one ``.npy`` per array, mapped by every worker and held in memory
+once.
 
-``index.json`` comes last and holds what is no array; without it there is no index. See docs/contamination.md.
+``index.json`` comes last and holds what is no array; without it there is no index. See
+docs/contamination.md.
 """
 
 from pathlib import Path
@@ -17,7 +19,18 @@ from lc_assets.text.grams import GramIndex, GramSettings
 
 INDEX = "index.json"
 DTYPES: Final[dict[str, np.dtype[Any]]] = {
-    **dict.fromkeys(("item_words", "item_grams", "lengths", "gram_words", "posting_ends", "vocabulary_ends", "buckets"), np.dtype("<i8")),
+    **dict.fromkeys(
+        (
+            "item_words",
+            "item_grams",
+            "lengths",
+            "gram_words",
+            "posting_ends",
+            "vocabulary_ends",
+            "buckets",
+        ),
+        np.dtype("<i8"),
+    ),
     **dict.fromkeys(("items", "positions", "words"), np.dtype("<i4")),
     **dict.fromkeys(("keys", "bits"), np.dtype("<u8")),
     "gram_lengths": np.dtype("u1"),
@@ -39,7 +52,9 @@ def write_index(folder: Path, index: GramIndex) -> None:
         with publish(folder / f"{name}.npy") as draft, draft.open("wb") as file:
             np.save(file, array)
     lengths = {name: len(array) for name, array in index.arrays.items()}
-    head = _Head(settings=index.settings, key_bits=index.key_bits, arrays=lengths, item_ids=index.item_ids)
+    head = _Head(
+        settings=index.settings, key_bits=index.key_bits, arrays=lengths, item_ids=index.item_ids
+    )
     publish_bytes(folder / INDEX, msgspec.json.encode(head))
 
 
@@ -57,17 +72,28 @@ def open_index(folder: Path) -> GramIndex:
     except UNDECODABLE as error:
         raise CorruptFile(f"{folder}: not a sound index: {error}; build it again") from error
     if head.arrays.keys() != DTYPES.keys():  # names become paths
-        raise CorruptFile(f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again")
+        raise CorruptFile(
+            f"{folder}: {INDEX} names other arrays than {', '.join(DTYPES)}; build the index again"
+        )
     arrays = {name: _array(folder / f"{name}.npy") for name in DTYPES}
-    wrong = [name for name, array in arrays.items() if (array.dtype, array.shape) != (DTYPES[name], (head.arrays[name],))]
+    wrong = [
+        name
+        for name, array in arrays.items()
+        if (array.dtype, array.shape) != (DTYPES[name], (head.arrays[name],))
+    ]
     if wrong:
-        raise CorruptFile(f"{folder}: {', '.join(wrong)} not as {INDEX} says; build the index again")
-    return GramIndex(settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays)
+        raise CorruptFile(
+            f"{folder}: {', '.join(wrong)} not as {INDEX} says; build the index again"
+        )
+    return GramIndex(
+        settings=head.settings, key_bits=head.key_bits, item_ids=head.item_ids, **arrays
+    )
 
 
 def _array(path: Path) -> NDArray[Any]:
     try:
-        # Copied when written to, which nobody does: a read-only array would be another type to numba, compiled apart.
+        # Copied when written to, which nobody does: a read-only array would be another type to
+        # numba, compiled apart.
         return np.asarray(read_npy(path, mode="c"))
     except CorruptFile as error:
         raise CorruptFile(f"{error}; build the index again") from error

@@ -3,9 +3,11 @@
 Here: the array's metadata, writing bands, reading rectangles. Not here: the bytes of a shard
 (`formats.shard`), shuffling and rolling (`lc_assets.tokens`), caching (`loaders.cache`).
 
-Source: Zarr v3 core specification and its ``sharding_indexed`` codec. zarr-python >= 3 and tensorstore read
-these arrays; nothing of them is needed here, because reading through a general library cost 3.7 times the
-decoding itself (2 virtual cores, zarr-python 3.1.6) and answers a missing chunk with a token.
+Source: Zarr v3 core specification and its ``sharding_indexed`` codec. zarr-python >= 3 and
+    tensorstore read
+these arrays; nothing of them is needed here, because reading through a general library cost 3.7
+times the decoding itself (2 virtual cores, zarr-python 3.1.6) and answers a missing chunk with a
+token.
 
 ==================  =========================================================================================
 path                what
@@ -40,9 +42,26 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats import chunks
-from lc_assets.formats.chunks import ALL, RowBlock, TokenArray, gather, missing, n_chunks, require_band, require_tokens, rest_of, span
+from lc_assets.formats.chunks import (
+    ALL,
+    RowBlock,
+    TokenArray,
+    gather,
+    missing,
+    n_chunks,
+    require_band,
+    require_tokens,
+    rest_of,
+    span,
+)
 from lc_assets.formats.files import Files, LocalFiles, numbered, read_metadata
-from lc_assets.formats.grid_layout import INNER_ROWS, INNER_TOKENS, ZSTD_LEVEL, GridLayout, grid_dtype
+from lc_assets.formats.grid_layout import (
+    INNER_ROWS,
+    INNER_TOKENS,
+    ZSTD_LEVEL,
+    GridLayout,
+    grid_dtype,
+)
 from lc_assets.formats.shard import encode_shard, missing_inner
 from lc_assets.formats.shard_reader import ShardReader
 from lc_assets.formats.zarr_json import METADATA, ZarrJson
@@ -55,8 +74,15 @@ FORMAT_VERSION: Final = 2
 READABLE_VERSIONS: Final = (1, 2)
 
 
-def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attributes: Mapping[str, Any] | None = None) -> None:
-    """Write an array's metadata: its rows are then written by `write_band`, in any order, by any process.
+def create_grid(
+    path: Path,
+    layout: GridLayout,
+    *,
+    tokenizer: str = "gpt2",
+    attributes: Mapping[str, Any] | None = None,
+) -> None:
+    """Write an array's metadata: its rows are then written by `write_band`, in any order, by any
+    process.
 
     Args:
         path: the array's folder, such as ``train.zarr``.
@@ -65,7 +91,8 @@ def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attr
         attributes: whatever else is to be said of it, as JSON-like values.
 
     Raises:
-        BadInput: when another array stands there, or an attribute has the name of one of the format's own.
+        BadInput: when another array stands there, or an attribute has the name of one of the
+            format's own.
     """
     ours = {**_own_attributes(layout), "tokenizer": tokenizer}
     more = attributes or {}
@@ -79,7 +106,8 @@ def create_grid(path: Path, layout: GridLayout, *, tokenizer: str = "gpt2", attr
 
 
 def plan_bands(layout: GridLayout, band_rows: int | None = None) -> list[RowBlock]:
-    """Deal a grid's rows into bands that share no file, so that each may be written by another process.
+    """Deal a grid's rows into bands that share no file, so that each may be written by another
+    process.
 
     Args:
         layout: the grid's.
@@ -91,11 +119,16 @@ def plan_bands(layout: GridLayout, band_rows: int | None = None) -> list[RowBloc
     Raises:
         BadInput: when ``band_rows`` is no multiple of ``layout.shard_rows``.
     """
-    return chunks.plan_bands(layout.n_rows, layout.shard_rows if band_rows is None else band_rows, shard_rows=layout.shard_rows)
+    return chunks.plan_bands(
+        layout.n_rows,
+        layout.shard_rows if band_rows is None else band_rows,
+        shard_rows=layout.shard_rows,
+    )
 
 
 def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
-    """Write the shards of one band. Doing it again gives the same bytes, whatever stood there before.
+    """Write the shards of one band. Doing it again gives the same bytes, whatever stood there
+    before.
 
     Args:
         path: the array's folder, with its metadata.
@@ -103,16 +136,22 @@ def write_band(path: Path, block: RowBlock, rows: NDArray[Any]) -> None:
         rows: (row, token) ids of any integer dtype.
 
     Raises:
-        BadInput: when ``block`` is no band, or ``rows`` do not fit it or hold ids outside the vocabulary.
+        BadInput: when ``block`` is no band, or ``rows`` do not fit it or hold ids outside the
+            vocabulary.
     """
     layout = GridReader(path).layout
     shards = layout.shards
     require_band(block, n_rows=layout.n_rows, shard_rows=shards.shard[0])
-    ids = require_tokens(rows, block, row_tokens=layout.row_tokens, dtype=layout.dtype, vocab_size=layout.vocab_size)
+    ids = require_tokens(
+        rows, block, row_tokens=layout.row_tokens, dtype=layout.dtype, vocab_size=layout.vocab_size
+    )
     for row, column in np.ndindex(n_chunks((len(block), layout.row_tokens), shards.shard)):
         top, left = row * shards.shard[0], column * shards.shard[1]
         part = ids[top : top + shards.shard[0], left : left + shards.shard[1]]
-        with publish(_shard_path(path, block.start // shards.shard[0] + row, column)) as draft, draft.open("wb") as out:
+        with (
+            publish(_shard_path(path, block.start // shards.shard[0] + row, column)) as draft,
+            draft.open("wb") as out,
+        ):
             out.writelines(encode_shard(part, shards, fill=layout.fill))
 
 
@@ -129,11 +168,13 @@ class GridReader:
     """
 
     def __init__(self, path: Path, *, files: Files | None = None) -> None:
-        """Read the metadata and nothing else: of the folder ``path``, or of ``files``, for which ``path`` is a name then.
+        """Read the metadata and nothing else: of the folder ``path``, or of ``files``, for which
+        ``path`` is a name then.
 
         Raises:
             NotPublished: when there is no such array.
-            CorruptFile: when the metadata is not this format's; says which field, what it is and what was expected.
+            CorruptFile: when the metadata is not this format's; says which field, what it is and
+                what was expected.
         """
         self.path = path
         self._files = LocalFiles(path) if files is None else files
@@ -182,10 +223,12 @@ class GridReader:
         return self.shards.inner
 
     def read_chunk(self, row: int, column: int) -> TokenArray:
-        """Read one inner chunk, by its coordinates in the whole array; chunks at the edges are cut off there.
+        """Read one inner chunk, by its coordinates in the whole array; chunks at the edges are cut
+        off there.
 
         Raises:
-            CorruptFile: when it is missing, damaged, or holds an id outside the vocabulary; names array and chunk.
+            CorruptFile: when it is missing, damaged, or holds an id outside the vocabulary; names
+                array and chunk.
             NotPublished: when the whole array is gone.
         """
         whole = np.empty((1, *self.chunk_shape), self.dtype)
@@ -194,9 +237,11 @@ class GridReader:
         return whole[0, : self.n_rows - top, : self.row_tokens - left]
 
     def read_chunks(self, row: int, columns: range, out: TokenArray) -> None:
-        """Read inner chunks that lie beside each other, with fill values where they reach beyond the array's edges.
+        """Read inner chunks that lie beside each other, with fill values where they reach beyond
+        the array's edges.
 
-        They go into ``out``: (chunk, row, token), of ``dtype``, C-contiguous. Raises: as `read_chunk` does.
+        They go into ``out``: (chunk, row, token), of ``dtype``, C-contiguous. Raises: as
+        `read_chunk` does.
         """
         self._shards.read(row, columns, out)
 
@@ -207,29 +252,47 @@ class GridReader:
             BadInput: when it reaches outside the array.
             CorruptFile: see `read_chunk`.
         """
-        row_span, token_span = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
-        return gather(self.read_chunk, row_span, token_span, chunk_shape=self.chunk_shape, dtype=self.dtype)
+        row_span, token_span = (
+            span(rows, self.n_rows, "rows"),
+            span(tokens, self.row_tokens, "tokens"),
+        )
+        return gather(
+            self.read_chunk, row_span, token_span, chunk_shape=self.chunk_shape, dtype=self.dtype
+        )
 
     def holes(self) -> list[str]:
-        """Say of every shard that is missing or lacks inner chunks what is wrong; reads the indexes only.
+        """Say of every shard that is missing or lacks inner chunks what is wrong; reads the indexes
+        only.
 
-        Empty for a grid that is whole; damage inside a chunk is found by reading it. Of shards that are missing the first thousand are
+        Empty for a grid that is whole; damage inside a chunk is found by reading it. Of shards that
+        are missing the first thousand are
         named: it takes as long as there are files, whatever the metadata promise.
         """
         folder = self.path / "c"
         found = [
-            (int(row), int(column)) for row in numbered(folder) if "." not in row for column in numbered(folder / row) if "." not in column
+            (int(row), int(column))
+            for row in numbered(folder)
+            if "." not in row
+            for column in numbered(folder / row)
+            if "." not in column
         ]
         shape = n_chunks(self.layout.shape, self.shards.shard)
         lost, n_lost = missing(shape, found)
         here = {at for at in found if at[0] < shape[0] and at[1] < shape[1]}
-        return [words for at in sorted(here.union(lost)) if (words := self._hole(*at))] + rest_of(lost, n_lost, self.path)
+        return [words for at in sorted(here.union(lost)) if (words := self._hole(*at))] + rest_of(
+            lost, n_lost, self.path
+        )
 
     def _hole(self, row: int, column: int) -> str:
         path = _shard_path(self.path, row, column)
-        left = self.n_rows - row * self.shards.shard[0], self.row_tokens - column * self.shards.shard[1]
+        left = (
+            self.n_rows - row * self.shards.shard[0],
+            self.row_tokens - column * self.shards.shard[1],
+        )
         try:
-            lost = missing_inner(path, self.shards, n_chunks(self.shards.cut(left), self.shards.inner))
+            lost = missing_inner(
+                path, self.shards, n_chunks(self.shards.cut(left), self.shards.inner)
+            )
         except CorruptFile as error:
             return str(error)
         return f"{path}: inner chunks {lost} are missing" if lost else ""
@@ -240,19 +303,35 @@ def _shard_path(path: Path, row: int, column: int) -> Path:
 
 
 def _own_attributes(layout: GridLayout, version: int = FORMAT_VERSION) -> dict[str, Any]:
-    return {"format": FORMAT, "format_version": version, "row_tokens": layout.row_tokens, "vocab_size": layout.vocab_size}
+    return {
+        "format": FORMAT,
+        "format_version": version,
+        "row_tokens": layout.row_tokens,
+        "vocab_size": layout.vocab_size,
+    }
 
 
 def _layout_of(document: ZarrJson, path: str) -> GridLayout:
-    """Rebuild the metadata from the few numbers that may differ between grids, and hold the file against it."""
+    """Rebuild the metadata from the few numbers that may differ between grids, and hold the file
+    against it.
+    """
     version = document.attributes.get("format_version")
     try:
         vocab_size = msgspec.convert(document.attributes.get("vocab_size"), int)
         shard_rows, shard_tokens = msgspec.convert(document.shard_shape, tuple[int, int])
-        inner_rows, inner_tokens = msgspec.convert(document.inner_shape or (INNER_ROWS, INNER_TOKENS), tuple[int, int])
-        sizes = {"shard_rows": shard_rows, "shard_tokens": shard_tokens, "inner_rows": inner_rows, "inner_tokens": inner_tokens}
+        inner_rows, inner_tokens = msgspec.convert(
+            document.inner_shape or (INNER_ROWS, INNER_TOKENS), tuple[int, int]
+        )
+        sizes = {
+            "shard_rows": shard_rows,
+            "shard_tokens": shard_tokens,
+            "inner_rows": inner_rows,
+            "inner_tokens": inner_tokens,
+        }
         level = document.zstd_level
-        layout = GridLayout(*document.shape, vocab_size, **sizes, zstd_level=ZSTD_LEVEL if level is None else level)
+        layout = GridLayout(
+            *document.shape, vocab_size, **sizes, zstd_level=ZSTD_LEVEL if level is None else level
+        )
     except (msgspec.ValidationError, BadInput) as error:
         raise CorruptFile(f"{path}: not the metadata of a token grid: {error}") from error
     ours = _own_attributes(layout, version if version in READABLE_VERSIONS else FORMAT_VERSION)

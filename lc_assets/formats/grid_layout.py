@@ -1,6 +1,8 @@
-"""Shapes of a token grid: of the array, its shard files and their inner chunks, and which are refused.
+"""Shapes of a token grid: of the array, its shard files and their inner chunks, and which are
+refused.
 
-Here: the numbers and their defaults. Not here: metadata and bytes (`formats.grid`, `formats.shard`), why the defaults are
+Here: the numbers and their defaults. Not here: metadata and bytes (`formats.grid`,
+    `formats.shard`), why the defaults are
 what they are (docs/chunking.md).
 """
 
@@ -16,11 +18,15 @@ from lc_assets.formats.shard import ShardShape
 SHARD_ROWS: Final = 2048
 SHARD_TOKENS: Final = 65_536
 INNER_ROWS: Final = 64
-"""Rows of an inner chunk: what a walk with long contexts must keep, in 84 riffled arrays 84 times (docs/chunking.md)."""
+"""Rows of an inner chunk: what a walk with long contexts must keep, in 84 riffled arrays 84 times
+(docs/chunking.md).
+"""
 INNER_TOKENS: Final = 1024
 """Tokens of an inner chunk: contexts of as many are decoded once, of half as many twice."""
 ZSTD_LEVEL: Final = 4
-"""zstd goes by the size of what it packs: up to 128 KiB it looks for matches of two ids from level 4 on, as above at level 3."""
+"""zstd goes by the size of what it packs: up to 128 KiB it looks for matches of two ids from level
+4 on, as above at level 3.
+"""
 MOST_INNER_BYTES: Final = 2**26
 """Largest inner chunk that is read or written; a reader holds one at least."""
 MOST_INNER: Final = 2**16
@@ -28,7 +34,8 @@ MOST_INNER: Final = 2**16
 
 
 def grid_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Data type of a grid's ids: uint16 while its largest number is no token of the vocabulary (docs/decisions/0005).
+    """Data type of a grid's ids: uint16 while its largest number is no token of the vocabulary
+    (docs/decisions/0005).
 
     >>> grid_dtype(65_535), grid_dtype(65_536)
     (dtype('uint16'), dtype('uint32'))
@@ -44,7 +51,8 @@ class GridLayout:
         n_rows: rows of the array; may be zero.
         row_tokens: tokens of a row.
         vocab_size: ids are 0 to ``vocab_size`` - 1.
-        shard_rows: rows of one file, at most ``inner_rows`` or a multiple of it. Grids of fewer rows have smaller
+        shard_rows: rows of one file, at most ``inner_rows`` or a multiple of it. Grids of fewer
+            rows have smaller
             shards: whole inner chunks, no more than needed.
         shard_tokens: tokens of one file's rows, a multiple of ``inner_tokens``; likewise.
         inner_rows: rows of an inner chunk, and no more than the array has.
@@ -68,19 +76,29 @@ class GridLayout:
 
     def __post_init__(self) -> None:
         if self.n_rows < 0 or self.row_tokens < 1:
-            raise BadInput(f"a grid has no negative rows and at least one token per row, got {self.n_rows:,} × {self.row_tokens:,}")
+            raise BadInput(
+                f"a grid has no negative rows and at least one token per row, got {self.n_rows:,} "
+                f"× {self.row_tokens:,}"
+            )
         if not 1 <= self.vocab_size < 2**32:
-            raise BadInput(f"vocab_size must be 1 to {2**32 - 1:,}, so that the fill value is no token; got {self.vocab_size:,}")
+            raise BadInput(
+                f"vocab_size must be 1 to {2**32 - 1:,}, so that the fill value is no token; got "
+                f"{self.vocab_size:,}"
+            )
         for axis in ("rows", "tokens"):
             shard, inner = getattr(self, f"shard_{axis}"), getattr(self, f"inner_{axis}")
             if inner < 1 or shard < 1 or (shard > inner and shard % inner):
-                raise BadInput(f"shard_{axis} must be at most inner_{axis}, {inner:,}, or a multiple of it, got {shard:,}")
+                raise BadInput(
+                    f"shard_{axis} must be at most inner_{axis}, {inner:,}, or a multiple of it, "
+                    f"got {shard:,}"
+                )
         if not 1 <= self.zstd_level <= 22:
             raise BadInput(f"zstd_level must be 1 to 22, got {self.zstd_level}")
         shards = self.shards
         if shards.inner_bytes > MOST_INNER_BYTES or math.prod(shards.grid) > MOST_INNER:
             raise BadInput(
-                f"inner chunks have at most {MOST_INNER_BYTES:,} bytes, shards {MOST_INNER:,} of them;"
+                f"inner chunks have at most {MOST_INNER_BYTES:,} bytes, shards {MOST_INNER:,} of "
+                "them;"
                 f" got {shards.inner_bytes:,} bytes and {math.prod(shards.grid):,}"
             )
 

@@ -1,7 +1,9 @@
-"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the process and the machine.
+"""Writing gzip: the same content gives the same bytes, whatever the clock, the file's name, the
+process and the machine.
 
-zlib-ng writes. isal, with which this package reads, is twice as fast at it, but not the same twice: of one record of 121 bytes it
-made 128 bytes in most processes and 130 in others. The standard library's zlib is whatever the system has.
+zlib-ng writes. isal, with which this package reads, is twice as fast at it, but not the same twice:
+of one record of 121 bytes it made 128 bytes in most processes and 130 in others. The standard
+library's zlib is whatever the system has.
 
 Not here: reading, and publishing whole files (`lc_assets.publishing`).
 """
@@ -14,7 +16,9 @@ from typing import BinaryIO, Final
 from zlib_ng import gzip_ng, zlib_ng
 
 LEVEL: Final = 2
-"""Of zlib-ng's 0 to 9. English novels, per CPU-second: 108 MB, 2.35 times smaller; level 1: 195 and 1.67; level 6: 57 and 2.59."""
+"""Of zlib-ng's 0 to 9. English novels, per CPU-second: 108 MB, 2.35 times smaller; level 1: 195 and
+1.67; level 6: 57 and 2.59.
+"""
 
 _GZIP_MEMBER: Final = 16 + zlib_ng.MAX_WBITS
 
@@ -22,7 +26,12 @@ _GZIP_MEMBER: Final = 16 + zlib_ng.MAX_WBITS
 @contextlib.contextmanager
 def gzipped(path: Path) -> Iterator[BinaryIO]:
     """A gzip file to write to."""
-    with path.open("wb") as file, gzip_ng.GzipNGFile(filename="", mode="wb", compresslevel=LEVEL, fileobj=file, mtime=0) as out:
+    with (
+        path.open("wb") as file,
+        gzip_ng.GzipNGFile(
+            filename="", mode="wb", compresslevel=LEVEL, fileobj=file, mtime=0
+        ) as out,
+    ):
         yield out
 
 

@@ -1,9 +1,12 @@
-"""Hugging Face's ``tokenizer.json``: one JSON file that holds a vocabulary, its merges and all steps around them.
+"""Hugging Face's ``tokenizer.json``: one JSON file that holds a vocabulary, its merges and all
+steps around them.
 
-A special token that stands in a text is text: ``</s>`` on a web page is four characters (``encode_special_tokens`` of the
-reference program; for the fast one the special tokens are taken out of the file). Nothing is added before or after.
+A special token that stands in a text is text: ``</s>`` on a web page is four characters
+(``encode_special_tokens`` of the reference program; for the fast one the special tokens are taken
+out of the file). Nothing is added before or after.
 
-Here: reading the file, the two tokenizers it means. Not here: which of them is used (`formats.named_tokenizers`). The
+Here: reading the file, the two tokenizers it means. Not here: which of them is used
+    (`formats.named_tokenizers`). The
 reference program is the package ``tokenizers``, an extra: ``pip install 'lc-assets[hf]'``.
 Source: the ``tokenizers`` crate, ``tokenizer/serialization.rs``.
 """
@@ -23,7 +26,8 @@ END_OF_TEXT: Final = (
     *("<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "<|im_end|>", "<|eot_id|>", "<EOT>"),
     *("<\uff5cend\u2581of\u2581sentence\uff5c>", "[SEP]"),
 )
-"""Names under which vocabularies have their end of text, in the order in which they are looked for."""
+"""Names under which vocabularies have their end of text, in the order in which they are looked for.
+"""
 
 
 class AddedToken(msgspec.Struct, frozen=True):
@@ -94,7 +98,9 @@ def twin(path: Path) -> Tokenizer:
     """
     file = read(path)
     program = _program(file.content)
-    return FileTokenizer(file.vocabulary, lambda text: program.encode(text, add_special_tokens=False).ids)
+    return FileTokenizer(
+        file.vocabulary, lambda text: program.encode(text, add_special_tokens=False).ids
+    )
 
 
 def build_fast(path: Path) -> FastEncoding:
@@ -104,11 +110,15 @@ def build_fast(path: Path) -> FastEncoding:
         BadInput: when gigatoken does not know the file's kind.
     """
     document: dict[str, Any] = msgspec.json.decode(read(path).content)
-    document["added_tokens"] = [token for token in document.get("added_tokens", []) if not token.get("special")]
+    document["added_tokens"] = [
+        token for token in document.get("added_tokens", []) if not token.get("special")
+    ]
     try:
         return cast("FastEncoding", gigatoken.Tokenizer.from_json(msgspec.json.encode(document)))
     except (ValueError, RuntimeError) as error:
-        raise BadInput(f"{path}: the fast tokenizer does not know this kind of file: {error}") from error
+        raise BadInput(
+            f"{path}: the fast tokenizer does not know this kind of file: {error}"
+        ) from error
 
 
 def text_of(path: Path, ids: list[int]) -> str:
@@ -121,7 +131,10 @@ def _program(content: bytes) -> _Program:
     try:
         import tokenizers  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise BadInput("Hugging Face's tokenizer.json needs the package tokenizers: pip install 'lc-assets[hf]'") from error
+        raise BadInput(
+            "Hugging Face's tokenizer.json needs the package tokenizers: pip install "
+            "'lc-assets[hf]'"
+        ) from error
     program = tokenizers.Tokenizer.from_buffer(content)
     program.encode_special_tokens = True
     program.no_padding()
@@ -136,7 +149,9 @@ def _n_ids(file: TokenizerFile) -> int:
 
 
 def _end_of_text(file: TokenizerFile, path: Path) -> int | None:
-    """The id that ``tokenizer_config.json`` beside the file names, else the first of `END_OF_TEXT` that there is."""
+    """The id that ``tokenizer_config.json`` beside the file names, else the first of `END_OF_TEXT`
+    that there is.
+    """
     ids = {token.content: token.id for token in file.added_tokens}
     if isinstance(file.model.vocab, dict):
         ids = file.model.vocab | ids
@@ -144,9 +159,13 @@ def _end_of_text(file: TokenizerFile, path: Path) -> int | None:
 
 
 def _configured(path: Path) -> str | None:
-    """What ``tokenizer_config.json`` calls the end of text; a file that cannot be read says nothing."""
+    """What ``tokenizer_config.json`` calls the end of text; a file that cannot be read says
+    nothing.
+    """
     try:
-        named = msgspec.json.decode(path.with_name("tokenizer_config.json").read_bytes(), type=TokenizerConfig).eos_token
+        named = msgspec.json.decode(
+            path.with_name("tokenizer_config.json").read_bytes(), type=TokenizerConfig
+        ).eos_token
     except (OSError, *UNDECODABLE):
         return None
     return named.content if isinstance(named, EndToken) else named

@@ -1,4 +1,5 @@
-"""A key index on disk: from 64-bit keys to places in a table, by binary search in two mapped arrays.
+"""A key index on disk: from 64-bit keys to places in a table, by binary search in two mapped
+arrays.
 
 ===================  ==========================================================================
 file                 array
@@ -7,9 +8,9 @@ file                 array
 ``{name}_place.npy`` uint32, one per key: a line of the table, from 0; ascending within one key
 ===================  ==========================================================================
 
-Keys are hashes, so they lie evenly: where one must stand is known to a few hundred places, and a look-up reads 8 KiB of the
-first file, whatever its length, and of the second only where the key stands. What the keys are of, their maker knows
-(`lc_assets.text.lookup_keys`).
+Keys are hashes, so they lie evenly: where one must stand is known to a few hundred places, and a
+look-up reads 8 KiB of the first file, whatever its length, and of the second only where the key
+stands. What the keys are of, their maker knows (`lc_assets.text.lookup_keys`).
 """
 
 import functools
@@ -28,7 +29,9 @@ HEADER_BYTES: Final = 128
 """Of a ``.npy`` file of version 1.0 of one dimension."""
 KEY_BYTES: Final = 8
 STRETCH: Final = 1024
-"""Keys that are read at first: of 400,000 keys, where one stands is off by 300 at most two times in three."""
+"""Keys that are read at first: of 400,000 keys, where one stands is off by 300 at most two times in
+three.
+"""
 
 
 def write_key_index(prefix: Path, keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> None:
@@ -39,7 +42,9 @@ def write_key_index(prefix: Path, keys: NDArray[np.uint64], places: NDArray[np.u
 
 @dataclass(frozen=True, slots=True)
 class KeyIndex:
-    """An index on disk; ``prefix`` is what its files' names begin with. Nothing is held open between two questions."""
+    """An index on disk; ``prefix`` is what its files' names begin with. Nothing is held open
+    between two questions.
+    """
 
     prefix: Path
 
@@ -59,17 +64,25 @@ class KeyIndex:
         found: list[int] = self._places(n_keys)[first:behind].tolist() if first < behind else []
         return found
 
-    def places_of_all(self, wanted: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Places of many keys at once: which key of ``wanted``, and where; both int64, of one length, in the order of ``wanted``.
+    def places_of_all(
+        self, wanted: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Places of many keys at once: which key of ``wanted``, and where; both int64, of one
+        length, in the order of ``wanted``.
 
         Raises:
             CorruptFile: when the index is missing or damaged.
         """
         keys = self.keys()
-        first, behind = np.searchsorted(keys, wanted, "left"), np.searchsorted(keys, wanted, "right")
+        first, behind = (
+            np.searchsorted(keys, wanted, "left"),
+            np.searchsorted(keys, wanted, "right"),
+        )
         counts = behind - first
         if (counts < 0).any():
-            raise CorruptFile(f"{_path(self.prefix, 'key')}: keys do not ascend; make the index again")
+            raise CorruptFile(
+                f"{_path(self.prefix, 'key')}: keys do not ascend; make the index again"
+            )
         which = np.repeat(np.arange(len(wanted), dtype=np.int64), counts)
         if not len(which):
             return which, which
@@ -87,7 +100,9 @@ class KeyIndex:
     def _places(self, n_keys: int) -> NDArray[np.uint32]:
         places = _read(_path(self.prefix, "place"), np.dtype("<u4"))
         if len(places) != n_keys:
-            raise CorruptFile(f"{_path(self.prefix, 'place')}: {len(places):,} places for {n_keys:,} keys")
+            raise CorruptFile(
+                f"{_path(self.prefix, 'place')}: {len(places):,} places for {n_keys:,} keys"
+            )
         return places
 
     def pairs(self) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -113,7 +128,9 @@ def _count(stream: BinaryIO, path: Path) -> int:
     """How many keys a file holds, by its size; its header must be that of so many."""
     n_keys, rest = divmod(os.fstat(stream.fileno()).st_size - HEADER_BYTES, KEY_BYTES)
     if rest or n_keys < 0 or os.pread(stream.fileno(), HEADER_BYTES, 0) != _header(n_keys):
-        raise CorruptFile(f"{path}: not the keys of an index: wanted a whole .npy file of one dimension of uint64")
+        raise CorruptFile(
+            f"{path}: not the keys of an index: wanted a whole .npy file of one dimension of uint64"
+        )
     return n_keys
 
 
@@ -125,7 +142,9 @@ def _header(n_keys: int) -> bytes:
 
 
 def _span_of(stream: BinaryIO, n_keys: int, key: int) -> tuple[int, int]:
-    """First place of a key, and the place behind its last; the same place when it does not stand there."""
+    """First place of a key, and the place behind its last; the same place when it does not stand
+    there.
+    """
     first = _first_at_least(stream, n_keys, key)
     if first == n_keys or int(_keys_at(stream, first, first + 1)[0]) != key:
         return first, first
@@ -133,7 +152,9 @@ def _span_of(stream: BinaryIO, n_keys: int, key: int) -> tuple[int, int]:
 
 
 def _first_at_least(stream: BinaryIO, n_keys: int, key: int, *, near: int | None = None) -> int:
-    """The first place whose key is not below ``key``: sought from where it should stand, in stretches that double."""
+    """The first place whose key is not below ``key``: sought from where it should stand, in
+    stretches that double.
+    """
     if key >> 64:
         return n_keys
     length, low, high = STRETCH, 0, n_keys
@@ -160,7 +181,10 @@ def _keys_at(stream: BinaryIO, begin: int, end: int) -> NDArray[np.uint64]:
 def _read(path: Path, dtype: "np.dtype[Any]") -> NDArray[Any]:
     array = read_npy(path)
     if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of {dtype.name}")
+        raise CorruptFile(
+            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
+            f"{dtype.name}"
+        )
     return np.asarray(array)
 
 

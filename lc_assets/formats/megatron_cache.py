@@ -1,10 +1,12 @@
 """Megatron's cache on disk: arrays under the names it looks for, and what they were made from.
 
-Beside Megatron's own files (`lc_assets.mixing.cache_names`) lie two of ours, which it never looks at: ``lc_cache.json``
-says which bytes each data set's ``.idx`` had, so that a change is noticed, and ``per_dataset_sequences.json`` is what
+Beside Megatron's own files (`lc_assets.mixing.cache_names`) lie two of ours, which it never looks
+at: ``lc_cache.json`` says which bytes each data set's ``.idx`` had, so that a change is noticed,
+    and ``per_dataset_sequences.json`` is what
 Megatron's ``--per-dataset-sequences-path`` reads.
 
-Arrays are written beside their places and renamed, and the description last: what is cut short is never a hit.
+Arrays are written beside their places and renamed, and the description last: what is cut short is
+never a hit.
 """
 
 import os
@@ -84,12 +86,17 @@ def read_manifest(cache: Path) -> dict[str, PrefixFacts]:
     except FileNotFoundError:
         return {}
     except UNDECODABLE as error:
-        raise CorruptFile(f"{path}: cannot be read: {error}; remove it, and the cache is built anew") from error
+        raise CorruptFile(
+            f"{path}: cannot be read: {error}; remove it, and the cache is built anew"
+        ) from error
 
 
 def write_manifest(cache: Path, facts: Mapping[str, PrefixFacts]) -> None:
     """State what the data sets are, for us and for ``--per-dataset-sequences-path``."""
-    publish_bytes(cache / SEQUENCES, _json({prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}))
+    publish_bytes(
+        cache / SEQUENCES,
+        _json({prefix: [one.sequences, one.boundaries] for prefix, one in facts.items()}),
+    )
     publish_bytes(cache / MANIFEST, _json(facts))
 
 

@@ -1,4 +1,5 @@
-r"""Megatron's ``.idx``: where each sequence lies in the ``.bin``, and which sequences make a document.
+r"""Megatron's ``.idx``: where each sequence lies in the ``.bin``, and which sequences make a
+document.
 
 Little-endian, without padding; ``S`` sequences, ``D`` document boundaries:
 
@@ -16,9 +17,11 @@ offset         bytes   content
 34 + 12 S      8 D     int64 first sequence of each document, and ``S`` at the end
 =============  ======  ==========================================================================
 
-Here: its bytes to arrays and back, with every promise checked; in blocks, so that an index of millions of sequences takes
+Here: its bytes to arrays and back, with every promise checked; in blocks, so that an index of
+    millions of sequences takes
 no more memory than its lengths. Not here: files (`lc_assets.formats.megatron`).
-Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``, ``_IndexReader``), unchanged in this
+Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``_IndexWriter``,
+    ``_IndexReader``), unchanged in this
 from core 0.5 to 0.19.
 """
 
@@ -35,7 +38,10 @@ from lc_assets.errors import BadInput, CorruptFile
 MAGIC: Final = b"MMIDIDX\x00\x00"
 VERSION: Final = 1
 HEADER: Final = struct.Struct("<9sQBQQ")
-DTYPES: Final = {code: np.dtype(name) for code, name in ((1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"))}
+DTYPES: Final = {
+    code: np.dtype(name)
+    for code, name in ((1, "u1"), (2, "i1"), (3, "<i2"), (4, "<i4"), (5, "<i8"), (8, "<u2"))
+}
 """Dtype of the ids by its code in the header."""
 CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
 MOST_TOKENS: Final = 2**31 - 1
@@ -54,7 +60,8 @@ class MegatronIndex:
         dtype: of the ids in the ``.bin``.
         lengths: int32, tokens of each sequence.
         document_boundaries: int64, first sequence of each document, then the number of sequences.
-        stated_offsets: int64, byte offsets as they stand in the file, found right; None when no file was read.
+        stated_offsets: int64, byte offsets as they stand in the file, found right; None when no
+            file was read.
     """
 
     dtype: np.dtype[Any]
@@ -72,7 +79,9 @@ class MegatronIndex:
         """int64, first byte of each sequence in the ``.bin``."""
         if self.stated_offsets is not None:
             return self.stated_offsets
-        return np.concatenate([np.empty(0, "<i8"), *(block for _, block in _offset_blocks(self.lengths, self.dtype))])
+        return np.concatenate(
+            [np.empty(0, "<i8"), *(block for _, block in _offset_blocks(self.lengths, self.dtype))]
+        )
 
 
 def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) -> bytes:
@@ -80,7 +89,8 @@ def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) 
 
     Args:
         lengths: integers, tokens of each sequence.
-        document_boundaries: integers, first sequence of each document, then the number of sequences.
+        document_boundaries: integers, first sequence of each document, then the number of
+            sequences.
         dtype: of the ids.
 
     >>> len(idx_bytes(np.array([3, 5]), np.arange(3), np.dtype("u2")))
@@ -92,7 +102,9 @@ def idx_bytes(lengths: Array, document_boundaries: Array, dtype: np.dtype[Any]) 
     return b"".join(idx_blocks(lengths, document_boundaries, dtype))
 
 
-def idx_blocks(lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]) -> Iterator[bytes]:
+def idx_blocks(
+    lengths: Array, document_boundaries: Array | None, dtype: np.dtype[Any]
+) -> Iterator[bytes]:
     """Yield the content of an ``.idx`` piece by piece; nothing is yielded when it cannot be meant.
 
     Args:
@@ -103,7 +115,10 @@ def idx_blocks(lengths: Array, document_boundaries: Array | None, dtype: np.dtyp
     Raises:
         BadInput: when the dtype has no code, or lengths or boundaries cannot be meant.
     """
-    code, n_boundaries = code_of(dtype), len(lengths) + 1 if document_boundaries is None else len(document_boundaries)
+    code, n_boundaries = (
+        code_of(dtype),
+        len(lengths) + 1 if document_boundaries is None else len(document_boundaries),
+    )
     if complaint := _complaint(lengths, document_boundaries):
         raise BadInput(f"not a Megatron index: {complaint}")
     yield HEADER.pack(MAGIC, VERSION, code, len(lengths), n_boundaries)
@@ -114,7 +129,13 @@ def idx_blocks(lengths: Array, document_boundaries: Array | None, dtype: np.dtyp
     for start in range(0, n_boundaries, BLOCK):
         stop = min(start + BLOCK, n_boundaries)
         yield (
-            (np.arange(start, stop) if document_boundaries is None else document_boundaries[start:stop]).astype("<i8", copy=False).tobytes()
+            (
+                np.arange(start, stop)
+                if document_boundaries is None
+                else document_boundaries[start:stop]
+            )
+            .astype("<i8", copy=False)
+            .tobytes()
         )
 
 
@@ -139,7 +160,9 @@ def parse_idx(content: bytes | memoryview, where: str) -> MegatronIndex:
         found = offsets[start : start + len(right)]
         if not np.array_equal(found, right):
             at = start + int(np.argmax(found != right))
-            raise CorruptFile(f"{where}: {_wrong_offset(at, int(offsets[at]), int(right[at - start]))}")
+            raise CorruptFile(
+                f"{where}: {_wrong_offset(at, int(offsets[at]), int(right[at - start]))}"
+            )
     return MegatronIndex(dtype, lengths, boundaries, offsets)
 
 
@@ -155,16 +178,29 @@ def is_plain(boundaries: Array) -> bool:
 
 def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any], int, int]:
     if len(content) < HEADER.size or bytes(content[: len(MAGIC)]) != MAGIC:
-        raise CorruptFile(f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, expected {MAGIC!r} and a header")
+        raise CorruptFile(
+            f"{where}: not a Megatron index: starts with {bytes(content[: len(MAGIC)])!r}, "
+            f"expected {MAGIC!r} and a header"
+        )
     _, version, code, n_sequences, n_boundaries = HEADER.unpack(content[: HEADER.size])
     if version != VERSION:
         raise CorruptFile(f"{where}: version {version:,}, expected {VERSION}")
     if code not in DTYPES:
-        raise CorruptFile(f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token ids")
+        raise CorruptFile(
+            f"{where}: dtype code {code}, expected one of {', '.join(map(str, DTYPES))}: no token "
+            "ids"
+        )
     n_bytes = HEADER.size + 12 * n_sequences + 8 * n_boundaries
     if len(content) != n_bytes:
-        hint = "; this is a multimodal index, which is not read here" if len(content) == n_bytes + n_sequences else ""
-        promised = f"header promises {n_bytes:,} bytes ({n_sequences:,} sequences, {n_boundaries:,} boundaries)"
+        hint = (
+            "; this is a multimodal index, which is not read here"
+            if len(content) == n_bytes + n_sequences
+            else ""
+        )
+        promised = (
+            f"header promises {n_bytes:,} bytes ({n_sequences:,} sequences, "
+            f"{n_boundaries:,} boundaries)"
+        )
         raise CorruptFile(f"{where}: {promised}, file has {len(content):,}{hint}")
     return DTYPES[code], n_sequences, n_boundaries
 
@@ -172,12 +208,18 @@ def _parse_header(content: bytes | memoryview, where: str) -> tuple[np.dtype[Any
 def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
     """Say what cannot be meant, or None."""
     if len(lengths) and not 0 <= int(lengths.min()) <= int(lengths.max()) <= MOST_TOKENS:
-        return f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to {MOST_TOKENS:,}"
+        return (
+            f"sequence lengths from {lengths.min():,} to {lengths.max():,}, expected 0 to "
+            f"{MOST_TOKENS:,}"
+        )
     if boundaries is None:
         return None
     if not len(boundaries) or boundaries[0] != 0 or boundaries[-1] != len(lengths):
         ends = f"{boundaries[0]:,} to {boundaries[-1]:,}" if len(boundaries) else "absent"
-        return f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of sequences"
+        return (
+            f"document boundaries are {ends}, expected 0 to {len(lengths):,}, the number of "
+            "sequences"
+        )
     for start in range(0, len(boundaries), BLOCK):
         block = boundaries[start : start + BLOCK + 1]
         if (block[1:] < block[:-1]).any():
@@ -186,9 +228,15 @@ def _complaint(lengths: Array, boundaries: Array | None) -> str | None:
 
 
 def _wrong_offset(sequence: int, found: int, right: int) -> str:
-    said = f"sequence {sequence:,} is said to begin at byte {found:,}, its predecessors end at {right:,}"
+    said = (
+        f"sequence {sequence:,} is said to begin at byte {found:,}, its predecessors end at "
+        f"{right:,}"
+    )
     if found < 0:  # Megatron-LM #1672
-        return f"{said}: negative, as Megatron before core 0.15 merged with NumPy 2; merge the sources again with `lc megatron merge`"
+        return (
+            f"{said}: negative, as Megatron before core 0.15 merged with NumPy 2; merge the "
+            "sources again with `lc megatron merge`"
+        )
     return said
 
 
@@ -210,5 +258,8 @@ def code_of(dtype: np.dtype[Any]) -> int:
         BadInput: when there is none.
     """
     if dtype not in CODES:
-        raise BadInput(f"Megatron has no token dtype {dtype}; it has {', '.join(known.name for known in CODES)}")
+        raise BadInput(
+            f"Megatron has no token dtype {dtype}; it has "
+            f"{', '.join(known.name for known in CODES)}"
+        )
     return CODES[dtype]

@@ -1,6 +1,7 @@
 """Stretches of a Megatron data set, read off the file into arrays that are there already.
 
-Here: reading without the map, so that what is read is never this process's memory twice. Not here: the files' format
+Here: reading without the map, so that what is read is never this process's memory twice. Not here:
+    the files' format
 (`lc_assets.formats.megatron`), where the ids are wanted (`lc_assets.stages.gathering`).
 """
 
@@ -14,13 +15,15 @@ from lc_assets.formats.megatron import MegatronReader, bin_path
 from lc_assets.formats.megatron_idx import Array
 
 
-def read_stretches(reader: MegatronReader, stretches: Iterable[tuple[int, int, Sequence[Array]]]) -> None:
+def read_stretches(
+    reader: MegatronReader, stretches: Iterable[tuple[int, int, Sequence[Array]]]
+) -> None:
     """Fill arrays with stretches of documents.
 
     Args:
         reader: of the data set.
-        stretches: document, first token, and the arrays that its tokens fill, one behind the other: contiguous,
-            little-endian, of an integer type as wide as the data set's.
+        stretches: document, first token, and the arrays that its tokens fill, one behind the other:
+            contiguous, little-endian, of an integer type as wide as the data set's.
 
     Raises:
         BadInput: when there is no such document, or it has no such ids.
@@ -31,10 +34,15 @@ def read_stretches(reader: MegatronReader, stretches: Iterable[tuple[int, int, S
         if hasattr(os, "posix_fadvise"):  # rows lie far apart: what follows one is not wanted
             os.posix_fadvise(stream.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
         for document, start, parts in stretches:
-            stream.seek(_first_of(reader, document, start, sum(map(len, parts))) * reader.dtype.itemsize)
+            stream.seek(
+                _first_of(reader, document, start, sum(map(len, parts))) * reader.dtype.itemsize
+            )
             for part in parts:
                 if len(part) and stream.readinto(part.view(np.uint8).data) != part.nbytes:
-                    raise CorruptFile(f"{path}: ends within document {document:,}: it was cut off after it was opened")
+                    raise CorruptFile(
+                        f"{path}: ends within document {document:,}: it was cut off after it was "
+                        "opened"
+                    )
 
 
 def _first_of(reader: MegatronReader, document: int, start: int, n_wanted: int) -> int:
@@ -42,5 +50,7 @@ def _first_of(reader: MegatronReader, document: int, start: int, n_wanted: int) 
     n_tokens = int(reader.lengths[document]) if 0 <= document < len(reader) else 0
     if not 0 <= start <= start + n_wanted <= n_tokens:
         asked = f"asked for {start:,} to {start + n_wanted:,} of document {document:,}"
-        raise BadInput(f"{reader.prefix}: {asked}, of {len(reader):,}, which has {n_tokens:,} tokens")
+        raise BadInput(
+            f"{reader.prefix}: {asked}, of {len(reader):,}, which has {n_tokens:,} tokens"
+        )
     return reader.places(document, document + 1)[0] + start

@@ -1,4 +1,5 @@
-"""Opening what `lc_assets.text.models` wants handed in: models and lists of addresses, by path, with their digests.
+"""Opening what `lc_assets.text.models` wants handed in: models and lists of addresses, by path,
+with their digests.
 
 ===========  ==============================================================================================
 name         is
@@ -43,7 +44,8 @@ def open_models(
         quality: paths by name.
 
     Raises:
-        BadInput: when a file is not there, a list cannot be meant, or there is no model of quality of that name.
+        BadInput: when a file is not there, a list cannot be meant, or there is no model of quality
+            of that name.
         CorruptFile: when a file is no model, or damaged.
     """
     require_known(quality or {})
@@ -51,8 +53,12 @@ def open_models(
     identifier = open_language_model(language) if LANGUAGE in needs else None
     listed = read_blocklist(blocklist) if BLOCKLIST in needs and blocklist else None
     pieces = _pieces_beside(perplexity) if perplexity else None
-    scorer = open_perplexity_model(perplexity, pieces) if PERPLEXITY in needs and perplexity else None
-    scores = open_quality_models({name: path for name, path in (quality or {}).items() if name in needs})
+    scorer = (
+        open_perplexity_model(perplexity, pieces) if PERPLEXITY in needs and perplexity else None
+    )
+    scores = open_quality_models(
+        {name: path for name, path in (quality or {}).items() if name in needs}
+    )
     if identifier:
         digests["language model"] = identifier.digest
     if listed:
@@ -61,7 +67,11 @@ def open_models(
         digests["perplexity model"] = _digest(perplexity)
     if scorer and pieces:
         digests["perplexity model's words"] = _digest(pieces)
-    digests |= {f"quality model {name}": scores[signal].digest for name, signal in QUALITY.items() if signal in scores}
+    digests |= {
+        f"quality model {name}": scores[signal].digest
+        for name, signal in QUALITY.items()
+        if signal in scores
+    }
     return Models(
         language=identifier.predict if identifier else None,
         blocklist=listed,

@@ -1,6 +1,7 @@
 """NumPy's ``.npy``, version 1.0, one array a file, never pickled.
 
-Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index arrays from such files.
+Source: NumPy's format document (``numpy.lib.format``). Megatron reads its index arrays from such
+    files.
 """
 
 import io
@@ -14,8 +15,19 @@ from numpy.typing import NDArray
 from lc_assets.errors import CorruptFile
 from lc_assets.publishing import publish
 
-_DAMAGE = (ValueError, EOFError, OSError, OverflowError, TypeError, SyntaxError, tokenize.TokenError, Warning)
-"""What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python cannot read."""
+_DAMAGE = (
+    ValueError,
+    EOFError,
+    OSError,
+    OverflowError,
+    TypeError,
+    SyntaxError,
+    tokenize.TokenError,
+    Warning,
+)
+"""What NumPy raises, or warns of, at a file that is cut short, is none, or has a header that Python
+cannot read.
+"""
 
 
 def npy_bytes(array: NDArray[Any]) -> bytes:
@@ -26,7 +38,8 @@ def npy_bytes(array: NDArray[Any]) -> bytes:
 
 
 def read_npy(path: Path, *, mode: Literal["r", "c"] = "r") -> NDArray[Any]:
-    """Map an array into memory, read-only; ``c``: a page is copied when it is written to, and the file stays.
+    """Map an array into memory, read-only; ``c``: a page is copied when it is written to, and the
+    file stays.
 
     Raises:
         CorruptFile: when the file is missing, cut short, or holds Python objects.

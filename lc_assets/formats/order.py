@@ -1,9 +1,12 @@
-"""The global order: in which order the rows of several snapshots' grids are visited, as if they were one array.
+"""The global order: in which order the rows of several snapshots' grids are visited, as if they
+were one array.
 
-Here: three small files and what they mean. Not here: drawing the order (`lc_assets.tokens`), reading rows by
+Here: three small files and what they mean. Not here: drawing the order (`lc_assets.tokens`),
+    reading rows by
 it (`loaders.rows`).
 
-Source: NumPy's ``.npy`` format 1.0, without pickle; the riffle of house decision "the global shuffle is
+Source: NumPy's ``.npy`` format 1.0, without pickle; the riffle of house decision "the global
+    shuffle is
 incremental and exact": within one source the rows come in ascending order.
 
 ==========================  =================================================================================
@@ -12,8 +15,8 @@ file                        what
 ``{split}_source.npy``      uint16, one per position: which entry of ``sources``
 ``{split}_row.npy``         uint32, one per position: which row of that source's split
 ``sources.json``            ``{"row_tokens", "vocab_size", "sources": [{"snapshot", "version", "digest",
-                            "train_rows", "heldout_rows"}, ...]}``: the versions of the grids, and their
-                            published digests
+                            "train_rows", "heldout_rows"}, ...]}``: the versions of the grids, and
+                            their published digests
 ==========================  =================================================================================
 
 A position is an index into the two arrays. An order may leave rows out, but names none twice.
@@ -62,7 +65,10 @@ class OrderSource(msgspec.Struct, frozen=True, kw_only=True):
         if not _VERSION.fullmatch(self.version):
             raise BadInput(f"not a version's name: {self.version!r}")
         if min(self.train_rows, self.heldout_rows) < 0:
-            raise BadInput(f"{self.snapshot}: a split cannot have {self.train_rows:,} or {self.heldout_rows:,} rows")
+            raise BadInput(
+                f"{self.snapshot}: a split cannot have {self.train_rows:,} or "
+                f"{self.heldout_rows:,} rows"
+            )
 
     def rows(self, split: str) -> int:
         """How many rows one split has."""
@@ -77,12 +83,16 @@ class _SourcesJson(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.row_tokens < 1 or self.vocab_size < 1 or len(self.sources) > MAX_SOURCES:
             raise BadInput(
-                f"sources have at least one token per row and one id, and are at most {MAX_SOURCES:,};"
-                f" got row_tokens {self.row_tokens:,}, vocab_size {self.vocab_size:,}, {len(self.sources):,} sources"
+                "sources have at least one token per row and one id, and are at most "
+                f"{MAX_SOURCES:,};"
+                f" got row_tokens {self.row_tokens:,}, vocab_size {self.vocab_size:,}, "
+                f"{len(self.sources):,} sources"
             )
 
 
-def write_sources(folder: Path, sources: Sequence[OrderSource], *, row_tokens: int, vocab_size: int) -> None:
+def write_sources(
+    folder: Path, sources: Sequence[OrderSource], *, row_tokens: int, vocab_size: int
+) -> None:
     """Write ``sources.json``.
 
     Args:
@@ -95,10 +105,14 @@ def write_sources(folder: Path, sources: Sequence[OrderSource], *, row_tokens: i
         BadInput: when there are more than 65,536 sources, or a size is not possible.
     """
     document = _SourcesJson(row_tokens=row_tokens, vocab_size=vocab_size, sources=tuple(sources))
-    publish_bytes(folder / SOURCES, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+    publish_bytes(
+        folder / SOURCES, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    )
 
 
-def write_order(folder: Path, split: str, source: NDArray[np.uint16], row: NDArray[np.uint32]) -> None:
+def write_order(
+    folder: Path, split: str, source: NDArray[np.uint16], row: NDArray[np.uint32]
+) -> None:
     """Write one split's order.
 
     Args:
@@ -111,9 +125,15 @@ def write_order(folder: Path, split: str, source: NDArray[np.uint16], row: NDArr
         BadInput: when the arrays are not one-dimensional, of one length and of the format's dtypes.
     """
     require_split(split)
-    if source.ndim != 1 or source.shape != row.shape or source.dtype != np.uint16 or row.dtype != np.uint32:
+    if (
+        source.ndim != 1
+        or source.shape != row.shape
+        or source.dtype != np.uint16
+        or row.dtype != np.uint32
+    ):
         raise BadInput(
-            f"an order is a uint16 and a uint32 array of one length, got {source.dtype} of {source.shape} and {row.dtype} of {row.shape}"
+            f"an order is a uint16 and a uint32 array of one length, got {source.dtype} of "
+            f"{source.shape} and {row.dtype} of {row.shape}"
         )
     source_path, row_path = _paths(folder, split)
     publish_bytes(source_path, npy_bytes(source))
@@ -147,37 +167,51 @@ class GlobalOrder:
         Args:
             folder: where it lies.
             split: ``train`` or ``heldout``.
-            pass_over: whether to look once at every position, that it names a source; who asks for few of them may look at those.
+            pass_over: whether to look once at every position, that it names a source; who asks for
+                few of them may look at those.
 
         Raises:
             BadInput: when there is no such split.
             NotPublished: when a file is missing.
-            CorruptFile: when a file is not of this format, the arrays differ in length, or a source does not exist.
+            CorruptFile: when a file is not of this format, the arrays differ in length, or a source
+                does not exist.
         """
         require_split(split)
         described = _read_sources(folder)
         source_path, row_path = _paths(folder, split)
         source, row = _mapped(source_path, np.dtype("<u2")), _mapped(row_path, np.dtype("<u4"))
         if len(source) != len(row):
-            raise CorruptFile(f"{source_path} has {len(source):,} positions, {row_path.name} has {len(row):,}: they must be of one length")
+            raise CorruptFile(
+                f"{source_path} has {len(source):,} positions, {row_path.name} has {len(row):,}: "
+                "they must be of one length"
+            )
         if pass_over and len(source) and int(source.max()) >= len(described.sources):
-            raise CorruptFile(f"{source_path}: names source {int(source.max()):,}, {SOURCES} has {len(described.sources):,}")
-        return cls(split, described.sources, described.row_tokens, described.vocab_size, source, row)
+            raise CorruptFile(
+                f"{source_path}: names source {int(source.max()):,}, {SOURCES} has "
+                f"{len(described.sources):,}"
+            )
+        return cls(
+            split, described.sources, described.row_tokens, described.vocab_size, source, row
+        )
 
     def __len__(self) -> int:
         return len(self.source)
 
     def require_riffle(self) -> None:
-        """Check that the order names every row of every source once, ascending within each source; a pass per source.
+        """Check that the order names every row of every source once, ascending within each source;
+        a pass per source.
 
         Raises:
             Mismatch: when it does not; says for which source.
         """
         for number, source in enumerate(self.sources):
             rows = self.row[self.source == number]
-            if len(rows) != source.rows(self.split) or not np.array_equal(rows, np.arange(len(rows))):
+            if len(rows) != source.rows(self.split) or not np.array_equal(
+                rows, np.arange(len(rows))
+            ):
                 raise Mismatch(
-                    f"the {self.split} order names {len(rows):,} rows of {source.snapshot}, which has {source.rows(self.split):,}:"
+                    f"the {self.split} order names {len(rows):,} rows of {source.snapshot}, which "
+                    f"has {source.rows(self.split):,}:"
                     " wanted each of them once, in ascending order"
                 )
 
@@ -212,5 +246,8 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise NotPublished(f"{path}: this file of the global order is missing")
     array = read_npy(path)
     if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of {dtype.name}")
+        raise CorruptFile(
+            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
+            f"{dtype.name}"
+        )
     return array

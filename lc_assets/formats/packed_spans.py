@@ -1,16 +1,19 @@
-"""Spans of packed rows: where in each row which document's tokens stand, as three small arrays beside the rows.
+"""Spans of packed rows: where in each row which document's tokens stand, as three small arrays
+beside the rows.
 
 ================================  ====================================================================================
 file                              what
 ================================  ====================================================================================
 ``{split}_first_span.npy``        int64, one per row and one more: the row's first span; then the number of spans
 ``{split}_span_stop.npy``         int32, one per span: where in its row it ends. A row's first span begins at 0, each
-                                  other where the one before ends; what is left of the row is padding
+                                  other where the one before ends; what is left of the row is
+                                  padding
 ``{split}_span_document.npy``     int32, one per span: number of the document among all of the version's. Equal numbers
                                   are one document, wherever in the rows its pieces stand
 ================================  ====================================================================================
 
-A training node reads these, and nothing of Parquet; who the documents are, ``spans.parquet`` says (docs/formats/packed.md).
+A training node reads these, and nothing of Parquet; who the documents are, ``spans.parquet`` says
+(docs/formats/packed.md).
 
 Source: NumPy's ``.npy`` format 1.0, without pickle.
 """
@@ -51,7 +54,14 @@ class PackedSpans:
         return len(self.first) - 1
 
     @classmethod
-    def of(cls, row: NDArray[np.int64], stop: NDArray[np.int64], document: NDArray[np.int64], *, n_rows: int) -> Self:
+    def of(
+        cls,
+        row: NDArray[np.int64],
+        stop: NDArray[np.int64],
+        document: NDArray[np.int64],
+        *,
+        n_rows: int,
+    ) -> Self:
         """From a line per span, in the rows' order.
 
         Args:
@@ -64,7 +74,10 @@ class PackedSpans:
             BadInput: when there are more documents than an int32 numbers.
         """
         if len(document) and int(document.max()) > MOST_DOCUMENTS:
-            raise BadInput(f"document {int(document.max()):,} cannot be numbered by int32: pack fewer than {MOST_DOCUMENTS:,} at once")
+            raise BadInput(
+                f"document {int(document.max()):,} cannot be numbered by int32: pack fewer than "
+                f"{MOST_DOCUMENTS:,} at once"
+            )
         first = np.searchsorted(row, np.arange(n_rows + 1)).astype(np.int64)
         return cls(first, stop.astype(np.int32), document.astype(np.int32))
 
@@ -80,7 +93,8 @@ class PackedSpans:
 
         Raises:
             NotPublished: when a file is missing: the rows there are not packed ones.
-            CorruptFile: when the files are not of this format, do not fit each other, or name tokens that a row does not have.
+            CorruptFile: when the files are not of this format, do not fit each other, or name
+                tokens that a row does not have.
         """
         found = cls.map(folder, split)
         if complaint := found.complaint(row_tokens):
@@ -95,7 +109,12 @@ class PackedSpans:
             NotPublished: when a file is missing.
             CorruptFile: when the files are not of this format.
         """
-        return cls(*(_mapped(path, dtype) for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)))
+        return cls(
+            *(
+                _mapped(path, dtype)
+                for path, dtype in zip(span_files(folder, split), DTYPES, strict=True)
+            )
+        )
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -107,11 +126,23 @@ class PackedSpans:
     def complaint(self, row_tokens: int) -> str:
         """What cannot be meant about these spans; empty when all is well."""
         edges = self.first
-        if not len(edges) or edges[0] != 0 or (edges[1:] <= edges[:-1]).any() or int(edges[-1]) != len(self.stop):
-            return f"rows have spans {edges[:1].tolist()} to {edges[-1:].tolist()}, in order and none without; there are {len(self.stop):,}"
+        if (
+            not len(edges)
+            or edges[0] != 0
+            or (edges[1:] <= edges[:-1]).any()
+            or int(edges[-1]) != len(self.stop)
+        ):
+            return (
+                f"rows have spans {edges[:1].tolist()} to {edges[-1:].tolist()}, in order and "
+                f"none without; there are {len(self.stop):,}"
+            )
         if len(self.stop) != len(self.document):
             return f"{len(self.stop):,} spans end somewhere, {len(self.document):,} have a document"
-        if len(self.stop) and (int(self.lengths.min()) < 1 or int(self.stop.max()) > row_tokens or int(self.document.min()) < 0):
+        if len(self.stop) and (
+            int(self.lengths.min()) < 1
+            or int(self.stop.max()) > row_tokens
+            or int(self.document.min()) < 0
+        ):
             return f"spans are empty, overlap, end behind token {row_tokens:,} or have no document"
         return ""
 
@@ -133,5 +164,8 @@ def _mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
         raise NotPublished(f"{path}: is missing: rows that were packed lie beside such a file")
     array = read_npy(path)
     if array.dtype != dtype or array.ndim != 1:
-        raise CorruptFile(f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of {dtype.name}")
+        raise CorruptFile(
+            f"{path}: {array.dtype} of shape {array.shape}, wanted a one-dimensional array of "
+            f"{dtype.name}"
+        )
     return array

@@ -1,7 +1,9 @@
-"""KenLM models of text, by path: a plug-in, because neither models nor KenLM's library are part of anything here.
+"""KenLM models of text, by path: a plug-in, because neither models nor KenLM's library are part of
+anything here.
 
-A model's words are what it was trained on. CCNet's are pieces of a SentencePiece model that lies beside each
-(``en.arpa.bin``, ``en.sp.model``); give both. Without the second a line's words are what spaces separate.
+A model's words are what it was trained on. CCNet's are pieces of a SentencePiece model that lies
+beside each (``en.arpa.bin``, ``en.sp.model``); give both. Without the second a line's words are
+what spaces separate.
 """
 
 import importlib
@@ -36,12 +38,21 @@ def open_perplexity_model(model: Path, pieces: Path | None = None) -> LineScorer
 
 def _opened(library: str, kind: str, path: Path) -> Any:
     if not path.is_file():
-        raise BadInput(f"{path}: is not there; give the path of a model, or use the published perplexity")
+        raise BadInput(
+            f"{path}: is not there; give the path of a model, or use the published perplexity"
+        )
     try:
         module = importlib.import_module(library)
     except ImportError as error:
-        raise BadInput(f"{path}: needs the library {library}; pip install {library}, or use the published perplexity") from error
+        raise BadInput(
+            f"{path}: needs the library {library}; pip install {library}, or use the published "
+            "perplexity"
+        ) from error
     try:
-        return getattr(module, kind)(str(path)) if library == "kenlm" else getattr(module, kind)(model_file=str(path))
+        return (
+            getattr(module, kind)(str(path))
+            if library == "kenlm"
+            else getattr(module, kind)(model_file=str(path))
+        )
     except (OSError, RuntimeError) as error:
         raise CorruptFile(f"{path}: {library} does not take it: {error}") from error

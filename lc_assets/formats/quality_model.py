@@ -1,4 +1,5 @@
-"""RedPajama-V2's three scores by trained models: plug-ins, because the models are Together's and not part of anything here.
+"""RedPajama-V2's three scores by trained models: plug-ins, because the models are Together's and
+not part of anything here.
 
 ===========================  ===============  ==========================
 score                        model            languages
@@ -8,8 +9,9 @@ rps_doc_ml_wikiref_score     ``wikiref``      English
 rps_doc_ml_wikipedia_score   ``wikipedia``    all others, one model each
 ===========================  ===============  ==========================
 
-A model is a fastText file that tells ``__label__cc`` (the crawl) from text of a better kind. A score whose model was not
-given is absent: it is not guessed. Here: opening them. Not here: the score (`lc_assets.text.models.quality_score`).
+A model is a fastText file that tells ``__label__cc`` (the crawl) from text of a better kind. A
+score whose model was not given is absent: it is not guessed. Here: opening them. Not here: the
+score (`lc_assets.text.models.quality_score`).
 Source: ``app/src/core/quality_signals/classifiers.py`` of togethercomputer/RedPajama-Data.
 """
 
@@ -43,4 +45,6 @@ def require_known(names: Collection[str]) -> None:
     """
     unknown = sorted(set(names) - set(QUALITY))
     if unknown:
-        raise BadInput(f"no such model of quality: {', '.join(unknown)}; there are {', '.join(QUALITY)}")
+        raise BadInput(
+            f"no such model of quality: {', '.join(unknown)}; there are {', '.join(QUALITY)}"
+        )

@@ -10,9 +10,9 @@
     [abbreviations]
     mr dr
 
-Words are in lower case, separated by white space; a list may be left out. `PRESET` comes with the package and is English. Here: from
-a file to `lc_assets.text.concept_words.SpecialWords`. Not here: common words, which a body of text says itself
-(`lc_assets.text.background`).
+Words are in lower case, separated by white space; a list may be left out. `PRESET` comes with the
+package and is English. Here: from a file to `lc_assets.text.concept_words.SpecialWords`. Not here:
+common words, which a body of text says itself (`lc_assets.text.background`).
 """
 
 import hashlib
@@ -36,15 +36,23 @@ def read_special_words(path: Path | None = None) -> SpecialWords:
     where = PRESET if path is None else str(path)
     lists: dict[str, set[str]] = {name: set() for name in LISTS}
     now: set[str] | None = None
-    for number, line in enumerate(_content(path).decode("utf-8", "replace").lstrip("\ufeff").splitlines(), 1):
+    for number, line in enumerate(
+        _content(path).decode("utf-8", "replace").lstrip("\ufeff").splitlines(), 1
+    ):
         bare = line.strip()
         if bare.startswith("[") and bare.endswith("]"):
             if bare[1:-1] not in lists:
-                raise BadInput(f"{where}, line {number}: no list is called {bare[1:-1]!r}; there are {', '.join(LISTS)}")
+                raise BadInput(
+                    f"{where}, line {number}: no list is called {bare[1:-1]!r}; there are "
+                    f"{', '.join(LISTS)}"
+                )
             now = lists[bare[1:-1]]
         elif bare and not bare.startswith("#"):
             if now is None:
-                raise BadInput(f"{where}, line {number}: words before any list; wanted one of {', '.join(f'[{name}]' for name in LISTS)}")
+                raise BadInput(
+                    f"{where}, line {number}: words before any list; wanted one of "
+                    f"{', '.join(f'[{name}]' for name in LISTS)}"
+                )
             now |= {"".join(map(folded, word)) for word in bare.split()}
     return SpecialWords(**{name: frozenset(words) for name, words in lists.items()})
 

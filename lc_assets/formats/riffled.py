@@ -1,6 +1,7 @@
 """Several grids read in the global order, as if they were one array.
 
-Here: which row stands at which position, and reading rectangles of them. Not here: the order's files
+Here: which row stands at which position, and reading rectangles of them. Not here: the order's
+    files
 (`formats.order`), caches (`lc_assets.loaders`).
 """
 
@@ -52,7 +53,8 @@ class RowOrigin(NamedTuple):
 
 
 class RiffledReader:
-    """Rows of several arrays in the global order: row ``p`` is the one that the order names at position ``p``.
+    """Rows of several arrays in the global order: row ``p`` is the one that the order names at
+    position ``p``.
 
     Attributes:
         order: the order.
@@ -67,10 +69,13 @@ class RiffledReader:
             sources: one per entry of ``order.sources``, opened at that split.
 
         Raises:
-            Mismatch: when the arrays are not those the order speaks of: another number, width, vocabulary or row count.
+            Mismatch: when the arrays are not those the order speaks of: another number, width,
+                vocabulary or row count.
         """
         if len(sources) != len(order.sources):
-            raise Mismatch(f"the order is over {len(order.sources):,} sources, got {len(sources):,}")
+            raise Mismatch(
+                f"the order is over {len(order.sources):,} sources, got {len(sources):,}"
+            )
         for named, rows in zip(order.sources, sources, strict=True):
             _require_same(named, rows, order)
         self.order = order
@@ -97,24 +102,35 @@ class RiffledReader:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the sources' versions and digests and of the order's checksums: it names the rows and their sequence.
+        """SHA-256 of the sources' versions and digests and of the order's checksums: it names the
+        rows and their sequence.
 
-        The order itself, 40 MB for LongCrawl64's rows, is taken by CRC-32C, which costs 5 ms where SHA-256 costs 60: a
-        resumed run waits for it. Not proof against forgery; the receipt's digest is.
+        The order itself, 40 MB for LongCrawl64's rows, is taken by CRC-32C, which costs 5 ms where
+        SHA-256 costs 60: a resumed run waits for it. Not proof against forgery; the receipt's
+        digest is.
         """
-        checksums = [google_crc32c.value(part.tobytes()) for part in (self.order.source, self.order.row)]
-        return hashlib.sha256(repr((self.order.split, self.order.sources, len(self.order), checksums)).encode()).hexdigest()
+        checksums = [
+            google_crc32c.value(part.tobytes()) for part in (self.order.source, self.order.row)
+        ]
+        return hashlib.sha256(
+            repr((self.order.split, self.order.sources, len(self.order), checksums)).encode()
+        ).hexdigest()
 
     def read(self, rows: slice = ALL, tokens: slice = ALL) -> TokenArray:
-        """Read a rectangle as a new (row, token) array: one read per run of consecutive rows of one source.
+        """Read a rectangle as a new (row, token) array: one read per run of consecutive rows of one
+        source.
 
         In a riffle the rows of one source are consecutive, so that is one read per source.
 
         Raises:
             BadInput: when it reaches outside the order.
-            CorruptFile: when the order names a row that its source does not have, or a chunk is missing or damaged.
+            CorruptFile: when the order names a row that its source does not have, or a chunk is
+                missing or damaged.
         """
-        positions, token_span = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
+        positions, token_span = (
+            span(rows, self.n_rows, "rows"),
+            span(tokens, self.row_tokens, "tokens"),
+        )
         source, row = self._looked_up(positions)
         rectangle = np.empty((len(positions), len(token_span)), self._dtype)
         columns = slice(token_span.start, token_span.stop)
@@ -122,7 +138,9 @@ class RiffledReader:
         for begin, end in _runs(source[by_source], row[by_source]):
             run = by_source[begin:end]
             first = int(row[run[0]])
-            rectangle[run] = self.sources[source[run[0]]].read(slice(first, first + end - begin), columns)
+            rectangle[run] = self.sources[source[run[0]]].read(
+                slice(first, first + end - begin), columns
+            )
         return rectangle
 
     def origin(self, position: int) -> RowOrigin:
@@ -133,7 +151,9 @@ class RiffledReader:
             CorruptFile: when the order names a row that its source does not have.
         """
         if not 0 <= position < self.n_rows:
-            raise BadInput(f"no position {position:,}: the {self.order.split} order has {self.n_rows:,}")
+            raise BadInput(
+                f"no position {position:,}: the {self.order.split} order has {self.n_rows:,}"
+            )
         source, row = self._looked_up(range(position, position + 1))
         named = self.order.sources[source[0]]
         return RowOrigin(named.snapshot, named.version, int(row[0]))
@@ -145,14 +165,16 @@ class RiffledReader:
         if beyond.any():
             at = int(beyond.argmax())
             raise CorruptFile(
-                f"the {self.order.split} order names row {row[at]:,} of {self.order.sources[source[at]].snapshot} at position"
+                f"the {self.order.split} order names row {row[at]:,} of "
+                f"{self.order.sources[source[at]].snapshot} at position"
                 f" {positions.start + at:,}; that grid has {self._source_rows[source[at]]:,} rows"
             )
         return source, row
 
 
 def _runs(source: NDArray[np.uint16], row: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Begin and end of each run of one source whose rows follow each other; both arrays are sorted by source.
+    """Begin and end of each run of one source whose rows follow each other; both arrays are sorted
+    by source.
 
     >>> _runs(np.array([0, 0, 2, 2, 2], np.uint16), np.array([5, 6, 1, 2, 4]))
     [(0, 2), (2, 4), (4, 5)]
@@ -166,4 +188,7 @@ def _require_same(named: OrderSource, rows: Rows, order: GlobalOrder) -> None:
     wanted = (named.rows(order.split), order.row_tokens, order.vocab_size)
     found = (rows.n_rows, rows.row_tokens, rows.vocab_size)
     if found != wanted:
-        raise Mismatch(f"{named.snapshot}: {order.split} rows, row_tokens and vocab_size are {found}, the order was made for {wanted}")
+        raise Mismatch(
+            f"{named.snapshot}: {order.split} rows, row_tokens and vocab_size are {found}, the "
+            f"order was made for {wanted}"
+        )

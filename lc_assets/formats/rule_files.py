@@ -27,8 +27,8 @@ source    string  no
 lines     table   no; ``edit`` names the editing, other keys are its settings
 ========  ======  ==========================================================
 
-Read strictly: what is not in the table is an error, so a misspelt bound cannot switch a rule off in silence.
-The presets are files of the same kind, in ``lc_assets/presets``.
+Read strictly: what is not in the table is an error, so a misspelt bound cannot switch a rule off in
+silence. The presets are files of the same kind, in ``lc_assets/presets``.
 """
 
 import contextlib
@@ -62,7 +62,11 @@ def preset_names() -> list[str]:
     >>> {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
     True
     """
-    return sorted(file.name.removesuffix(".toml") for file in _PRESETS.iterdir() if file.name.endswith(".toml"))
+    return sorted(
+        file.name.removesuffix(".toml")
+        for file in _PRESETS.iterdir()
+        if file.name.endswith(".toml")
+    )
 
 
 def read_rules(name_or_path: str) -> RuleSet:
@@ -87,7 +91,10 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
         raise BadInput(f"{where}: holds a number of thousands of digits")
     try:
         table = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # TOMLDecodeError is a ValueError; a number of 5,000 digits raises a plain one
         raise BadInput(f"{where}: not TOML: {error}") from error
     _check_keys(table, _FILE_KEYS, where)
     name, rules = _string(table, "name", where), table.get("rule")
@@ -95,11 +102,14 @@ def parse_rules(text: str, *, where: str) -> RuleSet:
         raise BadInput(f"{where}: holds no rules; wanted at least one [[rule]]")
     parsed = tuple(_rules(rules, where))
     with _naming(where):
-        return RuleSet(name, parsed, _edit(table["lines"], f"{where}, lines") if "lines" in table else None)
+        return RuleSet(
+            name, parsed, _edit(table["lines"], f"{where}, lines") if "lines" in table else None
+        )
 
 
 def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float | None]]) -> RuleSet:
-    """The same rules with other bounds: ``{rule name: {"at_least": number or None, "at_most": ...}}``.
+    """The same rules with other bounds: ``{rule name: {"at_least": number or None, "at_most":
+    ...}}``.
 
     A bound that is not mentioned stays; None takes a bound away.
 
@@ -113,8 +123,16 @@ def with_thresholds(rules: RuleSet, overrides: Mapping[str, Mapping[str, float |
     known = [rule.name for rule in rules.rules]
     unknown = sorted(overrides.keys() - set(known))
     if unknown:
-        raise BadInput(f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are {', '.join(known)}")
-    return replace(rules, rules=tuple(_changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules))
+        raise BadInput(
+            f"rules {rules.name}: no rule is called {', '.join(unknown)}; there are "
+            f"{', '.join(known)}"
+        )
+    return replace(
+        rules,
+        rules=tuple(
+            _changed(rule, overrides.get(rule.name, {}), rules.name) for rule in rules.rules
+        ),
+    )
 
 
 def parse_threshold(text: str) -> tuple[str, str, float]:
@@ -133,7 +151,10 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
     except ValueError:
         value = math.nan
     if not rule or bound not in _BOUNDS or not math.isfinite(value):
-        raise BadInput(f"not a threshold: {text!r}; wanted rule.at_least=number or rule.at_most=number, such as symbols.at_most=0.2")
+        raise BadInput(
+            f"not a threshold: {text!r}; wanted rule.at_least=number or rule.at_most=number, such "
+            "as symbols.at_most=0.2"
+        )
     return rule, bound, value
 
 
@@ -150,7 +171,9 @@ def _text_of(file: Traversable | Path, where: str) -> str:
     except UnicodeDecodeError as error:
         raise BadInput(f"{where}: not TOML: {error}") from error
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        raise BadInput(f"{where}: no readable file of rules; the presets are {', '.join(preset_names())}") from error
+        raise BadInput(
+            f"{where}: no readable file of rules; the presets are {', '.join(preset_names())}"
+        ) from error
 
 
 def _rules(tables: list[Any], where: str) -> Iterator[Rule]:
@@ -165,32 +188,53 @@ def _rule(table: Any, where: str) -> Rule:
     _check_keys(table, _RULE_KEYS, where)
     signal = _string(table, "signal", where)
     if signal not in known_signals():
-        raise BadInput(f"{where}: there is no signal {signal!r}; there are {', '.join(known_signals())}")
+        raise BadInput(
+            f"{where}: there is no signal {signal!r}; there are {', '.join(known_signals())}"
+        )
     bounds = {key: _bound(table[key], key, where) for key in _BOUNDS if key in table}
     source = _string(table, "source", where) if "source" in table else ""
     words = _words(table, signal, where)
     name = _string(table, "name", where)
     with _naming(where):
-        return Rule(name=name, signal=signal, source=source, words=words, at_least=bounds.get("at_least"), at_most=bounds.get("at_most"))
+        return Rule(
+            name=name,
+            signal=signal,
+            source=source,
+            words=words,
+            at_least=bounds.get("at_least"),
+            at_most=bounds.get("at_most"),
+        )
 
 
 def _words(table: Mapping[str, Any], signal: str, where: str) -> str:
-    """The definition of words: one of those that the signal can be asked of, or none where words do not matter."""
+    """The definition of words: one of those that the signal can be asked of, or none where words do
+    not matter.
+    """
     allowed = words_allowed(signal)
     if not allowed:
         if "words" in table:
-            raise BadInput(f"{where}: words is not allowed with {signal}, which says itself what a word is or does not depend on it")
+            raise BadInput(
+                f"{where}: words is not allowed with {signal}, which says itself what a word is "
+                "or does not depend on it"
+            )
         return ""
     if table.get("words") not in allowed:
         wanted = " or ".join(f'"{kind}"' for kind in allowed)
-        raise BadInput(f"{where}: words is {table.get('words')!r}; {signal} depends on what a word is: wanted {wanted}")
+        raise BadInput(
+            f"{where}: words is {table.get('words')!r}; {signal} depends on what a word is: "
+            f"wanted {wanted}"
+        )
     return str(table["words"])
 
 
 def _edit(table: Any, where: str) -> LineEdit:
     if not isinstance(table, dict):
         raise BadInput(f"{where}: wanted a table, found {table!r}")
-    settings = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key != "edit"}
+    settings = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in table.items()
+        if key != "edit"
+    }
     edit = LineEdit(_string(table, "edit", where), settings)
     with _naming(where):
         line_rules_of(edit)
@@ -208,7 +252,9 @@ def _naming(where: str) -> Iterator[None]:
 def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
     where = f"rules {name}, rule {rule.name}"
     _check_keys(bounds, _BOUNDS, where)
-    checked: dict[str, Any] = {key: None if bound is None else _bound(bound, key, where) for key, bound in bounds.items()}
+    checked: dict[str, Any] = {
+        key: None if bound is None else _bound(bound, key, where) for key, bound in bounds.items()
+    }
     with _naming(f"rules {name}"):
         return replace(rule, **checked)
 
@@ -216,7 +262,9 @@ def _changed(rule: Rule, bounds: Mapping[str, float | None], name: str) -> Rule:
 def _check_keys(table: Mapping[str, object], known: tuple[str, ...], where: str) -> None:
     unknown = sorted(table.keys() - set(known))
     if unknown:
-        raise BadInput(f"{where}: unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}")
+        raise BadInput(
+            f"{where}: unknown key {', '.join(map(repr, unknown))}; known are {', '.join(known)}"
+        )
 
 
 def _string(table: Mapping[str, Any], key: str, where: str) -> str:
@@ -227,7 +275,12 @@ def _string(table: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def _bound(value: object, key: str, where: str) -> float:
-    # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(), takes an int of any size.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
+    # A bool is an int, and "at_most = true" must not become 1. The comparison, unlike float(),
+    # takes an int of any size.
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not abs(value) <= sys.float_info.max
+    ):
         raise BadInput(f"{where}: {key} is {str(value)[:80]}, wanted a finite number")
     return float(value)

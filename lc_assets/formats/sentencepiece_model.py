@@ -1,4 +1,5 @@
-r"""SentencePiece's ``.model``: one protocol buffer that holds pieces, their scores and all settings.
+r"""SentencePiece's ``.model``: one protocol buffer that holds pieces, their scores and all
+settings.
 
 Of its fields these are read; a field begins with a varint, ``number << 3 | wire type``:
 
@@ -15,13 +16,15 @@ normalizer  2, length-delimited                    a table of characters; empty 
 normalizer  4, varint, by default 1                whether runs of spaces become one; 0 in the same
 ==========  =====================================  ===============================================
 
-A control piece that stands in a text is text, as for SentencePiece itself; the fast program would take it for what it
-controls, so it is given the model with these pieces under names that no text has.
+A control piece that stands in a text is text, as for SentencePiece itself; the fast program would
+take it for what it controls, so it is given the model with these pieces under names that no text
+has.
 
-Here: reading the file, the two tokenizers it means. Not here: which of them is used (`formats.named_tokenizers`). The
-reference program is the package ``sentencepiece``, an extra. The fast one knows only models of the kind BPE; of those
-that normalize texts it (gigatoken 0.10) gives other ids for rare characters, such as U+0085, so they are left to the
-reference program.
+Here: reading the file, the two tokenizers it means. Not here: which of them is used
+    (`formats.named_tokenizers`). The
+reference program is the package ``sentencepiece``, an extra. The fast one knows only models of the
+kind BPE; of those that normalize texts it (gigatoken 0.10) gives other ids for rare characters,
+such as U+0085, so they are left to the reference program.
 Source: ``sentencepiece_model.proto``.
 """
 
@@ -43,7 +46,9 @@ _PIECE, _TRAINER, _NORMALIZER, _TEXT, _KIND, _END, _TABLE, _SQUEEZE = 1, 2, 3, 1
 _VARINT, _EIGHT, _DELIMITED, _FOUR = 0, 1, 2, 5
 _CONTROL: Final = 3
 _NO_TEXT: Final = "\ufdd0"
-"""A code point that is no character and never will be one; a drawn name between two of them no page can hold on purpose."""
+"""A code point that is no character and never will be one; a drawn name between two of them no page
+can hold on purpose.
+"""
 
 Field = tuple[int, int, bytes, bytes]
 """Number, wire type, value, and all bytes of the field."""
@@ -70,10 +75,15 @@ def read(path: Path) -> VocabularyFile:
     try:
         pieces, end = _pieces_and_end(content)
     except (IndexError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: not a SentencePiece .model: cut short, or another format") from error
+        raise BadInput(
+            f"{path}: not a SentencePiece .model: cut short, or another format"
+        ) from error
     if not pieces:
         raise BadInput(f"{path}: not a SentencePiece .model: it holds no pieces")
-    eot = next((number for number, (text, kind) in enumerate(pieces) if text == end and kind == _CONTROL), None)
+    eot = next(
+        (number for number, (text, kind) in enumerate(pieces) if text == end and kind == _CONTROL),
+        None,
+    )
     return VocabularyFile.of(path, content, n_ids=len(pieces), eot=eot)
 
 
@@ -95,11 +105,18 @@ def build_fast(path: Path) -> FastEncoding:
     """
     content = read(path).content
     if _normalizes(content):
-        raise BadInput(f"{path}: the fast tokenizer does not know this kind of model: one that changes texts before it takes them apart")
+        raise BadInput(
+            f"{path}: the fast tokenizer does not know this kind of model: one that changes texts "
+            "before it takes them apart"
+        )
     try:
-        return cast("FastEncoding", gigatoken.Tokenizer.from_sentencepiece(_without_control(content)))
+        return cast(
+            "FastEncoding", gigatoken.Tokenizer.from_sentencepiece(_without_control(content))
+        )
     except (ValueError, RuntimeError) as error:
-        raise BadInput(f"{path}: the fast tokenizer does not know this kind of model: {error}") from error
+        raise BadInput(
+            f"{path}: the fast tokenizer does not know this kind of model: {error}"
+        ) from error
 
 
 def text_of(path: Path, ids: list[int]) -> str:
@@ -112,7 +129,10 @@ def _program(content: bytes) -> _Program:
     try:
         import sentencepiece  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise BadInput("this SentencePiece model needs the package sentencepiece: pip install 'lc-assets[sentencepiece]'") from error
+        raise BadInput(
+            "this SentencePiece model needs the package sentencepiece: pip install "
+            "'lc-assets[sentencepiece]'"
+        ) from error
     return cast("_Program", sentencepiece.SentencePieceProcessor(model_proto=content))
 
 
@@ -123,7 +143,14 @@ def _pieces_and_end(content: bytes) -> tuple[list[tuple[str, int]], str]:
         if (number, wire) == (_PIECE, _DELIMITED):
             pieces.append(_piece(value))
         elif (number, wire) == (_TRAINER, _DELIMITED):
-            end = next((found.decode() for field, kind, found, _ in _fields(value) if (field, kind) == (_END, _DELIMITED)), end)
+            end = next(
+                (
+                    found.decode()
+                    for field, kind, found, _ in _fields(value)
+                    if (field, kind) == (_END, _DELIMITED)
+                ),
+                end,
+            )
     return pieces, end
 
 

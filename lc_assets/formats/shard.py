@@ -1,23 +1,27 @@
 """One shard: a file of inner chunks that are compressed one by one, with an index at its end.
 
-Here: shards as bytes, their parts checked. Not here: the array they belong to (`formats.grid`), which bytes of
+Here: shards as bytes, their parts checked. Not here: the array they belong to (`formats.grid`),
+    which bytes of
 which file are read (`formats.shard_reader`).
 
-Source: Zarr v3 core and its ``sharding_indexed`` codec with ``index_location: end``; RFC 8878 for the frame.
+Source: Zarr v3 core and its ``sharding_indexed`` codec with ``index_location: end``; RFC 8878 for
+    the frame.
 What is written here, any Zarr v3 reader with that codec reads.
 
 =================  ==========================================================================================
 bytes              what
 =================  ==========================================================================================
 0 …                inner chunks in C order, each one zstd frame of its little-endian ids in C order; the frame
-                   states its content's size and ends with zstd's own checksum (low 32 bits of XXH64)
+                   states its content's size and ends with zstd's own checksum (low 32 bits of
+                   XXH64)
 16 n, before crc   index: per inner chunk of the shard, in C order, ``offset`` and ``n_bytes``, both uint64
-                   little-endian; both are 2^64 - 1 for an inner chunk that lies wholly outside the array
+                   little-endian; both are 2^64 - 1 for an inner chunk that lies wholly outside the
+                   array
 last 4             CRC-32C of the index, uint32 little-endian
 =================  ==========================================================================================
 
-An inner chunk that lies in the array is always stored, whatever it holds: a hole is damage, never a default.
-The ids of an inner chunk that lie outside the array are the array's fill value.
+An inner chunk that lies in the array is always stored, whatever it holds: a hole is damage, never a
+default. The ids of an inner chunk that lie outside the array are the array's fill value.
 """
 
 import functools
@@ -80,7 +84,8 @@ class ShardShape:
 
 
 def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterator[bytes]:
-    """Yield the file of one shard, inner chunk by inner chunk and then the index: no more than one is held.
+    """Yield the file of one shard, inner chunk by inner chunk and then the index: no more than one
+    is held.
 
     Args:
         values: (row, token) ids of ``shape.dtype``, the part of the shard that lies in the array.
@@ -89,7 +94,9 @@ def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterato
     """
     index = np.full((*shape.grid, 2), _ABSENT, "<u8")
     offset = 0
-    for row, column in np.ndindex(-(-values.shape[0] // shape.inner[0]), -(-values.shape[1] // shape.inner[1])):
+    for row, column in np.ndindex(
+        -(-values.shape[0] // shape.inner[0]), -(-values.shape[1] // shape.inner[1])
+    ):
         frame = _encode_inner(values, (row, column), shape, fill)
         index[row, column] = offset, len(frame)
         offset += len(frame)
@@ -98,14 +105,21 @@ def encode_shard(values: TokenArray, shape: ShardShape, *, fill: int) -> Iterato
     yield _CRC.pack(google_crc32c.value(index.tobytes()))
 
 
-def decode_inner(frame: bytes, shape: ShardShape, where: Callable[[], str], out: TokenArray) -> None:
-    """Decompress one inner chunk into ``out``, a C-contiguous array of ``shape.inner``; ``where`` is for the message.
+def decode_inner(
+    frame: bytes, shape: ShardShape, where: Callable[[], str], out: TokenArray
+) -> None:
+    """Decompress one inner chunk into ``out``, a C-contiguous array of ``shape.inner``; ``where``
+    is for the message.
 
     Raises:
-        CorruptFile: when the frame is of another size, or does not decompress to what its checksum says.
+        CorruptFile: when the frame is of another size, or does not decompress to what its checksum
+            says.
     """
     if frame_content_bytes(frame) != shape.inner_bytes:
-        raise CorruptFile(f"{where()}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and carries a checksum")
+        raise CorruptFile(
+            f"{where()}: not a zstd frame that states {shape.inner_bytes:,} bytes of content and "
+            "carries a checksum"
+        )
     try:
         _codec().decode(frame, out)
     except (RuntimeError, ValueError) as error:
@@ -114,8 +128,11 @@ def decode_inner(frame: bytes, shape: ShardShape, where: Callable[[], str], out:
         out.byteswap(inplace=True)
 
 
-def require_place(offset: int, n_bytes: int, file_bytes: int, shape: ShardShape, where: Callable[[], str]) -> None:
-    """Refuse a line of a shard's index that places its inner chunk nowhere; ``where`` is for the message.
+def require_place(
+    offset: int, n_bytes: int, file_bytes: int, shape: ShardShape, where: Callable[[], str]
+) -> None:
+    """Refuse a line of a shard's index that places its inner chunk nowhere; ``where`` is for the
+    message.
 
     Raises:
         CorruptFile: when the inner chunk is missing, or cannot be that long or lie there.
@@ -124,7 +141,10 @@ def require_place(offset: int, n_bytes: int, file_bytes: int, shape: ShardShape,
         raise CorruptFile(f"{where()} is missing from the index; write its band again")
     room = file_bytes - shape.index_bytes
     if not _fits(offset, n_bytes, room) or n_bytes > 2 * shape.inner_bytes + _FRAME_OVERHEAD:
-        raise CorruptFile(f"{where()} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before its index")
+        raise CorruptFile(
+            f"{where()} cannot be {n_bytes:,} bytes at {offset:,}: the file has {room:,} before "
+            "its index"
+        )
 
 
 def read_index(path: Path, shape: ShardShape) -> NDArray[np.uint64]:
@@ -141,7 +161,9 @@ def read_index(path: Path, shape: ShardShape) -> NDArray[np.uint64]:
 
 
 def missing_inner(path: Path, shape: ShardShape, present: tuple[int, int]) -> list[tuple[int, int]]:
-    """Inner chunks, among the first ``present`` rows × columns of them, that the shard's index does not place within its file."""
+    """Inner chunks, among the first ``present`` rows × columns of them, that the shard's index does
+    not place within its file.
+    """
     index = read_index(path, shape)[: present[0], : present[1]]
     room = path.stat().st_size - shape.index_bytes
     lost = [not _fits(int(offset), int(n_bytes), room) for offset, n_bytes in index.reshape(-1, 2)]
@@ -149,7 +171,8 @@ def missing_inner(path: Path, shape: ShardShape, present: tuple[int, int]) -> li
 
 
 def frame_content_bytes(frame: bytes) -> int | None:
-    """Content size that a zstd frame states in its header; None when it is none, states none or carries no checksum.
+    """Content size that a zstd frame states in its header; None when it is none, states none or
+    carries no checksum.
 
     It is looked at before anything is decompressed, so that hostile bytes cannot ask for memory.
 
@@ -167,8 +190,12 @@ def frame_content_bytes(frame: bytes) -> int | None:
 
 def _encode_inner(values: TokenArray, at: tuple[int, int], shape: ShardShape, fill: int) -> bytes:
     row, token = at[0] * shape.inner[0], at[1] * shape.inner[1]
-    inner = padded(values[row : row + shape.inner[0], token : token + shape.inner[1]], shape.inner, fill)
-    return bytes(_codec(shape.level).encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False)))
+    inner = padded(
+        values[row : row + shape.inner[0], token : token + shape.inner[1]], shape.inner, fill
+    )
+    return bytes(
+        _codec(shape.level).encode(inner.astype(inner.dtype.newbyteorder("<"), copy=False))
+    )
 
 
 @functools.cache
@@ -187,16 +214,23 @@ def _index(stream: BinaryIO, path: Path, shape: ShardShape) -> NDArray[np.uint64
 
 
 def parse_index(content: bytes, shape: ShardShape, where: str) -> NDArray[np.uint64]:
-    """Return the index that the last ``shape.index_bytes`` bytes of a shard are, see `read_index`; ``where`` is for the message.
+    """Return the index that the last ``shape.index_bytes`` bytes of a shard are, see `read_index`;
+    ``where`` is for the message.
 
     Raises:
         CorruptFile: when these are fewer bytes, or the checksum is wrong.
     """
     if len(content) < shape.index_bytes:
-        raise CorruptFile(f"{where}: {len(content):,} bytes cannot hold a shard's index of {shape.index_bytes:,}; write its band again")
+        raise CorruptFile(
+            f"{where}: {len(content):,} bytes cannot hold a shard's index of "
+            f"{shape.index_bytes:,}; write its band again"
+        )
     (stated,) = _CRC.unpack(content[-_CRC.size :])
     if google_crc32c.value(content[: -_CRC.size]) != stated:
-        raise CorruptFile(f"{where}: the shard's index does not match its checksum: truncated or damaged; write its band again")
+        raise CorruptFile(
+            f"{where}: the shard's index does not match its checksum: truncated or damaged; write "
+            "its band again"
+        )
     return np.frombuffer(content, "<u8", count=len(content) // 8).reshape(*shape.grid, 2)
 
 
@@ -204,4 +238,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise CorruptFile(f"{path}: the shard is missing: its rows were never written, or were lost; write its band again") from error
+        raise CorruptFile(
+            f"{path}: the shard is missing: its rows were never written, or were lost; write its "
+            "band again"
+        ) from error

@@ -1,10 +1,12 @@
-"""Reading inner chunks of the shards of one array: indexes are kept, frames are decompressed where they are wanted.
+"""Reading inner chunks of the shards of one array: indexes are kept, frames are decompressed where
+they are wanted.
 
-Here: which bytes of which file an inner chunk is, checked. Not here: a shard's bytes (`formats.shard`), which
+Here: which bytes of which file an inner chunk is, checked. Not here: a shard's bytes
+    (`formats.shard`), which
 inner chunks are wanted (`formats.grid`), keeping decoded ones (`loaders.cache`).
 
-A shard's index is read once and kept, because a walk down an array reads each of a shard's inner chunks for itself
-and would read and check the index 32 times.
+A shard's index is read once and kept, because a walk down an array reads each of a shard's inner
+chunks for itself and would read and check the index 32 times.
 """
 
 import threading
@@ -21,7 +23,8 @@ from lc_assets.formats.shard import ShardShape, decode_inner, parse_index, requi
 from lc_assets.formats.zarr_json import METADATA
 
 KEPT_INDEX_BYTES: Final = 2**18
-"""Indexes kept per array: a walk down needs the one it is in; eight of 32 KB, or 256 of a kilobyte."""
+"""Indexes kept per array: a walk down needs the one it is in; eight of 32 KB, or 256 of a kilobyte.
+"""
 
 Inner = tuple[int, int]
 """Row and column of an inner chunk within the whole array."""
@@ -33,13 +36,24 @@ class ShardReader:
     May be used by several threads; sent to another process, it arrives without indexes.
     """
 
-    def __init__(self, files: Files, shape: ShardShape, array_shape: tuple[int, int], vocab_size: int) -> None:
-        """Read from ``files``, whose shards ``c/{i}/{j}`` are of ``shape``, an array with ids below ``vocab_size``."""
-        self._files, self._shape, self._array_shape, self._vocab_size = files, shape, array_shape, vocab_size
+    def __init__(
+        self, files: Files, shape: ShardShape, array_shape: tuple[int, int], vocab_size: int
+    ) -> None:
+        """Read from ``files``, whose shards ``c/{i}/{j}`` are of ``shape``, an array with ids below
+        ``vocab_size``.
+        """
+        self._files, self._shape, self._array_shape, self._vocab_size = (
+            files,
+            shape,
+            array_shape,
+            vocab_size,
+        )
         self._indexes: OrderedDict[str, tuple[NDArray[np.uint64], int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def __reduce__(self) -> tuple[type["ShardReader"], tuple[Files, ShardShape, tuple[int, int], int]]:
+    def __reduce__(
+        self,
+    ) -> tuple[type["ShardReader"], tuple[Files, ShardShape, tuple[int, int], int]]:
         return ShardReader, (self._files, self._shape, self._array_shape, self._vocab_size)
 
     def read(self, row: int, columns: range, out: TokenArray) -> None:
@@ -51,7 +65,8 @@ class ShardReader:
             out: receives them: (chunk, row, token), C-contiguous.
 
         Raises:
-            CorruptFile: when one is missing, damaged, or holds an id outside the vocabulary; names it.
+            CorruptFile: when one is missing, damaged, or holds an id outside the vocabulary; names
+                it.
             NotPublished: when the whole array is gone.
         """
         try:
@@ -66,10 +81,16 @@ class ShardReader:
 
     def _decode(self, inner: Inner, frame: bytes, out: TokenArray) -> None:
         decode_inner(frame, self._shape, lambda: self._where(inner), out)
-        n_rows, n_tokens = (whole - at * size for whole, at, size in zip(self._array_shape, inner, self._shape.inner, strict=True))
+        n_rows, n_tokens = (
+            whole - at * size
+            for whole, at, size in zip(self._array_shape, inner, self._shape.inner, strict=True)
+        )
         largest = int(out[:n_rows, :n_tokens].max())
         if largest >= self._vocab_size:
-            raise CorruptFile(f"{self._where(inner)} holds id {largest:,}: the vocabulary has {self._vocab_size:,} ids")
+            raise CorruptFile(
+                f"{self._where(inner)} holds id {largest:,}: the vocabulary has "
+                f"{self._vocab_size:,} ids"
+            )
 
     def _where(self, inner: Inner) -> str:
         path, at = self._place(inner)
@@ -93,7 +114,9 @@ class ShardReader:
             n_bytes = self._files.n_bytes(path)
         except FileNotFoundError as error:
             raise _lost(where) from error
-        (content,) = self._files_read([Piece(path, max(n_bytes - self._shape.index_bytes, 0), n_bytes)])
+        (content,) = self._files_read(
+            [Piece(path, max(n_bytes - self._shape.index_bytes, 0), n_bytes)]
+        )
         found = parse_index(content, self._shape, where), n_bytes
         with self._lock:
             self._indexes[path] = found
@@ -105,8 +128,13 @@ class ShardReader:
         try:
             return self._files.read(pieces)
         except FileNotFoundError as error:
-            raise _lost(", ".join(sorted({self._files.where(piece.path) for piece in pieces})[:2])) from error
+            raise _lost(
+                ", ".join(sorted({self._files.where(piece.path) for piece in pieces})[:2])
+            ) from error
 
 
 def _lost(where: str) -> CorruptFile:
-    return CorruptFile(f"{where}: the shard is missing: its rows were never written, or were lost; write its band again")
+    return CorruptFile(
+        f"{where}: the shard is missing: its rows were never written, or were lost; write its "
+        "band again"
+    )

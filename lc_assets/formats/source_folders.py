@@ -1,7 +1,8 @@
 """Source files of a repository, as it lies in a folder.
 
-Files come sorted by path. What is hidden, in a hidden folder, or a link is passed over without a word: nothing outside the
-folder is ever read. What is no text is `Unread`: not UTF-8, with a zero byte in it, empty, or too long.
+Files come sorted by path. What is hidden, in a hidden folder, or a link is passed over without a
+word: nothing outside the folder is ever read. What is no text is `Unread`: not UTF-8, with a zero
+    byte in it, empty, or too long.
 Here: reading. Not here: what is made of it (`lc_assets.packing.imports`).
 """
 
@@ -18,8 +19,11 @@ MAX_FILE_BYTES: Final = 8 << 20
 """A longer one was made by a machine."""
 
 
-def read_folder(folder: Path, *, max_file_bytes: int = MAX_FILE_BYTES) -> Iterator[CorpusDocument | Unread]:
-    """Yield a repository's files; the repository is called as its folder, and a file's path is relative to it.
+def read_folder(
+    folder: Path, *, max_file_bytes: int = MAX_FILE_BYTES
+) -> Iterator[CorpusDocument | Unread]:
+    """Yield a repository's files; the repository is called as its folder, and a file's path is
+    relative to it.
 
     A document's ``rest`` holds ``repo`` and ``path``, its id is the two with a ``/`` between.
 
@@ -45,7 +49,11 @@ def _files(folder: Path) -> Iterator[Path]:
     while waiting:
         path = waiting.pop()
         if path.is_dir():
-            inside = (one for one in path.iterdir() if not one.name.startswith(".") and not one.is_symlink())
+            inside = (
+                one
+                for one in path.iterdir()
+                if not one.name.startswith(".") and not one.is_symlink()
+            )
             waiting += sorted(inside, reverse=True)
         elif path.is_file():
             yield path

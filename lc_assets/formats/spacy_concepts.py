@@ -1,18 +1,21 @@
-"""Concepts of a text as a spaCy pipeline finds them: a plug-in in place of `lc_assets.text.concepts.LexicalConcepts`.
+"""Concepts of a text as a spaCy pipeline finds them: a plug-in in place of
+`lc_assets.text.concepts.LexicalConcepts`.
 
 ==================  ====================================================================================================
 from the pipeline   is
 ==================  ====================================================================================================
 noun chunks         phrases, when it parses; the best `lc_assets.text.concepts.TOP` by the mean rank of their words are concepts
 entities            names; all are concepts
-coreference chains  mentions of their most specific phrase, when `coreferee` is part of it; else "he", "she", "him", "her" and "his"
+coreference chains  mentions of their most specific phrase, when `coreferee` is part of it; else
+"he", "she", "him", "her" and "his"
                     mention the entity nearest before them, as they do without a pipeline
 sentences           sentences; where the pipeline marks none, after full stops
 ==================  ====================================================================================================
 
-A phrase is compared in lower case, without stop words and marks at its ends. Pipelines are given by name, as an installed package, or
-as a folder. spaCy reads a text at 10 to 100 kB a CPU-second, a thousandth of the lexical way; it comes with ``pip install
-'lc-assets[spacy]'``, a trained pipeline does not.
+A phrase is compared in lower case, without stop words and marks at its ends. Pipelines are given by
+name, as an installed package, or as a folder. spaCy reads a text at 10 to 100 kB a CPU-second, a
+thousandth of the lexical way; it comes with ``pip install 'lc-assets[spacy]'``, a trained pipeline
+does not.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,28 +37,37 @@ def spacy_concepts(pipeline: str, special: SpecialWords, *, top: int = TOP) -> "
     """Load a pipeline by the name of its package, or its folder.
 
     Raises:
-        BadInput: when spaCy or the pipeline is not installed, or it finds neither noun chunks nor entities.
+        BadInput: when spaCy or the pipeline is not installed, or it finds neither noun chunks nor
+            entities.
     """
     try:
         import spacy  # noqa: PLC0415 - optional, and takes seconds
     except ImportError as error:
-        raise BadInput("concepts by spaCy need spaCy, which is not installed: pip install 'lc-assets[spacy]'") from error
+        raise BadInput(
+            "concepts by spaCy need spaCy, which is not installed: pip install 'lc-assets[spacy]'"
+        ) from error
     try:
         loaded = spacy.load(pipeline)
     except (OSError, ValueError, ImportError) as error:
-        raise BadInput(f"{pipeline}: spaCy cannot load this pipeline: {error}; install its package or name its folder") from error
+        raise BadInput(
+            f"{pipeline}: spaCy cannot load this pipeline: {error}; install its package or name "
+            "its folder"
+        ) from error
     return SpacyConcepts(loaded, special, name=pipeline, top=top)
 
 
 class SpacyConcepts:
     """Finds concepts by a pipeline that is loaded; see `lc_assets.text.concepts.Concepts`."""
 
-    def __init__(self, pipeline: Any, special: SpecialWords, *, name: str = "the pipeline", top: int = TOP) -> None:
+    def __init__(
+        self, pipeline: Any, special: SpecialWords, *, name: str = "the pipeline", top: int = TOP
+    ) -> None:
         self._pipeline, self._special, self._top = pipeline, special, top
         self._lexical = LexicalConcepts(special)
         if not {"ner", "entity_ruler", "parser", "coreferee"} & set(pipeline.pipe_names):
             raise BadInput(
-                f"{name}: finds neither noun chunks nor entities; wanted a parser or an entity recognizer, such as en_core_web_sm has"
+                f"{name}: finds neither noun chunks nor entities; wanted a parser or an entity "
+                "recognizer, such as en_core_web_sm has"
             )
         if not {"parser", "senter", "sentencizer"} & set(pipeline.pipe_names):
             pipeline.add_pipe("sentencizer", first=True)
@@ -68,12 +80,15 @@ class SpacyConcepts:
             before = reading.n_sentences
             reading.read(self._pipeline(text[start:stop]))
             documents += [document] * (reading.n_sentences - before)
-        found = Mentions.of(reading.n_sentences, reading.concepts(self._lexical.word_ranks(text), self._top))
+        found = Mentions.of(
+            reading.n_sentences, reading.concepts(self._lexical.word_ranks(text), self._top)
+        )
         return found.within(np.array(documents, np.int32)) if parts else found
 
 
 def stretches(text: str, parts: Sequence[Part]) -> Iterator[tuple[int, int, int]]:
-    """Cut a text where its parts begin, and into `STRETCH` characters at most, after a blank line, a line or a space.
+    """Cut a text where its parts begin, and into `STRETCH` characters at most, after a blank line,
+    a line or a space.
 
     Yields:
         Start, stop and document of each.
@@ -128,9 +143,16 @@ class _Reading:
     def concepts(self, ranks: dict[str, int], top: int) -> dict[str, list[int]]:
         """Names and the best of the other phrases."""
         others = [phrase for phrase in self._phrases if phrase not in self._names]
-        scores = {phrase: sum(ranks.get(word, 0) for word in phrase.split()) / len(phrase.split()) for phrase in others}
+        scores = {
+            phrase: sum(ranks.get(word, 0) for word in phrase.split()) / len(phrase.split())
+            for phrase in others
+        }
         least = sorted(scores.values(), reverse=True)[top - 1] if len(others) > top else 0
-        return {phrase: found for phrase, found in self._phrases.items() if phrase in self._names or scores[phrase] >= least}
+        return {
+            phrase: found
+            for phrase, found in self._phrases.items()
+            if phrase in self._names or scores[phrase] >= least
+        }
 
     @staticmethod
     def _spans(document: Any) -> Iterator[tuple[Any, bool]]:
@@ -140,17 +162,26 @@ class _Reading:
 
     def _phrase(self, span: Iterable[Any]) -> tuple[str, int]:
         """A span as it is compared, and its first word's place; empty when it says nothing."""
-        words = [(token.lower_.strip(".,;:!?\"'()[]"), token.i) for token in span if token.lower_ not in ("'s", "\u2019s")]
+        words = [
+            (token.lower_.strip(".,;:!?\"'()[]"), token.i)
+            for token in span
+            if token.lower_ not in ("'s", "\u2019s")
+        ]
         words = [(word, place) for word, place in words if word]
         while words and words[0][0] in self._dull:
             words.pop(0)
         while words and words[-1][0] in self._dull:
             words.pop()
-        if all(word in self._special.common or word in self._dull or not any(map(str.isalpha, word)) for word, _ in words):
+        if all(
+            word in self._special.common or word in self._dull or not any(map(str.isalpha, word))
+            for word, _ in words
+        ):
             return "", -1
         return " ".join(word for word, _ in words), words[0][1]
 
-    def _referring(self, document: Any, names: list[tuple[int, str]], sentence_of: dict[int, int]) -> Iterator[tuple[int, str]]:
+    def _referring(
+        self, document: Any, names: list[tuple[int, str]], sentence_of: dict[int, int]
+    ) -> Iterator[tuple[int, str]]:
         """Places that mention a phrase without holding it."""
         if document.has_extension("coref_chains"):
             yield from self._of_chains(document)

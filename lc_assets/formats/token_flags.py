@@ -1,6 +1,8 @@
-"""What the texts of a vocabulary's ids say of sentences and lines: a flag per id, found out when an id first turns up.
+"""What the texts of a vocabulary's ids say of sentences and lines: a flag per id, found out when an
+id first turns up.
 
-Here: ids to texts. Not here: what a text says (`lc_assets.packing.ends`), vocabularies (`lc_assets.formats.named_tokenizers`).
+Here: ids to texts. Not here: what a text says (`lc_assets.packing.ends`), vocabularies
+    (`lc_assets.formats.named_tokenizers`).
 """
 
 import numpy as np
@@ -25,12 +27,15 @@ class TokenFlags:
         self._flags = np.full(n_ids, UNKNOWN, np.uint8)
 
     def covering(self, ids: NDArray[np.integer]) -> NDArray[np.uint8]:
-        """The flags of all ids; those of ``ids`` are known, of others only what was asked for before.
+        """The flags of all ids; those of ``ids`` are known, of others only what was asked for
+        before.
 
         >>> flags = TokenFlags("gpt2", 50_257)
         >>> [int(flags.covering(np.array([13, 198, 262]))[token]) for token in (13, 198, 262)]
         [1, 6, 4]
         """
         strange = np.unique(ids[self._flags[ids] == UNKNOWN])
-        self._flags[strange] = [flags_of(text_of(self._setting, [token])) for token in strange.tolist()]
+        self._flags[strange] = [
+            flags_of(text_of(self._setting, [token])) for token in strange.tolist()
+        ]
         return self._flags

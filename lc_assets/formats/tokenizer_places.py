@@ -31,7 +31,8 @@ def located(named: str) -> str:
     'gpt2'
 
     Raises:
-        BadInput: when a folder, or a model of the hub, holds no tokenizer; or the hub's package is not installed.
+        BadInput: when a folder, or a model of the hub, holds no tokenizer; or the hub's package is
+            not installed.
         Unreachable: when the hub does not answer, or does not hand the file out.
     """
     path = Path(named)
@@ -51,15 +52,24 @@ def located(named: str) -> str:
 def _fetched(model: str, revision: str | None) -> str:
     try:
         import huggingface_hub  # noqa: PLC0415 - an extra
-        from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, LocalEntryNotFoundError  # noqa: PLC0415
+        from huggingface_hub.errors import (  # noqa: PLC0415
+            EntryNotFoundError,
+            HfHubHTTPError,
+            LocalEntryNotFoundError,
+        )
     except ImportError as error:
-        raise BadInput(f"{model}: no such file, and the hub needs the package huggingface_hub: pip install 'lc-assets[hf]'") from error
+        raise BadInput(
+            f"{model}: no such file, and the hub needs the package huggingface_hub: pip install "
+            "'lc-assets[hf]'"
+        ) from error
 
     def fetch(name: str) -> str | None:
         try:
             return str(huggingface_hub.hf_hub_download(model, name, revision=revision))
         except LocalEntryNotFoundError as error:  # its own word for: no network, and nothing kept
-            raise Unreachable(f"{model}: the hub does not answer, and {name} was not fetched before: {error}") from error
+            raise Unreachable(
+                f"{model}: the hub does not answer, and {name} was not fetched before: {error}"
+            ) from error
         except EntryNotFoundError:
             return None
         except (HfHubHTTPError, OSError, ValueError) as error:

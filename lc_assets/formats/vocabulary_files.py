@@ -1,6 +1,8 @@
-"""What is known of a vocabulary, and the reference tokenizer of one that is a file: what every kind of file has in common.
+"""What is known of a vocabulary, and the reference tokenizer of one that is a file: what every kind
+of file has in common.
 
-Here: values. Not here: reading a kind of file (`formats.hugging_face`, `formats.sentencepiece_model`), names that stand
+Here: values. Not here: reading a kind of file (`formats.hugging_face`,
+    `formats.sentencepiece_model`), names that stand
 for one (`formats.named_tokenizers`).
 """
 
@@ -44,7 +46,12 @@ class VocabularyFile:
     def of(cls, path: Path, content: bytes, *, n_ids: int, eot: int | None) -> Self:
         """A file's vocabulary, named after the file and its digest, wherever it lies."""
         digest = hashlib.sha256(content).hexdigest()
-        return cls(vocabulary=Vocabulary(name=f"{path.name}-{digest[:12]}", n_ids=n_ids, eot=eot, sha256=digest), content=content)
+        return cls(
+            vocabulary=Vocabulary(
+                name=f"{path.name}-{digest[:12]}", n_ids=n_ids, eot=eot, sha256=digest
+            ),
+            content=content,
+        )
 
 
 class FileTokenizer:
@@ -52,7 +59,8 @@ class FileTokenizer:
 
     Args:
         vocabulary: the file's.
-        encode: the program: a text without lone surrogates → its ids, nothing added before or after.
+        encode: the program: a text without lone surrogates → its ids, nothing added before or
+            after.
     """
 
     def __init__(self, vocabulary: Vocabulary, encode: Callable[[str], Sequence[int]]) -> None:

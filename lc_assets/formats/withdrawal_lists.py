@@ -1,6 +1,8 @@
-r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file that stands under version control.
+r"""Lists of withdrawals: what must no longer be served, why, and since when. A text file that
+stands under version control.
 
-UTF-8, one entry a line, as RFC 4180 writes them; the first line that is no comment names the columns::
+UTF-8, one entry a line, as RFC 4180 writes them; the first line that is no comment names the
+columns::
 
     # taken down at the owner's request
     kind,value,reason,date
@@ -18,8 +20,9 @@ column        what
 ``date``      of the entry, YYYY-MM-DD
 ============  =====================================================================================================
 
-Blank lines and lines that begin with ``#`` are passed over. An entry stands on one line, and no two have one kind and value.
-Whatever else there is, is an error that names the line: an entry that is passed over in silence would be served on.
+Blank lines and lines that begin with ``#`` are passed over. An entry stands on one line, and no two
+have one kind and value. Whatever else there is, is an error that names the line: an entry that is
+passed over in silence would be served on.
 """
 
 import csv
@@ -68,7 +71,10 @@ class Withdrawal:
             BadInput: when they are not one; says what was wanted.
         """
         if len(cells) != len(COLUMNS):
-            raise BadInput(f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; a cell that holds a comma stands in quotes")
+            raise BadInput(
+                f"{len(cells)} cells, wanted {len(COLUMNS)}: {','.join(COLUMNS)}; a cell that "
+                "holds a comma stands in quotes"
+            )
         named, value, reason, date = cells
         kind = next((known for known in KINDS if known == named), None)
         if kind is None:
@@ -107,7 +113,10 @@ def parse_withdrawals(text: str, *, where: str) -> list[Withdrawal]:
         except LcError as error:
             raise BadInput(f"{at}: {error}") from error
         if entry.sought in lines:
-            raise BadInput(f"{at}: says of {entry.kind} {entry.value} what line {lines[entry.sought]} says already; keep one of them")
+            raise BadInput(
+                f"{at}: says of {entry.kind} {entry.value} what line {lines[entry.sought]} says "
+                "already; keep one of them"
+            )
         lines[entry.sought] = number
         found.append(entry)
     return found
@@ -117,12 +126,15 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
     """The entries of a list's file, in their order.
 
     Raises:
-        BadInput: when there is no such file, it is too large, not UTF-8, or no such list; names the line.
+        BadInput: when there is no such file, it is too large, not UTF-8, or no such list; names the
+            line.
     """
     if not path.is_file():
         raise BadInput(f"{path}: no such list of withdrawals")
     if path.stat().st_size > MAX_LIST_BYTES:
-        raise BadInput(f"{path}: larger than {MAX_LIST_BYTES:,} bytes; spread the list over several files")
+        raise BadInput(
+            f"{path}: larger than {MAX_LIST_BYTES:,} bytes; spread the list over several files"
+        )
     content = path.read_bytes()
     try:
         text = content.decode("utf-8")
@@ -133,7 +145,8 @@ def read_withdrawals(path: Path) -> list[Withdrawal]:
 
 
 def append_withdrawal(path: Path, entry: Withdrawal) -> None:
-    """Append an entry to a list, which is made when it is not there; what stands in it stays, byte by byte.
+    """Append an entry to a list, which is made when it is not there; what stands in it stays, byte
+    by byte.
 
     Raises:
         BadInput: when the list cannot be read, or has this kind and value already.
@@ -176,18 +189,25 @@ def _cells(line: str, at: str) -> list[str]:
     try:
         (cells,) = csv.reader([line], strict=True)
     except (csv.Error, ValueError) as error:
-        raise BadInput(f"{at}: quotes do not match; a quote within quotes is written twice: {error}") from error
+        raise BadInput(
+            f"{at}: quotes do not match; a quote within quotes is written twice: {error}"
+        ) from error
     return cells
 
 
 def _require_header(cells: Sequence[str], at: str) -> None:
     if tuple(cells) != COLUMNS:
-        raise BadInput(f"{at}: the first line names the columns: wanted {','.join(COLUMNS)}, got {','.join(cells)[:200]}")
+        raise BadInput(
+            f"{at}: the first line names the columns: wanted {','.join(COLUMNS)}, got "
+            f"{','.join(cells)[:200]}"
+        )
 
 
 def _require_plain(name: str, cell: str) -> None:
     if not cell or cell != cell.strip():
-        raise BadInput(f"{name} is {'empty' if not cell.strip() else 'set off by spaces'}: {cell!r}")
+        raise BadInput(
+            f"{name} is {'empty' if not cell.strip() else 'set off by spaces'}: {cell!r}"
+        )
     if not cell.isprintable():
         raise BadInput(f"{name} holds what cannot be printed: {cell!r}")
 
@@ -207,12 +227,15 @@ def _require_sound(kind: Kind, value: str) -> None:
         _require_domain(value)
     elif kind == "url":
         if "." not in host_of(value):
-            raise BadInput(f"not a page's address: {value!r}; wanted such as https://example.org/page")
+            raise BadInput(
+                f"not a page's address: {value!r}; wanted such as https://example.org/page"
+            )
     elif kind == "digest":
         wanted = _TEXT_DIGEST if value.startswith("sha256:") else _DIGEST
         if not wanted.fullmatch(value):
             raise BadInput(
-                f"not a digest: {value!r}; wanted a page's, such as sha1:ZFRB..., or sha256: and 64 hexadecimal digits of a text"
+                f"not a digest: {value!r}; wanted a page's, such as sha1:ZFRB..., or sha256: and "
+                "64 hexadecimal digits of a text"
             )
 
 
@@ -221,4 +244,7 @@ def _require_domain(value: str) -> None:
     if "." not in host or set(value) & set("/?#@ "):
         raise BadInput(f"not a domain: {value!r}; wanted such as example.org")
     if is_public_suffix(host):
-        raise BadInput(f"{value!r} is a public suffix: what lies below it belongs to many; name the domains that are meant")
+        raise BadInput(
+            f"{value!r} is a public suffix: what lies below it belongs to many; name the domains "
+            "that are meant"
+        )

@@ -11,11 +11,13 @@ domains       RedPajama-V2's ``ut1_domain_categories.json``, ``{domain: number}`
               ``{category}/domains``, a domain per line
 ============  ==========================================================================================================
 
-Numbers of domains count the sets of UT1's 13 categories that RedPajama-V2 uses, one category first, then two, and so on,
-in the order of `itertools.combinations` of their sorted names. From a folder they are computed so over the categories
-that the folder holds; only with all 13 are they the published ones.
+Numbers of domains count the sets of UT1's 13 categories that RedPajama-V2 uses, one category first,
+then two, and so on, in the order of `itertools.combinations` of their sorted names. From a folder
+they are computed so over the categories that the folder holds; only with all 13 are they the
+published ones.
 
-Everything is UTF-8; a byte order mark is passed over. What was read is digested, so that a receipt can say which lists.
+Everything is UTF-8; a byte order mark is passed over. What was read is digested, so that a receipt
+can say which lists.
 """
 
 import hashlib
@@ -39,11 +41,14 @@ MOST_CATEGORIES: Final = 20
 _NUMBERS: Final = msgspec.json.Decoder(dict[str, int])
 
 
-def read_word_lists(*, stop_words: Path | None = None, bad_words: Path | None = None, domains: Path | None = None) -> WordLists:
+def read_word_lists(
+    *, stop_words: Path | None = None, bad_words: Path | None = None, domains: Path | None = None
+) -> WordLists:
     """Read the lists that are given.
 
     Raises:
-        BadInput: when a list is not there, holds nothing, is not UTF-8, or is not as above; names the file.
+        BadInput: when a list is not there, holds nothing, is not UTF-8, or is not as above; names
+            the file.
     """
     digests: dict[str, str] = {}
     return WordLists(
@@ -58,9 +63,13 @@ def _words(source: Path | None, what: str, digests: dict[str, str]) -> dict[str,
     if source is None:
         return {}
     if source.is_dir():
-        found = {language: _words_of_file(file, what, digests) for file, language in _by_language(source)}
+        found = {
+            language: _words_of_file(file, what, digests) for file, language in _by_language(source)
+        }
     else:
-        by_language = _decoded(source, _read(source, what, digests), _BY_LANGUAGE, "an object of lists by language")
+        by_language = _decoded(
+            source, _read(source, what, digests), _BY_LANGUAGE, "an object of lists by language"
+        )
         found = {language: frozenset(words) for language, words in by_language.items()}
     if not found:
         raise BadInput(f"{source}: holds no {what}; wanted files named by language, such as en.txt")
@@ -75,28 +84,42 @@ def _by_language(folder: Path) -> Iterator[tuple[Path, str]]:
             continue
         language = named.group(1)
         if language in files:
-            raise BadInput(f"{folder}: {files[language].name} and {file.name} are both of language {language}; leave one")
+            raise BadInput(
+                f"{folder}: {files[language].name} and {file.name} are both of language "
+                f"{language}; leave one"
+            )
         files[language] = file
         yield file, language
 
 
 def _words_of_file(file: Path, what: str, digests: dict[str, str]) -> frozenset[str]:
     text = _read(file, what, digests)
-    words = _decoded(file, text, _WORDS, "a list of words") if file.name.endswith(".json") else text.splitlines()
+    words = (
+        _decoded(file, text, _WORDS, "a list of words")
+        if file.name.endswith(".json")
+        else text.splitlines()
+    )
     return frozenset(word.strip() for word in words if word.strip())
 
 
 def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
     if not source.is_dir():
-        published: dict[str, int] = _decoded(source, _read(source, "domains", digests), _NUMBERS, "an object of numbers by domain")
+        published: dict[str, int] = _decoded(
+            source, _read(source, "domains", digests), _NUMBERS, "an object of numbers by domain"
+        )
         return published
     files = sorted(source.glob("*/domains"))
     if not files:
-        raise BadInput(f"{source}: holds no domains; wanted UT1's layout, a folder for each category and in it a file named domains")
+        raise BadInput(
+            f"{source}: holds no domains; wanted UT1's layout, a folder for each category and in "
+            "it a file named domains"
+        )
     names = [file.parent.name for file in files]
     categories: dict[str, list[str]] = {}
     for name, file in zip(names, files, strict=True):
-        for domain in {line.strip() for line in _read(file, "domains", digests).splitlines()} - {""}:
+        for domain in {line.strip() for line in _read(file, "domains", digests).splitlines()} - {
+            ""
+        }:
             categories.setdefault(domain, []).append(name)
     wanted = {tuple(of_domain) for of_domain in categories.values()}
     numbers = _set_numbers(names, wanted)
@@ -105,7 +128,10 @@ def _domains(source: Path, digests: dict[str, str]) -> Mapping[str, int]:
 
 def _set_numbers(names: list[str], wanted: set[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
     if len(names) > MOST_CATEGORIES:
-        raise BadInput(f"{len(names)} categories of domains; wanted at most {MOST_CATEGORIES}, such as the 13 of RedPajama-V2")
+        raise BadInput(
+            f"{len(names)} categories of domains; wanted at most {MOST_CATEGORIES}, such as the "
+            "13 of RedPajama-V2"
+        )
     every = (some for size in range(1, len(names) + 1) for some in combinations(names, size))
     return {some: number for number, some in enumerate(every) if some in wanted}
 
@@ -114,13 +140,18 @@ def _read(file: Path, what: str, digests: dict[str, str]) -> str:
     try:
         content = file.read_bytes()
     except OSError as error:
-        raise BadInput(f"{file}: cannot be read: {error.strerror}; wanted a list of {what}") from error
-    digests[f"{what}: {file.parent.name + '/' if what == 'domains' else ''}{file.name}"] = hashlib.sha256(content).hexdigest()
+        raise BadInput(
+            f"{file}: cannot be read: {error.strerror}; wanted a list of {what}"
+        ) from error
+    digests[f"{what}: {file.parent.name + '/' if what == 'domains' else ''}{file.name}"] = (
+        hashlib.sha256(content).hexdigest()
+    )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadInput(
-            f"{file}: byte {error.start:,} is not UTF-8; save the list of {what} as UTF-8 (iconv -f latin1 -t utf-8, perhaps)"
+            f"{file}: byte {error.start:,} is not UTF-8; save the list of {what} as UTF-8 (iconv "
+            "-f latin1 -t utf-8, perhaps)"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """``zarr.json``: the metadata of a sharded Zarr v3 array, as far as the token grid uses it.
 
-Here: the document as a value, its bytes, and holding one against another. Not here: what a token grid's
+Here: the document as a value, its bytes, and holding one against another. Not here: what a token
+    grid's
 numbers are (`formats.grid`).
 
 Source: Zarr v3 core specification and its ``sharding_indexed`` codec.
@@ -37,7 +38,9 @@ class ZarrJson(msgspec.Struct):
     attributes: dict[str, Any]
 
     @classmethod
-    def of(cls, shape: tuple[int, int], shards: ShardShape, *, fill: int, attributes: dict[str, Any]) -> Self:
+    def of(
+        cls, shape: tuple[int, int], shards: ShardShape, *, fill: int, attributes: dict[str, Any]
+    ) -> Self:
         """Describe an array whose files `formats.shard` writes."""
         little_endian = Named("bytes", {"endian": "little"})
         sharding = {
@@ -84,14 +87,27 @@ class ZarrJson(msgspec.Struct):
     def zstd_level(self) -> int | None:
         """At which inner chunks are packed; None where nothing says so."""
         try:
-            codecs = msgspec.convert(self.codecs[0].configuration.get("codecs"), list[Named]) if self.codecs else []
-            return next((msgspec.convert(codec.configuration.get("level"), int) for codec in codecs if codec.name == "zstd"), None)
+            codecs = (
+                msgspec.convert(self.codecs[0].configuration.get("codecs"), list[Named])
+                if self.codecs
+                else []
+            )
+            return next(
+                (
+                    msgspec.convert(codec.configuration.get("level"), int)
+                    for codec in codecs
+                    if codec.name == "zstd"
+                ),
+                None,
+            )
         except msgspec.ValidationError:
             return None
 
     def encode(self) -> bytes:
         """Return the file's bytes: indented and sorted."""
-        return msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2) + b"\n"
+        return (
+            msgspec.json.format(msgspec.json.encode(self, order="deterministic"), indent=2) + b"\n"
+        )
 
     def require_equal(self, wanted: "ZarrJson", path: str) -> None:
         """Hold this document against another; ``path`` is for the message.
@@ -100,6 +116,11 @@ class ZarrJson(msgspec.Struct):
             CorruptFile: when a field differs; says which, what it is and what was expected.
         """
         for field in self.__struct_fields__:
-            found, expected = (msgspec.json.encode(getattr(document, field), order="deterministic") for document in (self, wanted))
+            found, expected = (
+                msgspec.json.encode(getattr(document, field), order="deterministic")
+                for document in (self, wanted)
+            )
             if found != expected:
-                raise CorruptFile(f"{path}: {field} is {found.decode()}, a token grid's is {expected.decode()}")
+                raise CorruptFile(
+                    f"{path}: {field} is {found.decode()}, a token grid's is {expected.decode()}"
+                )

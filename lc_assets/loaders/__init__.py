@@ -1,1 +1,3 @@
-"""Reading finished data sets while training: random access by step, exact resume. No Dagster, torch in one module."""
+"""Reading finished data sets while training: random access by step, exact resume. No Dagster, torch
+in one module.
+"""

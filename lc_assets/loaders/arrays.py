@@ -1,11 +1,15 @@
-"""Rows of arrays, read through a cache of decoded bands: one array, or several riffled into a global order.
+"""Rows of arrays, read through a cache of decoded bands: one array, or several riffled into a
+global order.
 
-Here: what is decoded at once, and copying batches out of it. Not here: opening a data set by its path
-(`loaders.rows`), which rectangle comes when (`loaders.grid`), the chunks' bytes (`lc_assets.formats`).
+Here: what is decoded at once, and copying batches out of it. Not here: opening a data set by its
+    path
+(`loaders.rows`), which rectangle comes when (`loaders.grid`), the chunks' bytes
+(`lc_assets.formats`).
 
-What is decoded at once is a *band*: the chunks that lie beside each other and together hold the wanted tokens of
-some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch is one copy per band, however
-many chunks its context spans: chunk by chunk, a row of 65,536 tokens would be 64 look-ups and 64 copies.
+What is decoded at once is a *band*: the chunks that lie beside each other and together hold the
+wanted tokens of some rows (64 in a token grid). A band is one array (chunk, row, token), so a batch
+is one copy per band, however many chunks its context spans: chunk by chunk, a row of 65,536 tokens
+would be 64 look-ups and 64 copies.
 """
 
 import hashlib
@@ -24,19 +28,25 @@ from lc_assets.loaders.cache import ChunkCache
 
 
 class RowSource(Rows, Protocol):
-    """All that a loader asks for: rows, and a name for the data by which a saved position finds it again."""
+    """All that a loader asks for: rows, and a name for the data by which a saved position finds it
+    again.
+    """
 
     @property
     def identity(self) -> str:
-        """Names the data: equal for two sources only when both hold the same rows in the same order."""
+        """Names the data: equal for two sources only when both hold the same rows in the same
+        order.
+        """
         ...
 
 
 @runtime_checkable
 class CachedRows(Protocol):
-    """Rows that are copied straight into a batch, out of a cache that grows with what is asked of it.
+    """Rows that are copied straight into a batch, out of a cache that grows with what is asked of
+    it.
 
-    Not a `RowSource` by inheritance: to ask whether rows are these would make their identity, which reads chunks.
+    Not a `RowSource` by inheritance: to ask whether rows are these would make their identity, which
+    reads chunks.
     """
 
     @property
@@ -48,7 +58,9 @@ class CachedRows(Protocol):
         """Read a rectangle that lies in the rows into an array that says how large it is."""
         ...
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
+    def make_room(
+        self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
+    ) -> None:
         """Let the cache hold what batches of this shape need."""
         ...
 
@@ -95,7 +107,9 @@ class ZarrRows:
         """
         self._reader = reader
         self._cache = cache
-        self._name = object()  # not the path: two readers of one path may have found two versions there
+        self._name = (
+            object()
+        )  # not the path: two readers of one path may have found two versions there
         self.band_rows, self.band_tokens = self._down, self._across = reader.chunk_shape
         self._chunk_bytes = self._down * self._across * reader.dtype.itemsize
         cache.require_room(self._chunk_bytes)
@@ -147,7 +161,8 @@ class ZarrRows:
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the metadata and of the first and last chunk: enough to tell other data, shapes and orders apart.
+        """SHA-256 of the metadata and of the first and last chunk: enough to tell other data,
+        shapes and orders apart.
 
         Not proof against forgery; the receipt's digest is.
         """
@@ -155,7 +170,9 @@ class ZarrRows:
         down, across = n_chunks((self.n_rows, self.row_tokens), self._reader.chunk_shape)
         for row, column in [(0, 0), (down - 1, across - 1)] if down else []:
             chunk = self._decoded(row, range(column, column + 1))[0]
-            inside = chunk[: self.n_rows - row * self._down, : self.row_tokens - column * self._across]
+            inside = chunk[
+                : self.n_rows - row * self._down, : self.row_tokens - column * self._across
+            ]
             hasher.update(np.ascontiguousarray(inside).data)
         return hasher.hexdigest()
 
@@ -174,7 +191,8 @@ class ZarrRows:
         return rectangle
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """Read the rectangle whose first row and token are ``top`` and ``left`` into a (row, token) array, which says how large it is.
+        """Read the rectangle whose first row and token are ``top`` and ``left`` into a (row, token)
+        array, which says how large it is.
 
         The caller has made sure that it lies in the array. Raises: as `read` does.
         """
@@ -185,7 +203,11 @@ class ZarrRows:
             self._read_by_chunks(out, top, left, range(first, last))
             return
         row, begin = divmod(top, self._down)
-        if n_tokens == self._across and not (inside or begin or n_rows % self._down) and out.flags.c_contiguous:
+        if (
+            n_tokens == self._across
+            and not (inside or begin or n_rows % self._down)
+            and out.flags.c_contiguous
+        ):
             self._read_whole(out, row, first)
             return
         if begin + n_rows <= self._down:
@@ -199,7 +221,9 @@ class ZarrRows:
             done += n
 
     def _read_whole(self, out: TokenArray, row: int, column: int) -> None:
-        """Whole chunks that lie below each other are decoded where they are wanted: no later batch of the walk needs them."""
+        """Whole chunks that lie below each other are decoded where they are wanted: no later batch
+        of the walk needs them.
+        """
         for number, chunk in enumerate(out.reshape(-1, 1, self._down, self._across), row):
             band = self._cache.kept((self._name, column, column + 1, number))
             if band is None:
@@ -212,8 +236,11 @@ class ZarrRows:
         inside = self._across % context_tokens == 0 or context_tokens % self._across == 0
         return (-(-context_tokens // self._across) + (not inside)) * self._chunk_bytes
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
-        """Let the cache hold what batches of this shape need, so that a walk decodes each chunk once a column.
+    def make_room(
+        self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
+    ) -> None:
+        """Let the cache hold what batches of this shape need, so that a walk decodes each chunk
+        once a column.
 
         Args:
             batch_rows: rows of a batch.
@@ -226,17 +253,26 @@ class ZarrRows:
         self._cache.fit(n_places * bands * self.band_bytes(context_tokens))
 
     def _read_by_chunks(self, out: TokenArray, top: int, left: int, columns: range) -> None:
-        """Where the cache cannot hold a band: chunk by chunk, each of them decoded for every batch."""
+        """Where the cache cannot hold a band: chunk by chunk, each of them decoded for every
+        batch.
+        """
         for column in columns:
-            begin, end = max(column * self._across, left), min((column + 1) * self._across, left + out.shape[1])
+            begin, end = (
+                max(column * self._across, left),
+                min((column + 1) * self._across, left + out.shape[1]),
+            )
             self.read_into(out[:, begin - left : end - left], top, begin)
 
     def band(self, row: int, first: int, last: int) -> TokenArray:
-        """Return chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token), shared, not to be changed."""
+        """Return chunks ``first`` to ``last`` (exclusive) of a row of chunks: (chunk, row, token),
+        shared, not to be changed.
+        """
         key = (self._name, first, last, row)
         band = self._cache.kept(key)
         if band is None:
-            return self._cache.get(key, lambda: self._decoded(row, range(first, last)), family=key[:3])
+            return self._cache.get(
+                key, lambda: self._decoded(row, range(first, last)), family=key[:3]
+            )
         return band
 
     def _decoded(self, row: int, columns: range) -> TokenArray:
@@ -275,7 +311,8 @@ class RiffledRows(RiffledReader):
 
         Raises:
             BadInput: when it reaches outside the order.
-            CorruptFile: when the order names a row that its source does not have, or a chunk is missing or damaged.
+            CorruptFile: when the order names a row that its source does not have, or a chunk is
+                missing or damaged.
         """
         positions, across = span(rows, self.n_rows, "rows"), span(tokens, self.row_tokens, "tokens")
         out = np.empty((len(positions), len(across)), self._dtype)
@@ -284,7 +321,8 @@ class RiffledRows(RiffledReader):
         return out
 
     def read_into(self, out: TokenArray, top: int, left: int) -> None:
-        """Read the rectangle whose first row and token are ``top`` and ``left`` into a (row, token) array; see `ZarrRows.read_into`.
+        """Read the rectangle whose first row and token are ``top`` and ``left`` into a (row, token)
+        array; see `ZarrRows.read_into`.
 
         Row by row, because each lies in another source, nearly always.
         """
@@ -312,9 +350,15 @@ class RiffledRows(RiffledReader):
         origin = self.origin(position)
         return self.sources[int(self.order.source[position])], origin.row
 
-    def make_room(self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1) -> None:
-        """Let the cache hold a band of every source, and a few that are being replaced; see `ZarrRows.make_room`."""
+    def make_room(
+        self, batch_rows: int, context_tokens: int, *, n_ahead: int = 0, n_places: int = 1
+    ) -> None:
+        """Let the cache hold a band of every source, and a few that are being replaced; see
+        `ZarrRows.make_room`.
+        """
         bands = [rows.band_bytes(context_tokens) for rows in self.sources if rows.n_rows]
-        spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(bands, default=0)
+        spare = min(len(bands), -(-(n_ahead + 1) * n_places * batch_rows // 64) + 1) * max(
+            bands, default=0
+        )
         for cache in self._caches.values():
             cache.fit(n_places * sum(bands) + spare)

@@ -2,8 +2,8 @@
 
 Here: assertions over small data. Not here: anything a training run needs.
 
-A loader in the sense of these contracts has ``len(loader)`` steps, answers ``loader[step]`` with a batch of
-(row, token) arrays ``text`` and ``targets``, and can be iterated, saved and resumed.
+A loader in the sense of these contracts has ``len(loader)`` steps, answers ``loader[step]`` with a
+batch of (row, token) arrays ``text`` and ``targets``, and can be iterated, saved and resumed.
 """
 
 import hashlib
@@ -64,7 +64,9 @@ class NumberedRows:
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_rows * self.row_tokens < 2**32:
-            raise BadInput(f"{self.n_rows:,} × {self.row_tokens:,} tokens cannot be numbered by uint32")
+            raise BadInput(
+                f"{self.n_rows:,} × {self.row_tokens:,} tokens cannot be numbered by uint32"
+            )
 
     @property
     def vocab_size(self) -> int:
@@ -79,18 +81,25 @@ class NumberedRows:
     def read(self, rows: slice, tokens: slice) -> NDArray[np.uint32]:
         """Read a rectangle as a new (row, token) array."""
         down = np.array(span(rows, self.n_rows, "rows"), np.uint32)
-        return down[:, None] * np.uint32(self.row_tokens) + np.array(span(tokens, self.row_tokens, "tokens"), np.uint32)
+        return down[:, None] * np.uint32(self.row_tokens) + np.array(
+            span(tokens, self.row_tokens, "tokens"), np.uint32
+        )
 
 
 def assert_step_is_enough(loader: StepLoader, *, steps: Sequence[int]) -> None:
-    """A loader has no memory: the same steps, visited backwards and once more, give the same batches."""
+    """A loader has no memory: the same steps, visited backwards and once more, give the same
+    batches.
+    """
     forwards = [loader[step] for step in steps]
     assert_equal([loader[step] for step in reversed(steps)][::-1], forwards)
     assert_equal([loader[step] for step in steps], forwards)
 
 
-def assert_resume_gives_the_rest(make_loader: Callable[[], ResumableLoader], *, stop_after: int) -> None:
-    """A fresh loader that takes over a saved position gives the rest of the stream: nothing twice, nothing skipped.
+def assert_resume_gives_the_rest(
+    make_loader: Callable[[], ResumableLoader], *, stop_after: int
+) -> None:
+    """A fresh loader that takes over a saved position gives the rest of the stream: nothing twice,
+    nothing skipped.
 
     Args:
         make_loader: makes equal loaders.
@@ -104,9 +113,14 @@ def assert_resume_gives_the_rest(make_loader: Callable[[], ResumableLoader], *, 
 
 
 def assert_every_token_is_visited_once(
-    make_loader: Callable[[RowSource], StepLoader], *, n_rows: int, row_tokens: int, dropped_rows: int = 0
+    make_loader: Callable[[RowSource], StepLoader],
+    *,
+    n_rows: int,
+    row_tokens: int,
+    dropped_rows: int = 0,
 ) -> None:
-    """Over a whole epoch every token of the kept rectangle is a target exactly once, and no other token is.
+    """Over a whole epoch every token of the kept rectangle is a target exactly once, and no other
+    token is.
 
     Args:
         make_loader: makes a loader over a data set.
@@ -123,7 +137,8 @@ def assert_every_token_is_visited_once(
 def assert_ranks_share_every_batch(
     make_rank: Callable[[int, int], StepLoader], *, world_sizes: Sequence[int], steps: Sequence[int]
 ) -> None:
-    """What all ranks together get at a step is the same for every number of ranks, in the same order, and nothing is given twice.
+    """What all ranks together get at a step is the same for every number of ranks, in the same
+    order, and nothing is given twice.
 
     Args:
         make_rank: makes the loader of one rank, given its number and how many there are.
@@ -144,7 +159,8 @@ def assert_ranks_share_every_batch(
 def assert_a_resume_may_change_the_ranks(
     make_rank: Callable[[int, int], ResumableLoader], *, world_sizes: Sequence[int], stop_after: int
 ) -> None:
-    """A run that stops on some ranks and goes on with others, from the state of any one rank, sees the stream of one that never stopped.
+    """A run that stops on some ranks and goes on with others, from the state of any one rank, sees
+    the stream of one that never stopped.
 
     Args:
         make_rank: makes the loader of one rank, given its number and how many there are.
@@ -157,8 +173,13 @@ def assert_a_resume_may_change_the_ranks(
         ranks = [make_rank(rank, n_ranks) for rank in range(n_ranks)]
         for loader in ranks if state is not None else []:
             loader.load_state_dict(state or {})
-        streams = [loader if turn == len(world_sizes) - 1 else itertools.islice(loader, stop_after) for loader in ranks]
-        seen += [np.concatenate([part.targets for part in parts]) for parts in zip(*streams, strict=True)]
+        streams = [
+            loader if turn == len(world_sizes) - 1 else itertools.islice(loader, stop_after)
+            for loader in ranks
+        ]
+        seen += [
+            np.concatenate([part.targets for part in parts]) for parts in zip(*streams, strict=True)
+        ]
         state = ranks[-1].state_dict()
     assert_equal(seen, [batch.targets for batch in make_rank(0, 1)])
 
@@ -166,20 +187,31 @@ def assert_a_resume_may_change_the_ranks(
 def assert_reading_ahead_changes_nothing(
     make_loader: Callable[[int, int], ResumableLoader], *, prefetches: Sequence[tuple[int, int]]
 ) -> None:
-    """The stream, and the position after each batch, are the same with any number of batches read ahead on any number of threads.
+    """The stream, and the position after each batch, are the same with any number of batches read
+    ahead on any number of threads.
 
     Args:
-        make_loader: makes the loader, given how many batches are read ahead and on how many threads.
+        make_loader: makes the loader, given how many batches are read ahead and on how many
+            threads.
         prefetches: such pairs.
     """
-    plain = [(batch, state) for loader in [make_loader(0, 1)] for batch in loader for state in [loader.state_dict()]]
+    plain = [
+        (batch, state)
+        for loader in [make_loader(0, 1)]
+        for batch in loader
+        for state in [loader.state_dict()]
+    ]
     for n_ahead, threads in prefetches:
         loader = make_loader(n_ahead, threads)
         assert_equal([(batch, loader.state_dict()) for batch in loader], plain)
 
 
-def assert_inputs_are_shifted_targets(loader: StepLoader, *, steps: Sequence[int], first_token: int) -> None:
-    """Inputs are the targets one to the right: what is to be predicted is never among what is given."""
+def assert_inputs_are_shifted_targets(
+    loader: StepLoader, *, steps: Sequence[int], first_token: int
+) -> None:
+    """Inputs are the targets one to the right: what is to be predicted is never among what is
+    given.
+    """
     for step in steps:
         batch = loader[step]
         assert_array_equal(batch.text[:, 1:], batch.targets[:, :-1])

@@ -1,9 +1,11 @@
 """Batches of a grid of rows × tokens, by step and in order: the step alone says which.
 
-Here: inputs and targets, a position, resuming. Not here: the order of the rectangles and how ranks share them
+Here: inputs and targets, a position, resuming. Not here: the order of the rectangles and how ranks
+    share them
 (`loaders.walk`), reading rows (`loaders.rows`), tensors (`loaders.torch`).
 
-Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). What a batch is asked to predict is the data
+Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). What a batch is asked to predict is
+    the data
 itself; the inputs are the data moved right by one, with end-of-text in front.
 """
 
@@ -54,25 +56,34 @@ class GridLoader(SteppedLoader[Batch]):
             rows: the data set.
             batch_rows: rows of a batch, of all ranks together.
             context_tokens: tokens of a batch's rows.
-            first_token: stands before each row of inputs; by default the end of text that the data set names, as LongCrawl64
-                recommends.
-            lanes: parts of the rows that are walked at once (see `loaders.walk`); 1 is the article's order.
-            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones; the state of one rank is that
-                of all, and of any other number of ranks.
+            first_token: stands before each row of inputs; by default the end of text that the data
+                set names, as LongCrawl64 recommends.
+            lanes: parts of the rows that are walked at once (see `loaders.walk`); 1 is the
+                article's order.
+            rank: which part of every batch this loader gives, of ``n_ranks`` equal ones; the state
+                of one rank is that of all, and of any other number of ranks.
             n_ranks: how many loaders share the batches.
             prefetch: batches that are read ahead while one is used, when iterating.
             threads: how many read at once.
 
         Raises:
-            BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does not divide its
-                rows, ranks or lanes do not divide a batch, or ``first_token`` is not in its vocabulary or, left out, not known.
+            BadInput: when the data set has no rows or fewer than a batch, ``context_tokens`` does
+                not divide its rows, ranks or lanes do not divide a batch, or ``first_token`` is not
+                in its vocabulary or, left out, not known.
         """
         super().__init__(prefetch=prefetch, threads=threads)
         first_token = end_of_text(rows) if first_token is None else first_token
         if not 0 <= first_token < rows.vocab_size:
-            raise BadInput(f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got {first_token:,}")
+            raise BadInput(
+                f"first_token must be an id of the vocabulary, 0 to {rows.vocab_size - 1:,}, got "
+                f"{first_token:,}"
+            )
         self.walk = GridWalk(
-            n_rows=rows.n_rows, row_tokens=rows.row_tokens, batch_rows=batch_rows, context_tokens=context_tokens, lanes=lanes
+            n_rows=rows.n_rows,
+            row_tokens=rows.row_tokens,
+            batch_rows=batch_rows,
+            context_tokens=context_tokens,
+            lanes=lanes,
         )
         self.walk.require_rank(rank, n_ranks)
         self.rows, self.first_token = rows, first_token
@@ -80,7 +91,9 @@ class GridLoader(SteppedLoader[Batch]):
         self._part_rows, self._n_parts = self.walk.part_rows(n_ranks), max(lanes // n_ranks, 1)
         self._cached = rows if isinstance(rows, CachedRows) else None
         if self._cached is not None:
-            self._cached.make_room(self._part_rows, context_tokens, n_ahead=prefetch, n_places=self._n_parts)
+            self._cached.make_room(
+                self._part_rows, context_tokens, n_ahead=prefetch, n_places=self._n_parts
+            )
 
     def __len__(self) -> int:
         return self.walk.n_steps
@@ -89,7 +102,9 @@ class GridLoader(SteppedLoader[Batch]):
         left, tops = self.walk.corners(operator.index(step), rank=self.rank, n_ranks=self.n_ranks)
         height, width = self._part_rows, self.walk.context_tokens
         if self._cached is None:
-            read = [self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops]
+            read = [
+                self.rows.read(slice(top, top + height), slice(left, left + width)) for top in tops
+            ]
             targets = read[0] if len(read) == 1 else np.concatenate(read)
             return Batch(shifted_right(targets, self.first_token), targets)
         text, targets = np.empty((2, height * len(tops), width), self._cached.dtype)
@@ -141,19 +156,24 @@ class GridLoader(SteppedLoader[Batch]):
 
 
 def end_of_text(rows: RowSource) -> int:
-    """The id that stands for end of text in some rows: what their arrays say, else GPT-2's where they are GPT-2's.
+    """The id that stands for end of text in some rows: what their arrays say, else GPT-2's where
+    they are GPT-2's.
 
     Raises:
         BadInput: when nobody says it: ``first_token`` must be given.
     """
     found: int | None = getattr(rows, "eot", None)
     if found is None and rows.vocab_size != GPT2_VOCAB_SIZE:
-        raise BadInput(f"the rows, of {rows.vocab_size:,} ids, do not say which is their end of text: give first_token")
+        raise BadInput(
+            f"the rows, of {rows.vocab_size:,} ids, do not say which is their end of text: give "
+            "first_token"
+        )
     return GPT2_EOT if found is None else found
 
 
 def shifted_right(targets: TokenArray, first_token: int) -> TokenArray:
-    """Inputs that predict ``targets``: each row moved right by one, ``first_token`` in front, its last id gone.
+    """Inputs that predict ``targets``: each row moved right by one, ``first_token`` in front, its
+    last id gone.
 
     >>> shifted_right(np.array([[1, 2, 3]], np.uint16), 9)
     array([[9, 1, 2]], dtype=uint16)

@@ -1,10 +1,13 @@
 """Batches of packed rows, by step and in order: rows of several documents, told apart by spans.
 
-Here: which spans a batch shows, and inputs that never show one document the end of another. Not here: the order of the
-rectangles (`loaders.walk`), what follows from spans (`lc_assets.packing.spans`), tensors (`loaders.torch_packed`), Parquet.
+Here: which spans a batch shows, and inputs that never show one document the end of another. Not
+    here: the order of the
+rectangles (`loaders.walk`), what follows from spans (`lc_assets.packing.spans`), tensors
+(`loaders.torch_packed`), Parquet.
 
-A batch's inputs are its targets moved right by one within each span, with ``first_token`` before each: so inputs and targets
-have the same spans, and nothing is asked of a document across a seam. What a model needs beside the ids is computed when it is
+A batch's inputs are its targets moved right by one within each span, with ``first_token`` before
+each: so inputs and targets have the same spans, and nothing is asked of a document across a seam.
+    What a model needs beside the ids is computed when it is
 asked for, from the spans' lengths and owners.
 """
 
@@ -42,7 +45,8 @@ class PackedBatch(NamedTuple):
     Attributes:
         text: (row, token) inputs.
         targets: (row, token), what is to be predicted: the data, and padding.
-        lengths: int32, tokens of each span; spans tile the batch, row by row, padding in spans of its own.
+        lengths: int32, tokens of each span; spans tile the batch, row by row, padding in spans of
+            its own.
         owners: int32, number of each span's document; -1 for padding.
     """
 
@@ -53,7 +57,9 @@ class PackedBatch(NamedTuple):
 
     @property
     def cu_seqlens(self) -> NDArray[np.int32]:
-        """First token of each span in the flattened batch, then the number of tokens; padding is a span like any other."""
+        """First token of each span in the flattened batch, then the number of tokens; padding is a
+        span like any other.
+        """
         return told.cumulative(self.lengths)
 
     @property
@@ -78,7 +84,8 @@ class PackedBatch(NamedTuple):
 
     @property
     def block_diagonal(self) -> NDArray[np.bool_]:
-        """(row, token, token), which token may look at which; for small rows, see `lc_assets.packing.spans.block_diagonal`.
+        """(row, token, token), which token may look at which; for small rows, see
+        `lc_assets.packing.spans.block_diagonal`.
 
         Raises:
             BadInput: when it would be too large.
@@ -86,7 +93,9 @@ class PackedBatch(NamedTuple):
         return told.block_diagonal(self.documents)
 
     def arrays(self) -> dict[str, NDArray[Any] | int]:
-        """Everything by name, computed: text, targets, mask, positions, documents, cu_seqlens, max_seqlen."""
+        """Everything by name, computed: text, targets, mask, positions, documents, cu_seqlens,
+        max_seqlen.
+        """
         names = ("text", "targets", "mask", "positions", "documents", "cu_seqlens", "max_seqlen")
         return {name: getattr(self, name) for name in names}
 
@@ -109,11 +118,16 @@ class PackedRows:
 
     def __post_init__(self) -> None:
         if self.spans.n_rows != self.rows.n_rows:
-            raise Mismatch(f"{self.rows.n_rows:,} rows and spans of {self.spans.n_rows:,}: they are not of one version")
+            raise Mismatch(
+                f"{self.rows.n_rows:,} rows and spans of {self.spans.n_rows:,}: they are not of "
+                "one version"
+            )
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the rows' identity, of how many spans there are and of the first and last ones."""
+        """SHA-256 of the rows' identity, of how many spans there are and of the first and last
+        ones.
+        """
         hasher = hashlib.sha256(f"{self.rows.identity} {len(self.spans.stop)}".encode())
         for array in (self.spans.first, self.spans.stop, self.spans.document):
             for part in (array[:HASHED], array[-HASHED:]):
@@ -121,14 +135,21 @@ class PackedRows:
         return hasher.hexdigest()
 
     def joined(self) -> "PackedRows":
-        """The same rows with one span each, of all that is no padding: documents see each other, as where rows are not packed."""
+        """The same rows with one span each, of all that is no padding: documents see each other, as
+        where rows are not packed.
+        """
         first, stop = self.spans.first, self.spans.stop
         numbers = np.arange(self.spans.n_rows + 1)
-        return PackedRows(self.rows, PackedSpans(numbers, stop[first[1:] - 1], numbers[:-1].astype(np.int32)))
+        return PackedRows(
+            self.rows, PackedSpans(numbers, stop[first[1:] - 1], numbers[:-1].astype(np.int32))
+        )
 
 
-def open_packed(path: Path | str, split: str = "train", *, cache_bytes: int | None = None) -> PackedRows:
-    """Open packed rows by a path or a URL of one version, or of a partition (``lake/packed/2023-06``), which means what it publishes.
+def open_packed(
+    path: Path | str, split: str = "train", *, cache_bytes: int | None = None
+) -> PackedRows:
+    """Open packed rows by a path or a URL of one version, or of a partition
+    (``lake/packed/2023-06``), which means what it publishes.
 
     Args:
         path: a folder, or a URL that fsspec knows; see `lc_assets.loaders.rows.open_rows`.
@@ -154,7 +175,10 @@ def _open_url(url: str, split: str, cache_bytes: int | None) -> PackedRows:
     with TemporaryDirectory() as copies:
         fetch(RemoteFiles(url), Path(copies), *(path.name for path in span_files(Path(), split)))
         mapped = PackedSpans.open(Path(copies), split, row_tokens=rows.row_tokens)
-        return PackedRows(rows, PackedSpans(np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)))
+        return PackedRows(
+            rows,
+            PackedSpans(np.array(mapped.first), np.array(mapped.stop), np.array(mapped.document)),
+        )
 
 
 class PackedLoader(SteppedLoader[PackedBatch]):
@@ -185,9 +209,11 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         Args:
             packed: rows and spans.
             batch_rows: rows of a batch, of all ranks together.
-            context_tokens: tokens of a batch's rows; by default whole rows. A shorter context cuts spans where it ends: what
-                is left of one in the next column is a span of its own there.
-            first_token: stands before each span of inputs; by default the end of text that the rows name.
+            context_tokens: tokens of a batch's rows; by default whole rows. A shorter context cuts
+                spans where it ends: what is left of one in the next column is a span of its own
+                there.
+            first_token: stands before each span of inputs; by default the end of text that the rows
+                name.
             lanes: as for `GridLoader`.
             rank: which part of every batch this loader gives, of ``n_ranks`` equal ones.
             n_ranks: how many loaders share the batches.
@@ -211,7 +237,10 @@ class PackedLoader(SteppedLoader[PackedBatch]):
             threads=threads,
         )
         if batch_rows * context >= 2**31:
-            raise BadInput(f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 counts: take fewer rows")
+            raise BadInput(
+                f"a batch of {batch_rows:,} × {context:,} tokens has more than an int32 counts: "
+                "take fewer rows"
+            )
         self.packed, self.walk, self.rank, self.n_ranks = packed, self._grid.walk, rank, n_ranks
 
     def __len__(self) -> int:
@@ -224,13 +253,17 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         text.reshape(-1)[told.cumulative(lengths)[:-1]] = self._grid.first_token
         return PackedBatch(text, targets, lengths, owners)
 
-    def _tiled(self, blocks: Sequence[range], tokens: range) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    def _tiled(
+        self, blocks: Sequence[range], tokens: range
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         spans = self.packed.spans
         edges = [spans.first[rows.start : rows.stop + 1] for rows in blocks]
         at = [slice(int(own[0]), int(own[-1])) for own in edges]
         counts = np.concatenate([np.diff(own) for own in edges])
         first = np.concatenate([[0], np.cumsum(counts)])
-        stop, owner = (np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document))
+        stop, owner = (
+            np.concatenate([column[own] for own in at]) for column in (spans.stop, spans.document)
+        )
         return told.tiled(first, stop, owner, left=tokens.start, width=len(tokens))
 
     @property
@@ -262,7 +295,9 @@ class PackedLoader(SteppedLoader[PackedBatch]):
         """
         rows = self.packed.rows
         if not isinstance(rows, ZarrRows):
-            raise BadInput(f"{type(rows).__name__} has no table of spans: open one version of packed rows")
+            raise BadInput(
+                f"{type(rows).__name__} has no table of spans: open one version of packed rows"
+            )
         return pieces_of(rows, self.rows_of(step))
 
     def identity(self) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 Here: asking for the next steps while one is used. Not here: what a step is (`loaders.grid`).
 
-Decompression and file reads release the interpreter's lock, so threads of one process do what worker processes
-would, without sending batches between processes. What they decode goes through the loader's one cache, so
-nothing is decoded twice.
+Decompression and file reads release the interpreter's lock, so threads of one process do what
+worker processes would, without sending batches between processes. What they decode goes through the
+loader's one cache, so nothing is decoded twice.
 """
 
 import contextlib
@@ -21,11 +21,14 @@ Answer = TypeVar("Answer")
 THREAD_NAME: Final = "lc-prefetch"
 
 
-def ahead(read: Callable[[Step], Answer], steps: Iterable[Step], *, n_ahead: int, threads: int = 1) -> Iterator[Answer]:
-    """Yield ``read(step)`` for each step in order, with up to ``n_ahead`` later ones being read meanwhile.
+def ahead(
+    read: Callable[[Step], Answer], steps: Iterable[Step], *, n_ahead: int, threads: int = 1
+) -> Iterator[Answer]:
+    """Yield ``read(step)`` for each step in order, with up to ``n_ahead`` later ones being read
+    meanwhile.
 
-    An error is raised where its step's answer would be. When the iterator ends, is closed or is let go, what has
-    not begun is not begun, and no thread is left behind.
+    An error is raised where its step's answer would be. When the iterator ends, is closed or is let
+    go, what has not begun is not begun, and no thread is left behind.
 
     Args:
         read: makes an answer; called on threads.
@@ -40,11 +43,16 @@ def ahead(read: Callable[[Step], Answer], steps: Iterable[Step], *, n_ahead: int
         BadInput: when ``n_ahead`` is negative or there is no thread.
     """
     if n_ahead < 0 or threads < 1:
-        raise BadInput(f"cannot read {n_ahead} steps ahead on {threads} threads: wanted 0 or more steps and at least one thread")
+        raise BadInput(
+            f"cannot read {n_ahead} steps ahead on {threads} threads: wanted 0 or more steps and "
+            "at least one thread"
+        )
     return map(read, steps) if n_ahead == 0 else _ahead(read, steps, n_ahead, min(threads, n_ahead))
 
 
-def _ahead(read: Callable[[Step], Answer], steps: Iterable[Step], n_ahead: int, threads: int) -> Iterator[Answer]:
+def _ahead(
+    read: Callable[[Step], Answer], steps: Iterable[Step], n_ahead: int, threads: int
+) -> Iterator[Answer]:
     waiting: deque[Future[Answer]] = deque()
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(threads, THREAD_NAME))

@@ -1,8 +1,11 @@
-"""Whose text a batch is: from positions of a data set to documents and addresses, by the grids' row tables.
+"""Whose text a batch is: from positions of a data set to documents and addresses, by the grids' row
+tables.
 
-Here: looking rows up in ``rows.parquet``, which lies beside a grid's arrays, and pieces in ``spans.parquet`` beside packed
-rows; read when first asked for, and of it only the row groups and columns that are needed. Not here: which rows a step has
-(`loaders.grid`), the way from a document to its rows (`lc_assets.stages.whereabouts`).
+Here: looking rows up in ``rows.parquet``, which lies beside a grid's arrays, and pieces in
+    ``spans.parquet`` beside packed
+rows; read when first asked for, and of it only the row groups and columns that are needed. Not
+here: which rows a step has (`loaders.grid`), the way from a document to its rows
+    (`lc_assets.stages.whereabouts`).
 """
 
 from collections import defaultdict
@@ -30,7 +33,8 @@ class RowDocument:
         row: its number in that grid's split.
         id: of the document: snapshot, shard, file and line upstream.
         url: where it was crawled.
-        stretch: which stretch of the document the row holds, from 0: of tokens ``stretch`` × row length on.
+        stretch: which stretch of the document the row holds, from 0: of tokens ``stretch`` × row
+            length on.
         shift: column c of the row holds the stretch's token (c − shift) mod row length.
         n_tokens: of the whole document.
     """
@@ -92,7 +96,11 @@ def documents_of(rows: RowSource, positions: Sequence[int]) -> list[RowDocument]
         array, row = _array_of(rows, position)
         arrays[id(array)] = array
         wanted[id(array)].append((position, row))
-    found = {position: document for name, array in arrays.items() for position, document in _documents(array, wanted[name])}
+    found = {
+        position: document
+        for name, array in arrays.items()
+        for position, document in _documents(array, wanted[name])
+    }
     return [found[position] for position in positions]
 
 
@@ -106,10 +114,15 @@ def pieces_of(array: ZarrRows, rows: Sequence[int]) -> list[PackedPiece]:
     """
     path = array.path.absolute().parent / SPANS_FILE
     found: dict[int, list[PackedPiece]] = defaultdict(list)
-    for line in _table(path, array.path.stem, rows, [field.name for field in fields(PackedPiece)]).to_pylist():
+    for line in _table(
+        path, array.path.stem, rows, [field.name for field in fields(PackedPiece)]
+    ).to_pylist():
         found[line["row"]].append(PackedPiece(**line))
     if missing := sorted(set(rows) - found.keys()):
-        raise Mismatch(f"{path}: no piece of rows {missing[:5]}: table and array are of different versions: pack the rows again")
+        raise Mismatch(
+            f"{path}: no piece of rows {missing[:5]}: table and array are of different versions: "
+            "pack the rows again"
+        )
     return [piece for row in rows for piece in sorted(found[row], key=lambda piece: piece.piece)]
 
 
@@ -118,7 +131,10 @@ def _documents(array: ZarrRows, asked: Sequence[tuple[int, int]]) -> list[tuple[
     folder = array.path.absolute().parent
     lines = _lines(folder / ROWS_FILE, array.path.stem, [row for _, row in asked], array.n_rows)
     snapshot, version = folder.parent.name, folder.name
-    return [(position, RowDocument(position=position, snapshot=snapshot, version=version, **lines[row])) for position, row in asked]
+    return [
+        (position, RowDocument(position=position, snapshot=snapshot, version=version, **lines[row]))
+        for position, row in asked
+    ]
 
 
 def _array_of(rows: RowSource, position: int) -> tuple[ZarrRows, int]:
@@ -138,7 +154,8 @@ def _lines(path: Path, split: str, wanted: Sequence[int], n_rows: int) -> dict[i
     if n_lines != n_rows or len(lines) != len(set(wanted)):
         missing = sorted(set(wanted) - lines.keys())
         raise Mismatch(
-            f"{path}: {n_lines:,} {split} rows, the array beside it has {n_rows:,}; wanted rows without a line: {missing[:5]}:"
+            f"{path}: {n_lines:,} {split} rows, the array beside it has {n_rows:,}; wanted rows "
+            f"without a line: {missing[:5]}:"
             " table and array are of different versions: build the grid again"
         )
     return lines
@@ -148,7 +165,9 @@ def _table(path: Path, split: str, wanted: Sequence[int], columns: Sequence[str]
     """Lines of the wanted rows of one split; row groups without any of them are not read."""
     import pyarrow.compute as pc  # noqa: PLC0415 - a training node that never asks need not load it
 
-    near = (pc.field("row") >= min(wanted)) & (pc.field("row") <= max(wanted))  # by this, row groups are left out
+    near = (pc.field("row") >= min(wanted)) & (
+        pc.field("row") <= max(wanted)
+    )  # by this, row groups are left out
     these = near & (pc.field("split") == split) & pc.field("row").isin(sorted(set(wanted)))
     return _asked(path, lambda table: table.to_table(columns=list(columns), filter=these))
 
@@ -164,7 +183,10 @@ def _asked(path: Path, ask: Callable[[Any], Any]) -> Any:
     import pyarrow.dataset  # noqa: PLC0415
 
     if not path.is_file():
-        raise NotPublished(f"{path}: no row table here, so nobody knows whose rows these are: open the lake they are published in")
+        raise NotPublished(
+            f"{path}: no row table here, so nobody knows whose rows these are: open the lake they "
+            "are published in"
+        )
     try:
         return ask(pyarrow.dataset.dataset(path, format="parquet"))
     except (pa.ArrowException, OSError) as error:

@@ -1,11 +1,15 @@
-"""Arrays on a server or in a bucket: the bytes of the wanted chunks by range requests, and nothing else.
+"""Arrays on a server or in a bucket: the bytes of the wanted chunks by range requests, and nothing
+else.
 
-Here: `formats.files.Files` over fsspec, asking again after a failure, and fetching the small files of a lake. Not
-here: transport and its errors (`lc_assets.storage.upstream`), what is kept in memory (`loaders.cache`).
+Here: `formats.files.Files` over fsspec, asking again after a failure, and fetching the small files
+    of a lake. Not
+here: transport and its errors (`lc_assets.storage.upstream`), what is kept in memory
+    (`loaders.cache`).
 
-A band of 65,536 tokens lies in one shard, its chunks beside each other: one request. Where it lies in several (grids of the
-first version: 32), all ranges are asked for at once. What stops coming is asked for again
-after pauses of 1, 10 and 60 seconds, and then is `Unreachable`: a batch is whole or an error, never shorter.
+A band of 65,536 tokens lies in one shard, its chunks beside each other: one request. Where it lies
+in several (grids of the first version: 32), all ranges are asked for at once. What stops coming is
+asked for again after pauses of 1, 10 and 60 seconds, and then is `Unreachable`: a batch is whole or
+an error, never shorter.
 """
 
 from collections.abc import Sequence
@@ -19,7 +23,9 @@ from lc_assets.formats.files import Piece
 from lc_assets.storage.upstream import Upstream, patiently
 
 NEAR_BYTES: Final = 64 * 2**10
-"""Pieces of one file that lie no further apart are one request: a request costs about what these bytes do."""
+"""Pieces of one file that lie no further apart are one request: a request costs about what these
+bytes do.
+"""
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,8 @@ class RemoteFiles:
 
 
 def fetch(files: RemoteFiles, folder: Path, *paths: str) -> None:
-    """Copy small files, such as a lake's receipts and orders, to the same relative paths below ``folder``.
+    """Copy small files, such as a lake's receipts and orders, to the same relative paths below
+    ``folder``.
 
     Raises:
         NotPublished: when one is not there.
@@ -103,6 +110,10 @@ def coalesced(pieces: Sequence[Piece]) -> list[Piece]:
 
 def _cut(piece: Piece, answers: dict[Piece, bytes]) -> bytes:
     for request, answer in answers.items():
-        if request.path == piece.path and request.start <= piece.start and piece.stop <= request.stop:
+        if (
+            request.path == piece.path
+            and request.start <= piece.start
+            and piece.stop <= request.stop
+        ):
             return answer[piece.start - request.start : piece.stop - request.start]
     raise KeyError(piece)

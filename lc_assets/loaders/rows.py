@@ -31,21 +31,27 @@ GRID_STAGE: Final = "grid"
 
 
 def open_rows(
-    path: Path | str, split: str = "train", *, cache_bytes: int | None = None, release: str | None = None
+    path: Path | str,
+    split: str = "train",
+    *,
+    cache_bytes: int | None = None,
+    release: str | None = None,
 ) -> ZarrRows | RiffledRows:
     """Open the rows of one split by a path.
 
     Args:
-        path: a path, or a URL that fsspec knows (``https://…``, ``gs://…``), of a ``.zarr`` folder (a token grid or
-            LongCrawl64's layout; ``split`` plays no part then), of a folder that holds ``{split}.zarr``, of one
-            version of the global order, or of a lake, which means its published global order.
+        path: a path, or a URL that fsspec knows (``https://…``, ``gs://…``), of a ``.zarr`` folder
+            (a token grid or LongCrawl64's layout; ``split`` plays no part then), of a folder that
+            holds ``{split}.zarr``, of one version of the global order, or of a lake, which means
+            its published global order.
         split: ``train`` or ``heldout``.
-        cache_bytes: bound of the cache of decoded chunks, shared by all arrays that are opened. None: what the walk
-            needs that a loader lays over the rows, and no more.
+        cache_bytes: bound of the cache of decoded chunks, shared by all arrays that are opened.
+            None: what the walk needs that a loader lays over the rows, and no more.
         release: of a lake: its global order as this release pins it; the same bytes for ever.
 
     Raises:
-        BadInput: when nothing that can be opened lies at ``path``, or the cache cannot hold one chunk.
+        BadInput: when nothing that can be opened lies at ``path``, or the cache cannot hold one
+            chunk.
         NotPublished: when the lake lacks the order, a grid that the order is over, or the release.
         Mismatch: when a grid is not the one that the order was made for.
         CorruptFile: when a file is not what its format promises.
@@ -84,7 +90,9 @@ def pinned_order(lake: Path | str, release: str) -> Path | str:
         raise NotPublished(f"{files.where(note)}: there is no such release")
     with TemporaryDirectory() as copies:
         fetch(files, Path(copies), note)
-        pin = decode_release((Path(copies) / note).read_bytes(), where=files.where(note)).pins[f"{ORDER_STAGE}/{GLOBAL}"]
+        pin = decode_release((Path(copies) / note).read_bytes(), where=files.where(note)).pins[
+            f"{ORDER_STAGE}/{GLOBAL}"
+        ]
         receipt = f"{ORDER_STAGE}/{GLOBAL}/{pin.version}/{RECEIPT}"
         fetch(files, Path(copies), receipt)
         if Published.at((Path(copies) / receipt).parent).digest != pin.digest:
@@ -119,7 +127,8 @@ def _open_url(url: str, split: str, cache_bytes: int | None) -> ZarrRows | Riffl
 
 
 def published_at(url: str) -> str:
-    """URL of the version that a partition at ``url`` publishes; where nothing is published there, ``url`` itself.
+    """URL of the version that a partition at ``url`` publishes; where nothing is published there,
+    ``url`` itself.
 
     Raises:
         CorruptFile: when the pointer is not readable.
@@ -139,37 +148,60 @@ def _open_remote_array(url: str, metadata: str, cache: ChunkCache) -> ZarrRows:
 
 
 def _open_remote_order(url: str, split: str, cache: ChunkCache) -> RiffledRows:
-    """Copy the order and the grids' receipts, which are small, and check them as those of a local lake; rows stay where they are."""
+    """Copy the order and the grids' receipts, which are small, and check them as those of a local
+    lake; rows stay where they are.
+    """
     lake, *place = url.rsplit("/", 3)
     files = RemoteFiles(lake)
     with TemporaryDirectory() as copies:
         folder = Path(copies, *place)
-        fetch(files, Path(copies), *("/".join([*place, name]) for name in (SOURCES, f"{split}_source.npy", f"{split}_row.npy")))
+        fetch(
+            files,
+            Path(copies),
+            *(
+                "/".join([*place, name])
+                for name in (SOURCES, f"{split}_source.npy", f"{split}_row.npy")
+            ),
+        )
         mapped = GlobalOrder.open(folder, split)
         order = replace(mapped, source=np.array(mapped.source), row=np.array(mapped.row))
         grids = [f"{GRID_STAGE}/{source.snapshot}/{source.version}" for source in order.sources]
         for source, grid in zip(order.sources, grids, strict=True):
             fetch(files, Path(copies), f"{grid}/{RECEIPT}")
             _grid_folder(LakeFolder(Path(copies)), source)
-    return RiffledRows(order, [_open_remote_array(f"{lake}/{grid}/{split}.zarr", GRID_METADATA, cache) for grid in grids])
+    return RiffledRows(
+        order,
+        [_open_remote_array(f"{lake}/{grid}/{split}.zarr", GRID_METADATA, cache) for grid in grids],
+    )
 
 
 def _nothing_at(place: Path | str, split: str) -> BadInput:
     looked_for = f"{split}.zarr, {SOURCES}, {GRID_METADATA} or {FLAT_METADATA}"
-    return BadInput(f"{place}: found no {looked_for}: wanted an array, a published version or a lake's root")
+    return BadInput(
+        f"{place}: found no {looked_for}: wanted an array, a published version or a lake's root"
+    )
 
 
 def _riffled(folder: Path, split: str, cache: ChunkCache) -> RiffledRows:
     order = GlobalOrder.open(folder, split)
     lake = LakeFolder(folder.absolute().parent.parent.parent)
-    return RiffledRows(order, [open_array(_grid_folder(lake, source) / f"{split}.zarr", cache) for source in order.sources])
+    return RiffledRows(
+        order,
+        [
+            open_array(_grid_folder(lake, source) / f"{split}.zarr", cache)
+            for source in order.sources
+        ],
+    )
 
 
 def _grid_folder(lake: LakeFolder, source: OrderSource) -> Path:
     folder = lake.place(GRID_STAGE, parse_snapshot(source.snapshot)).folder / source.version
     found = Published.at(folder).digest
     if found != source.digest:
-        raise Mismatch(f"{folder / RECEIPT}: digest {found}, the global order was made for {source.digest}: make the order again")
+        raise Mismatch(
+            f"{folder / RECEIPT}: digest {found}, the global order was made for {source.digest}: "
+            "make the order again"
+        )
     return folder
 
 

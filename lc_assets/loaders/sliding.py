@@ -1,18 +1,22 @@
-"""Sliding windows, one example at a time: inputs and targets of next-token prediction, over ids in memory, in files, in rows.
+"""Sliding windows, one example at a time: inputs and targets of next-token prediction, over ids in
+memory, in files, in rows.
 
-A window is ``context_tokens + 1`` ids that follow each other; windows begin every ``stride`` ids. What is too short at the end is
-left out, or padded with a mask, on request. Where documents meet there are three ways:
+A window is ``context_tokens + 1`` ids that follow each other; windows begin every ``stride`` ids.
+What is too short at the end is left out, or padded with a mask, on request. Where documents meet
+there are three ways:
 
 ===========  =====================================================================================================
 ``ignore``   ids are one stream; a window may go on into the next document
 ``stay``     each document is a stream of its own; no window holds two
 ``reset``    as ``ignore``, and positions begin anew with each document, ``documents`` tells them apart within the window
-             (for a mask of attention), and the last token of a document is not asked for the first one of the next
+             (for a mask of attention), and the last token of a document is not asked for the first
+             one of the next
 ===========  =====================================================================================================
 
-Rows of a grid are streams of their own in any case. Here: which ids an example holds. Not here: batches of windows at full
-speed (`loaders.windows`), tensors (`loaders.torch`).
-Source: the count of windows is that of the "Tokenized Dataset with Sliding Window" lesson; resets are Megatron's
+Rows of a grid are streams of their own in any case. Here: which ids an example holds. Not here:
+batches of windows at full speed (`loaders.windows`), tensors (`loaders.torch`).
+Source: the count of windows is that of the "Tokenized Dataset with Sliding Window" lesson; resets
+    are Megatron's
 ``get_ltor_masks_and_position_ids``.
 """
 
@@ -38,7 +42,8 @@ class Window(NamedTuple):
     Attributes:
         inputs: int64 ids.
         targets: int64 ids, one further.
-        mask: bool; False where no target is to be learnt: padding, and the seam of two documents under ``reset``.
+        mask: bool; False where no target is to be learnt: padding, and the seam of two documents
+            under ``reset``.
         positions: int64, of each input within its document as far as the window shows it.
         documents: int64, number of each input's document within the window, from 0.
     """
@@ -51,7 +56,8 @@ class Window(NamedTuple):
 
 
 def count_windows(n_tokens: int, context_tokens: int, stride: int, *, padded: bool = False) -> int:
-    """How many windows a stream of ids has; with padding, also the last short one that holds a target.
+    """How many windows a stream of ids has; with padding, also the last short one that holds a
+    target.
 
     >>> count_windows(10, 4, 2), count_windows(10, 4, 2, padded=True), count_windows(4, 4, 1)
     (3, 4, 0)
@@ -72,7 +78,8 @@ class SlidingWindows:
         pad: stands for the ids that the last window of a stream lacks; None leaves that window out.
 
     Raises:
-        BadInput: when a number cannot be meant, there is no window, or boundaries are asked of ids that do not know them.
+        BadInput: when a number cannot be meant, there is no window, or boundaries are asked of ids
+            that do not know them.
     """
 
     ids: "NDArray[Any] | MegatronReader | RowSource"
@@ -83,13 +90,21 @@ class SlidingWindows:
 
     def __post_init__(self) -> None:
         if min(self.context_tokens, self.stride) < 1:
-            raise BadInput(f"context_tokens and stride must be at least 1, got {self.context_tokens:,} and {self.stride:,}")
+            raise BadInput(
+                f"context_tokens and stride must be at least 1, got {self.context_tokens:,} and "
+                f"{self.stride:,}"
+            )
         if self.boundaries not in BOUNDARIES:
             raise BadInput(f"boundaries {self.boundaries!r}; wanted {', '.join(BOUNDARIES)}")
         if self.boundaries != "ignore" and not isinstance(self.ids, MegatronReader):
-            raise BadInput(f"boundaries {self.boundaries!r} need a token file, which says where documents end")
+            raise BadInput(
+                f"boundaries {self.boundaries!r} need a token file, which says where documents end"
+            )
         if not len(self):
-            raise BadInput(f"no window of {self.context_tokens:,} tokens and one behind it; the longest stream has {self._longest:,}")
+            raise BadInput(
+                f"no window of {self.context_tokens:,} tokens and one behind it; the longest "
+                f"stream has {self._longest:,}"
+            )
 
     def __len__(self) -> int:
         return int(self._first[-1])
@@ -102,10 +117,14 @@ class SlidingWindows:
         stop = min(start + self.context_tokens + 1, int(self._lengths[stream]))
         return self._window(start, self._read(stream, start, stop))
 
-    def order(self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None) -> NDArray[np.int64]:
-        """Numbers of the windows at places ``first`` to ``stop`` of an epoch's shuffle, whose seed is ``base_seed + epoch``; int64.
+    def order(
+        self, *, base_seed: int, epoch: int, first: int = 0, stop: int | None = None
+    ) -> NDArray[np.int64]:
+        """Numbers of the windows at places ``first`` to ``stop`` of an epoch's shuffle, whose seed
+        is ``base_seed + epoch``; int64.
 
-        Any part can be asked for alone: to go on in the middle of an epoch, whatever the number of workers or ranks was.
+        Any part can be asked for alone: to go on in the middle of an epoch, whatever the number of
+        workers or ranks was.
         """
         places = np.arange(first, len(self) if stop is None else stop)
         return Permutation(len(self), f"sliding/{base_seed + epoch}").at(places)
@@ -155,7 +174,14 @@ class SlidingWindows:
         positions, documents = np.arange(context), np.zeros(context, np.int64)
         if self.boundaries == "reset":
             starts = self._document_starts
-            near = starts[np.searchsorted(starts, start, "right") : np.searchsorted(starts, start + n_found, "left")] - start
+            near = (
+                starts[
+                    np.searchsorted(starts, start, "right") : np.searchsorted(
+                        starts, start + n_found, "left"
+                    )
+                ]
+                - start
+            )
             begins = np.unique(near)  # an empty document begins where the next one does
             documents = np.searchsorted(begins, positions, "right")
             positions = positions - np.concatenate([[0], begins])[documents]

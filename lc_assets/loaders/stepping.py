@@ -1,4 +1,5 @@
-"""What every loader here shares: a position that is one number, iterating from it, saving and loading it.
+"""What every loader here shares: a position that is one number, iterating from it, saving and
+loading it.
 
 Here: the position. Not here: what a step's batch is (`loaders.grid`, `loaders.windows`).
 """
@@ -13,7 +14,8 @@ from lc_assets.loaders.prefetch import ahead
 
 
 class Batch(NamedTuple):
-    """One step's data: (row, token) arrays of equal shape, uint16 (uint32 for vocabularies of 65,500 ids and more).
+    """One step's data: (row, token) arrays of equal shape, uint16 (uint32 for vocabularies of
+    65,500 ids and more).
 
     Attributes:
         text: the model's inputs: ``targets`` moved right by one.
@@ -31,8 +33,8 @@ Step = TypeVar("Step", bound=tuple[Any, ...])
 class SteppedLoader(ABC, Generic[Step]):
     """Batches by step and in order.
 
-    ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the loader's
-    position, which `state_dict` saves, and puts it back to 0 when it has run out.
+    ``loader[step]`` has no memory: the step is enough. ``for batch in loader`` goes on from the
+    loader's position, which `state_dict` saves, and puts it back to 0 when it has run out.
 
     Attributes:
         step: the position: the step that comes next.
@@ -41,7 +43,9 @@ class SteppedLoader(ABC, Generic[Step]):
     """
 
     def __init__(self, *, prefetch: int, threads: int) -> None:
-        ahead(self.__getitem__, (), n_ahead=prefetch, threads=threads)  # refuses what cannot be meant
+        ahead(
+            self.__getitem__, (), n_ahead=prefetch, threads=threads
+        )  # refuses what cannot be meant
         self.step = 0
         self.prefetch, self.threads = prefetch, threads
 
@@ -53,7 +57,9 @@ class SteppedLoader(ABC, Generic[Step]):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """Say what a position is a position in: data set, shape, order; plain values, equal for all ranks."""
+        """Say what a position is a position in: data set, shape, order; plain values, equal for all
+        ranks.
+        """
 
     def __iter__(self) -> Iterator[Step]:
         while self.step < len(self):
@@ -65,14 +71,17 @@ class SteppedLoader(ABC, Generic[Step]):
         self.step = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position and what it is a position in; plain values, fit for any checkpoint and any number of ranks."""
+        """Return the position and what it is a position in; plain values, fit for any checkpoint
+        and any number of ranks.
+        """
         return {"step": self.step, **self.identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a loader over the same data set and of the same shape stood.
 
         Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist; says which.
+            BadInput: when the state is of another data set or shape, or its step does not exist;
+                says which.
         """
         self.require_state(state)
         self.step = state["step"]
@@ -81,7 +90,8 @@ class SteppedLoader(ABC, Generic[Step]):
         """Refuse a state that is not one of this loader's.
 
         Raises:
-            BadInput: when it is of another data set or shape, or its step does not exist; says which.
+            BadInput: when it is of another data set or shape, or its step does not exist; says
+                which.
         """
         ours = self.identity()
         for name in sorted({*ours, *state} - {"step"}):
@@ -93,4 +103,9 @@ class SteppedLoader(ABC, Generic[Step]):
             raise BadInput(f"the state's step is {step!r}; wanted 0 to {len(self):,}")
 
     def _from_here(self) -> Iterator[Step]:
-        return ahead(self.__getitem__, range(self.step, len(self)), n_ahead=self.prefetch, threads=self.threads)
+        return ahead(
+            self.__getitem__,
+            range(self.step, len(self)),
+            n_ahead=self.prefetch,
+            threads=self.threads,
+        )

@@ -1,13 +1,17 @@
-"""Batches as PyTorch tensors: a map-style data set by step, a stream that ranks and workers share, batches on a GPU.
+"""Batches as PyTorch tensors: a map-style data set by step, a stream that ranks and workers share,
+batches on a GPU.
 
-Here: int64 tensors, who reads what, and getting them onto a device. Not here: the order of batches (`loaders.grid`,
-`loaders.windows`), packed rows on a device (`loaders.torch_packed`). Only these two modules import torch, which is optional:
-without it these classes can be named but not made.
+Here: int64 tensors, who reads what, and getting them onto a device. Not here: the order of batches
+    (`loaders.grid`,
+`loaders.windows`), packed rows on a device (`loaders.torch_packed`). Only these two modules import
+torch, which is optional: without it these classes can be named but not made.
 
-Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to torchdata's
-``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before using workers: sending a batch between
-processes costs more than making one (0 workers: 134–266 M tokens per CPU-second; 2 workers: 5–21; batches of
-32 × 1,024, 2 virtual cores), and each worker decodes for itself. Threads (``prefetch=`` of the loader) do neither.
+Data sets give whole batches, so pass ``batch_size=None`` to ``torch.utils.data.DataLoader``, or to
+torchdata's ``StatefulDataLoader``, which saves and resumes a `StepStream`. Measure before using
+workers: sending a batch between processes costs more than making one (0 workers: 134–266 M tokens
+    per CPU-second; 2 workers: 5–21; batches of
+32 × 1,024, 2 virtual cores), and each worker decodes for itself. Threads (``prefetch=`` of the
+loader) do neither.
 """
 
 from collections import deque
@@ -37,9 +41,11 @@ N_SENT_AHEAD: Final = 2
 
 
 class StepDataset:
-    """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets": …}`` of int64 tensors.
+    """Map-style: ``dataset[step]`` is the loader's batch of that step, ``{"text": …, "targets":
+    …}`` of int64 tensors.
 
-    Of packed rows also mask, positions, documents, cu_seqlens and max_seqlen, as `PackedBatch` has them.
+    Of packed rows also mask, positions, documents, cu_seqlens and max_seqlen, as `PackedBatch` has
+    them.
     """
 
     def __init__(self, loader: GridLoader | WindowLoader | PackedLoader) -> None:
@@ -59,7 +65,9 @@ class StepDataset:
 
 
 class SlidingWindowDataset:
-    """Map-style: ``dataset[number]`` is one window, ``{"input_ids", "targets", "mask", "positions", "documents"}`` as tensors."""
+    """Map-style: ``dataset[number]`` is one window, ``{"input_ids", "targets", "mask", "positions",
+    "documents"}`` as tensors.
+    """
 
     def __init__(self, windows: SlidingWindows) -> None:
         """Wrap windows.
@@ -90,14 +98,16 @@ def sliding_loader(
     n_ranks: int = 1,
     workers: int = 0,
 ) -> Any:
-    """A ``DataLoader`` over one epoch of windows, or what is left of it, shuffled by ``base_seed + epoch``.
+    """A ``DataLoader`` over one epoch of windows, or what is left of it, shuffled by ``base_seed +
+    epoch``.
 
     Args:
         windows: what is batched.
         batch_size: windows of a batch of one rank; a last one that is not full is left out.
         base_seed: of all epochs.
         epoch: its number.
-        first: how many windows of the epoch all ranks together have had: go on from there, with any number of ranks and workers.
+        first: how many windows of the epoch all ranks together have had: go on from there, with any
+            number of ranks and workers.
         rank: which share of what is left is read, every ``n_ranks``-th window.
         n_ranks: how many share it.
         workers: processes of the ``DataLoader``; the order does not depend on them.
@@ -111,7 +121,9 @@ def sliding_loader(
     return torch.utils.data.DataLoader(
         SlidingWindowDataset(windows),
         batch_size=batch_size,
-        sampler=windows.order(base_seed=base_seed, epoch=epoch, first=first)[rank::n_ranks].tolist(),
+        sampler=windows.order(base_seed=base_seed, epoch=epoch, first=first)[
+            rank::n_ranks
+        ].tolist(),
         num_workers=workers,
         drop_last=True,
         generator=torch.Generator().manual_seed(base_seed + epoch),
@@ -121,30 +133,37 @@ def sliding_loader(
 class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent, so mypy cannot know this class
     """Iterable: the steps that this rank and worker read, in ascending order.
 
-    A loader that was made for one of several ranks (``GridLoader(…, rank=, n_ranks=)``) gives its part of every step
-    here, too: its ranks share batches. Over a loader of whole batches, steps are dealt out instead: over all ranks and
-    workers every step is read once, by one of them; where ranks do not divide the steps, the first ones get one more.
-    A ``DataLoader`` over it gives the rank's steps in order, however many workers it has.
+    A loader that was made for one of several ranks (``GridLoader(…, rank=, n_ranks=)``) gives its
+    part of every step here, too: its ranks share batches. Over a loader of whole batches, steps are
+    dealt out instead: over all ranks and workers every step is read once, by one of them; where
+    ranks do not divide the steps, the first ones get one more. A ``DataLoader`` over it gives the
+    rank's steps in order, however many workers it has.
 
     Attributes:
         first_step: the position: how many steps all ranks together have read.
     """
 
     def __init__(
-        self, loader: GridLoader | WindowLoader | PackedLoader, *, rank: int | None = None, n_ranks: int | None = None, first_step: int = 0
+        self,
+        loader: GridLoader | WindowLoader | PackedLoader,
+        *,
+        rank: int | None = None,
+        n_ranks: int | None = None,
+        first_step: int = 0,
     ) -> None:
         """Wrap a loader.
 
         Args:
             loader: whose steps are dealt out; its own position plays no part.
-            rank: this process among those that deal out steps; None asks ``torch.distributed``, unless the loader is
-                itself one rank's.
+            rank: this process among those that deal out steps; None asks ``torch.distributed``,
+                unless the loader is itself one rank's.
             n_ranks: how many there are; None likewise.
-            first_step: how many steps all ranks together have read before: a stream resumes from it, also with
-                another number of ranks.
+            first_step: how many steps all ranks together have read before: a stream resumes from
+                it, also with another number of ranks.
 
         Raises:
-            BadInput: when torch is not installed, there is no such rank, or ``first_step`` is outside the data set.
+            BadInput: when torch is not installed, there is no such rank, or ``first_step`` is
+                outside the data set.
         """
         require_torch()
         if not 0 <= first_step <= len(loader):
@@ -159,47 +178,65 @@ class StepStream(_IterableDataset):  # type: ignore[misc]  # torch may be absent
     def __iter__(self) -> Iterator[dict[str, Any]]:
         turn = self.n_ranks * _worker()[1]
         read: Callable[[int], Batch | PackedBatch] = self.loader.__getitem__
-        for batch in ahead(read, self.steps(), n_ahead=self.loader.prefetch, threads=self.loader.threads):
+        for batch in ahead(
+            read, self.steps(), n_ahead=self.loader.prefetch, threads=self.loader.threads
+        ):
             self.first_step += turn
             yield _tensors(batch)
         self.first_step = 0
 
     def __len__(self) -> int:
         """Steps of this rank that are left, all workers together."""
-        return len(steps_of(len(self.loader) - self.first_step, rank=self.rank, n_ranks=self.n_ranks))
+        return len(
+            steps_of(len(self.loader) - self.first_step, rank=self.rank, n_ranks=self.n_ranks)
+        )
 
     def steps(self) -> range:
-        """Steps of this rank that are left and, inside a ``DataLoader``'s worker, of this worker."""
+        """Steps of this rank that are left and, inside a ``DataLoader``'s worker, of this
+        worker.
+        """
         worker, n_workers = _worker()
         left = len(self.loader) - self.first_step
-        mine = steps_of(max(left, 0), rank=self.rank, n_ranks=self.n_ranks, worker=worker, n_workers=n_workers)
+        mine = steps_of(
+            max(left, 0), rank=self.rank, n_ranks=self.n_ranks, worker=worker, n_workers=n_workers
+        )
         return range(self.first_step + mine.start, self.first_step + mine.stop, mine.step)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the position; without workers it fits any number of ranks that have read equally many steps each."""
+        """Return the position; without workers it fits any number of ranks that have read equally
+        many steps each.
+        """
         return {"step": self.first_step, **self.loader.identity()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a stream over the same data set and of the same shape stood.
 
         Raises:
-            BadInput: when the state is of another data set or shape, or its step does not exist; says which.
+            BadInput: when the state is of another data set or shape, or its step does not exist;
+                says which.
         """
         step = state.get("step")
-        within = min(step, len(self.loader)) if isinstance(step, int) else step  # the last turn may reach beyond the end
+        within = (
+            min(step, len(self.loader)) if isinstance(step, int) else step
+        )  # the last turn may reach beyond the end
         self.loader.require_state({**state, "step": within})
         self.first_step = int(step)  # type: ignore[arg-type]  # required just now
 
 
-def to_device(batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AHEAD) -> Iterator[dict[str, Any]]:
-    """Yield batches as int64 tensors on a device, those that come next being copied while one is used.
+def to_device(
+    batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AHEAD
+) -> Iterator[dict[str, Any]]:
+    """Yield batches as int64 tensors on a device, those that come next being copied while one is
+    used.
 
-    Each id crosses once and as it is stored, 2 bytes instead of the 16 of two int64 tensors: inputs are targets moved by
-    one, so they are made of one tensor (row, token + 1), which is widened on the device. To a GPU, from pinned memory,
-    on a stream of its own. The batches must be a loader's: ``text[:, 1:]`` is ``targets[:, :-1]``.
+    Each id crosses once and as it is stored, 2 bytes instead of the 16 of two int64 tensors: inputs
+    are targets moved by one, so they are made of one tensor (row, token + 1), which is widened on
+    the device. To a GPU, from pinned memory, on a stream of its own. The batches must be a
+    loader's: ``text[:, 1:]`` is ``targets[:, :-1]``.
 
     Args:
-        batches: a loader, or what iterates like one; give it ``prefetch=`` so that decoding, too, happens meanwhile.
+        batches: a loader, or what iterates like one; give it ``prefetch=`` so that decoding, too,
+            happens meanwhile.
         device: what ``torch.device`` takes.
         n_ahead: batches on their way beside the one in use; plays no part on a CPU.
 
@@ -212,7 +249,10 @@ def to_device(batches: Iterable[Batch], device: Any, *, n_ahead: int = N_SENT_AH
     require_torch()
     place = torch.device(device)
     if place.type != "cuda":
-        return (_split(_widened(torch.from_numpy(_signed(_joined(batch))).to(place))) for batch in batches)
+        return (
+            _split(_widened(torch.from_numpy(_signed(_joined(batch))).to(place)))
+            for batch in batches
+        )
     return _to_gpu(batches, place, n_ahead)
 
 
@@ -222,7 +262,11 @@ def _to_gpu(batches: Iterable[Batch], device: Any, n_ahead: int) -> Iterator[dic
     pinned: deque[tuple[Any, Any]] = deque()  # room, and the event of its last copy; used in turn
     for batch in batches:
         joined = _signed(_joined(batch))
-        room = _free_room(pinned, joined) if len(pinned) > n_ahead else torch.from_numpy(joined).pin_memory()
+        room = (
+            _free_room(pinned, joined)
+            if len(pinned) > n_ahead
+            else torch.from_numpy(joined).pin_memory()
+        )
         with torch.cuda.stream(stream):
             ids = _widened(room.to(device, non_blocking=True))
             copied = torch.cuda.Event()
@@ -261,7 +305,9 @@ def _signed(ids: Any) -> Any:
 
 
 def _widened(ids: Any) -> Any:
-    return ids.to(torch.int64) & ((1 << 8 * ids.element_size()) - 1 if ids.element_size() < 8 else -1)
+    return ids.to(torch.int64) & (
+        (1 << 8 * ids.element_size()) - 1 if ids.element_size() < 8 else -1
+    )
 
 
 def _split(ids: Any) -> dict[str, Any]:
@@ -271,8 +317,13 @@ def _split(ids: Any) -> dict[str, Any]:
 def _tensors(batch: Batch | PackedBatch) -> dict[str, Any]:
     told = batch.arrays() if isinstance(batch, PackedBatch) else {}
     ids = {"text": batch.text, "targets": batch.targets}
-    others = {name: torch.from_numpy(values) if isinstance(values, np.ndarray) else values for name, values in told.items()}
-    return others | {name: torch.from_numpy(values.astype(np.int64)) for name, values in ids.items()}
+    others = {
+        name: torch.from_numpy(values) if isinstance(values, np.ndarray) else values
+        for name, values in told.items()
+    }
+    return others | {
+        name: torch.from_numpy(values.astype(np.int64)) for name, values in ids.items()
+    }
 
 
 def _worker() -> tuple[int, int]:

@@ -1,6 +1,8 @@
-"""Packed rows on a device: each id crosses once, as it is stored, and each span once; the rest is made there.
+"""Packed rows on a device: each id crosses once, as it is stored, and each span once; the rest is
+made there.
 
-Here: targets and spans to inputs, positions and masks, in torch. Not here: what they mean (`lc_assets.packing.spans`), data sets
+Here: targets and spans to inputs, positions and masks, in torch. Not here: what they mean
+    (`lc_assets.packing.spans`), data sets
 for a ``DataLoader`` (`loaders.torch`, which takes packed rows too). Torch is optional.
 """
 
@@ -20,18 +22,23 @@ except ModuleNotFoundError:
     torch = None
 
 
-def packed_to_device(batches: Iterable[PackedBatch], device: Any, *, n_ahead: int = N_SENT_AHEAD) -> Iterator[dict[str, Any]]:
-    """Yield packed batches as tensors on a device, those that come next being copied while one is used.
+def packed_to_device(
+    batches: Iterable[PackedBatch], device: Any, *, n_ahead: int = N_SENT_AHEAD
+) -> Iterator[dict[str, Any]]:
+    """Yield packed batches as tensors on a device, those that come next being copied while one is
+    used.
 
     To a GPU, from pinned memory, on a stream of its own.
 
     Args:
-        batches: a `PackedLoader`, or what iterates like one; give it ``prefetch=`` so that decoding, too, happens meanwhile.
+        batches: a `PackedLoader`, or what iterates like one; give it ``prefetch=`` so that
+            decoding, too, happens meanwhile.
         device: what ``torch.device`` takes.
         n_ahead: batches on their way beside the one in use; plays no part on a CPU.
 
     Yields:
-        text, targets: (row, token) int64. mask: bool. positions: int64. documents: int32. cu_seqlens: (span + 1) int32.
+        text, targets: (row, token) int64. mask: bool. positions: int64. documents: int32.
+        cu_seqlens: (span + 1) int32.
         max_seqlen: a number. All as `PackedBatch` has them.
 
     Raises:
@@ -40,7 +47,10 @@ def packed_to_device(batches: Iterable[PackedBatch], device: Any, *, n_ahead: in
     require_torch()
     place = torch.device(device)
     if place.type != "cuda":
-        return (_told([torch.from_numpy(values).to(place) for values in _stored(batch)], batch) for batch in batches)
+        return (
+            _told([torch.from_numpy(values).to(place) for values in _stored(batch)], batch)
+            for batch in batches
+        )
     return _to_gpu(batches, place, n_ahead)
 
 
@@ -60,7 +70,9 @@ def _to_gpu(batches: Iterable[PackedBatch], device: Any, n_ahead: int) -> Iterat
         yield _arrived(*sent.popleft(), device)
 
 
-def _arrived(copies: tuple[Any, ...], copied: Any, batch: PackedBatch, device: Any) -> dict[str, Any]:
+def _arrived(
+    copies: tuple[Any, ...], copied: Any, batch: PackedBatch, device: Any
+) -> dict[str, Any]:
     current = torch.cuda.current_stream(device)
     current.wait_event(copied)
     for values in copies:
@@ -69,7 +81,9 @@ def _arrived(copies: tuple[Any, ...], copied: Any, batch: PackedBatch, device: A
 
 
 def _stored(batch: PackedBatch) -> tuple[Any, Any, Any]:
-    """What crosses: ids in two or four bytes, as a signed type, because PyTorch's unsigned ones can be stored and little more."""
+    """What crosses: ids in two or four bytes, as a signed type, because PyTorch's unsigned ones can
+    be stored and little more.
+    """
     targets = np.ascontiguousarray(batch.targets)
     return targets.view(f"i{targets.dtype.itemsize}"), batch.lengths, batch.owners
 
@@ -85,7 +99,9 @@ def _told(copies: Sequence[Any], batch: PackedBatch) -> dict[str, Any]:
     text = torch.empty_like(targets)
     text[:, 1:] = targets[:, :-1]
     text.view(-1)[starts] = int(batch.text[0, 0])
-    span_of = torch.repeat_interleave(torch.arange(len(lengths), device=stored.device), lengths.long(), output_size=n_tokens)
+    span_of = torch.repeat_interleave(
+        torch.arange(len(lengths), device=stored.device), lengths.long(), output_size=n_tokens
+    )
     documents = owners[span_of]
     mask = documents != PADDING
     mask[starts] = False

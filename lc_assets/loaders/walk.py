@@ -1,16 +1,20 @@
-"""The order of a walk over a grid of rows × tokens, and how ranks and workers share it: arithmetic without state.
+"""The order of a walk over a grid of rows × tokens, and how ranks and workers share it: arithmetic
+without state.
 
-Here: which rows and tokens a step is made of, and whose they are. Not here: reading them (`loaders.grid`).
+Here: which rows and tokens a step is made of, and whose they are. Not here: reading them
+    (`loaders.grid`).
 
-Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). Batches go down the rows of the first context
+Source: LongCrawl64, "How to use the dataset" (Buckman, 2024). Batches go down the rows of the first
+    context
 column, then down the second, and so on, so that consecutive batches share no document.
 
-A step is a *global* batch, the same for any number of ranks, and a rank takes its rows of it; so a run may be
-resumed on another number of ranks and trains on the same stream. With one lane, which is the article's order, the
-ranks' rows lie below each other, and where a rank's share is below the 64 rows of a token grid's chunk, several
-ranks decode the same chunk. Lanes avoid that: the walk goes down ``lanes`` equal parts of the rows at once, and a rank
-takes whole lanes, so no two ranks ever touch the same chunk (but one at each seam). Rows of a grid are shuffled, so
-both orders are equally random; they are not the same order, so lanes are chosen, not assumed.
+A step is a *global* batch, the same for any number of ranks, and a rank takes its rows of it; so a
+run may be resumed on another number of ranks and trains on the same stream. With one lane, which is
+the article's order, the ranks' rows lie below each other, and where a rank's share is below the 64
+rows of a token grid's chunk, several ranks decode the same chunk. Lanes avoid that: the walk goes
+down ``lanes`` equal parts of the rows at once, and a rank takes whole lanes, so no two ranks ever
+touch the same chunk (but one at each seam). Rows of a grid are shuffled, so both orders are equally
+random; they are not the same order, so lanes are chosen, not assumed.
 """
 
 import math
@@ -58,14 +62,21 @@ class GridWalk:
         if self.n_rows < 1:
             raise BadInput("the data set has no rows, so there is nothing to load")
         if not 1 <= self.batch_rows <= self.n_rows:
-            raise BadInput(f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got {self.batch_rows:,}")
+            raise BadInput(
+                f"batch_rows must be 1 to {self.n_rows:,}, the rows of the data set, got "
+                f"{self.batch_rows:,}"
+            )
         if self.context_tokens < 1 or self.row_tokens % self.context_tokens:
             raise BadInput(
-                f"context_tokens must divide row_tokens = {self.row_tokens:,}, as do {divisors(self.row_tokens)};"
+                f"context_tokens must divide row_tokens = {self.row_tokens:,}, as do "
+                f"{divisors(self.row_tokens)};"
                 f" got {self.context_tokens:,}"
             )
         if self.lanes < 1 or self.batch_rows % self.lanes:
-            raise BadInput(f"lanes must divide batch_rows = {self.batch_rows:,}, as do {divisors(self.batch_rows)}; got {self.lanes:,}")
+            raise BadInput(
+                f"lanes must divide batch_rows = {self.batch_rows:,}, as do "
+                f"{divisors(self.batch_rows)}; got {self.lanes:,}"
+            )
 
     @property
     def row_blocks(self) -> int:
@@ -100,11 +111,15 @@ class GridWalk:
             BadInput: when there are several lanes, so several rectangles.
         """
         if self.lanes > 1:
-            raise BadInput(f"a step of {self.lanes:,} lanes is {self.lanes:,} rectangles: ask for rectangles({step})")
+            raise BadInput(
+                f"a step of {self.lanes:,} lanes is {self.lanes:,} rectangles: ask for "
+                f"rectangles({step})"
+            )
         return self.rectangles(step)[0]
 
     def rectangles(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[Rectangle, ...]:
-        """Return a rank's part of a step: one rectangle per lane, or one rank's rows of the only lane.
+        """Return a rank's part of a step: one rectangle per lane, or one rank's rows of the only
+        lane.
 
         Raises:
             IndexError: when the step is negative or beyond the last.
@@ -114,7 +129,8 @@ class GridWalk:
         return tuple(Rectangle(range(top, top + height), tokens) for top in tops)
 
     def corners(self, step: int, *, rank: int = 0, n_ranks: int = 1) -> tuple[int, list[int]]:
-        """Return the first token of a rank's part of a step, and the first row of each of its rectangles.
+        """Return the first token of a rank's part of a step, and the first row of each of its
+        rectangles.
 
         Raises:
             IndexError: when the step is negative or beyond the last.
@@ -137,21 +153,33 @@ class GridWalk:
         """Refuse ranks that cannot share a step equally.
 
         Raises:
-            BadInput: when there is no such rank, more ranks than rows of a batch, or they do not divide them.
+            BadInput: when there is no such rank, more ranks than rows of a batch, or they do not
+                divide them.
         """
         if not 0 <= rank < n_ranks:
             raise BadInput(f"there is no rank {rank} of {n_ranks}")
-        shared, what = (self.batch_rows, "the rows of a batch") if self.lanes == 1 else (self.lanes, "the lanes")
+        shared, what = (
+            (self.batch_rows, "the rows of a batch")
+            if self.lanes == 1
+            else (self.lanes, "the lanes")
+        )
         if shared % n_ranks:
-            raise BadInput(f"{n_ranks:,} ranks cannot share {shared:,}, {what}, equally: take a number of ranks among {divisors(shared)}")
+            raise BadInput(
+                f"{n_ranks:,} ranks cannot share {shared:,}, {what}, equally: take a number of "
+                f"ranks among {divisors(shared)}"
+            )
 
 
-def steps_of(n_steps: int, *, rank: int = 0, n_ranks: int = 1, worker: int = 0, n_workers: int = 1) -> range:
-    """Steps that one worker of one rank reads where whole steps are dealt out: all of them are read once, by one worker each.
+def steps_of(
+    n_steps: int, *, rank: int = 0, n_ranks: int = 1, worker: int = 0, n_workers: int = 1
+) -> range:
+    """Steps that one worker of one rank reads where whole steps are dealt out: all of them are read
+    once, by one worker each.
 
-    A rank reads every ``n_ranks``-th step. Its workers deal those out in turn, so that a reader which asks its
-    workers in turn gets the rank's steps in order, however many workers there are. Ranks differ by one step at most.
-    Here a step is one rank's batch, so the global batch grows with the ranks; see `GridWalk.rectangles` for the other way.
+    A rank reads every ``n_ranks``-th step. Its workers deal those out in turn, so that a reader
+    which asks its workers in turn gets the rank's steps in order, however many workers there are.
+    Ranks differ by one step at most. Here a step is one rank's batch, so the global batch grows
+    with the ranks; see `GridWalk.rectangles` for the other way.
 
     >>> [list(steps_of(5, rank=0, n_ranks=2, worker=worker, n_workers=2)) for worker in (0, 1)]
     [[0, 4], [2]]
@@ -171,4 +199,6 @@ def divisors(number: int) -> str:
     '1, 2, 3, 4, 6, 12'
     """
     small = [candidate for candidate in range(1, math.isqrt(number) + 1) if number % candidate == 0]
-    return ", ".join(f"{divisor:,}" for divisor in sorted({*small, *(number // divisor for divisor in small)}))
+    return ", ".join(
+        f"{divisor:,}" for divisor in sorted({*small, *(number // divisor for divisor in small)})
+    )

@@ -1,11 +1,14 @@
-"""Windows of a token file in random order: batches cut at any place out of Megatron's ``.bin``, which stays on disk.
+"""Windows of a token file in random order: batches cut at any place out of Megatron's ``.bin``,
+which stays on disk.
 
-Here: which windows make a step, and copying them out of the mapped file. Not here: the file's format
+Here: which windows make a step, and copying them out of the mapped file. Not here: the file's
+    format
 (`lc_assets.formats.megatron`), the order (`loaders.permutation`), rows of a grid (`loaders.grid`).
 
-A window is ``context_tokens + 1`` ids that follow each other: all but the last are inputs, all but the first are
-targets, so both are views of one copy. Windows begin every ``stride`` tokens, of the file as a whole: where a
-document ends, a window goes on into the next, as nanoGPT's and Megatron's samples do.
+A window is ``context_tokens + 1`` ids that follow each other: all but the last are inputs, all but
+the first are targets, so both are views of one copy. Windows begin every ``stride`` tokens, of the
+file as a whole: where a document ends, a window goes on into the next, as nanoGPT's and Megatron's
+samples do.
 """
 
 import hashlib
@@ -24,15 +27,19 @@ from lc_assets.loaders.stepping import Batch, SteppedLoader
 from lc_assets.loaders.walk import divisors
 
 STEPS_AT_ONCE: Final = 256
-"""Steps whose windows are drawn together: the arithmetic of one step costs as much as copying its windows, of 256 a fiftieth of that."""
+"""Steps whose windows are drawn together: the arithmetic of one step costs as much as copying its
+windows, of 256 a fiftieth of that.
+"""
 
 
 class WindowLoader(SteppedLoader[Batch]):
-    """Batches of windows of a Megatron data set; every window comes once an epoch, each epoch in another order.
+    """Batches of windows of a Megatron data set; every window comes once an epoch, each epoch in
+    another order.
 
     Attributes:
         n_windows: windows of the file.
-        dropped_windows: how many an epoch leaves out, because they fill no batch: other ones each epoch.
+        dropped_windows: how many an epoch leaves out, because they fill no batch: other ones each
+            epoch.
     """
 
     def __init__(
@@ -57,12 +64,14 @@ class WindowLoader(SteppedLoader[Batch]):
             prefix: path of both files without their endings.
             batch_windows: windows of a step, of all ranks together.
             context_tokens: tokens of a window's inputs.
-            stride: tokens from the beginning of one window to that of the next; by default ``context_tokens``, so that
-                every token is a target once an epoch (but those at the end that fill no window).
+            stride: tokens from the beginning of one window to that of the next; by default
+                ``context_tokens``, so that every token is a target once an epoch (but those at the
+                end that fill no window).
             seed: of the order.
             epochs: how often the file is gone through.
             shuffled: False gives the windows in the file's order.
-            dtype: of the batches; by default the file's. ``np.int64`` is what PyTorch's embeddings take.
+            dtype: of the batches; by default the file's. ``np.int64`` is what PyTorch's embeddings
+                take.
             rank: which part of every batch this loader gives, of ``n_ranks`` equal ones.
             n_ranks: how many loaders share the batches.
             prefetch: batches that are read ahead while one is used, when iterating.
@@ -70,33 +79,66 @@ class WindowLoader(SteppedLoader[Batch]):
 
         Raises:
             CorruptFile: when a file is missing or the two do not fit.
-            BadInput: when the file has no window or fewer than a batch, or a number cannot be meant; says which.
+            BadInput: when the file has no window or fewer than a batch, or a number cannot be
+                meant; says which.
         """
         super().__init__(prefetch=prefetch, threads=threads)
         reader = MegatronReader(prefix)
         stride = context_tokens if stride is None else stride
         if min(context_tokens, stride, epochs) < 1:
-            raise BadInput(f"context_tokens, stride and epochs must be at least 1, got {context_tokens:,}, {stride:,} and {epochs:,}")
-        self.n_windows = (reader.n_tokens - context_tokens - 1) // stride + 1 if reader.n_tokens > context_tokens else 0
+            raise BadInput(
+                f"context_tokens, stride and epochs must be at least 1, got {context_tokens:,}, "
+                f"{stride:,} and {epochs:,}"
+            )
+        self.n_windows = (
+            (reader.n_tokens - context_tokens - 1) // stride + 1
+            if reader.n_tokens > context_tokens
+            else 0
+        )
         if not self.n_windows:
-            raise BadInput(f"{bin_path(prefix)}: {reader.n_tokens:,} tokens are no window of {context_tokens:,} and the one behind it")
+            raise BadInput(
+                f"{bin_path(prefix)}: {reader.n_tokens:,} tokens are no window of "
+                f"{context_tokens:,} and the one behind it"
+            )
         if not 1 <= batch_windows <= self.n_windows:
-            raise BadInput(f"batch_windows must be 1 to {self.n_windows:,}, the windows of {bin_path(prefix)}, got {batch_windows:,}")
+            raise BadInput(
+                f"batch_windows must be 1 to {self.n_windows:,}, the windows of "
+                f"{bin_path(prefix)}, got {batch_windows:,}"
+            )
         if not 0 <= rank < n_ranks or batch_windows % n_ranks:
             raise BadInput(
-                f"{n_ranks:,} ranks, of which this is {rank}, cannot share {batch_windows:,} windows equally: {divisors(batch_windows)} can"
+                f"{n_ranks:,} ranks, of which this is {rank}, cannot share {batch_windows:,} "
+                f"windows equally: {divisors(batch_windows)} can"
             )
         self._reader, self._prefix = reader, prefix
-        self._shape = {"batch_windows": batch_windows, "context_tokens": context_tokens, "stride": stride, "seed": seed}
+        self._shape = {
+            "batch_windows": batch_windows,
+            "context_tokens": context_tokens,
+            "stride": stride,
+            "seed": seed,
+        }
         self._epochs, self._shuffled, self._dtype = epochs, shuffled, dtype
         share = batch_windows // n_ranks
-        self.rank, self.n_ranks, self._share = rank, n_ranks, slice(rank * share, (rank + 1) * share)
+        self.rank, self.n_ranks, self._share = (
+            rank,
+            n_ranks,
+            slice(rank * share, (rank + 1) * share),
+        )
         self._windows = np.lib.stride_tricks.sliding_window_view(reader.ids, context_tokens + 1)
         self._steps_per_epoch = self.n_windows // batch_windows
-        self._drawn: tuple[tuple[int, int], NDArray[np.int64]] = ((-1, 0), np.empty((0, 0), np.int64))
+        self._drawn: tuple[tuple[int, int], NDArray[np.int64]] = (
+            (-1, 0),
+            np.empty((0, 0), np.int64),
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {"epochs": self._epochs, "shuffled": self._shuffled, "dtype": self._dtype, "rank": self.rank, "n_ranks": self.n_ranks}
+        settings = {
+            "epochs": self._epochs,
+            "shuffled": self._shuffled,
+            "dtype": self._dtype,
+            "rank": self.rank,
+            "n_ranks": self.n_ranks,
+        }
         ahead = {"prefetch": self.prefetch, "threads": self.threads}
         return _reopened, (self._prefix, {**self._shape, **settings, **ahead}, self.step)
 
@@ -135,7 +177,9 @@ class WindowLoader(SteppedLoader[Batch]):
         last = min((block + 1) * STEPS_AT_ONCE, self._steps_per_epoch)
         positions = np.arange(block * STEPS_AT_ONCE * n_windows, last * n_windows)
         if self._shuffled:
-            positions = Permutation(self.n_windows, f"windows/{self._shape['seed']}/{epoch}").at(positions)
+            positions = Permutation(self.n_windows, f"windows/{self._shape['seed']}/{epoch}").at(
+                positions
+            )
         return (positions * self._shape["stride"]).reshape(-1, n_windows)
 
     def identity(self) -> dict[str, Any]:
@@ -144,7 +188,9 @@ class WindowLoader(SteppedLoader[Batch]):
 
     @cached_property
     def _data(self) -> str:
-        """SHA-256 of the documents' lengths and of the first and last ids: tells other data apart, not forgeries."""
+        """SHA-256 of the documents' lengths and of the first and last ids: tells other data apart,
+        not forgeries.
+        """
         hasher = hashlib.sha256(np.ascontiguousarray(self._reader.lengths).data)
         for part in (self._reader.ids[:65_536], self._reader.ids[-65_536:]):
             hasher.update(np.ascontiguousarray(part).data)

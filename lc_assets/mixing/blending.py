@@ -1,15 +1,21 @@
-"""Blending: the order in which a weighted mix takes samples from its data sets, as Megatron draws it up.
+"""Blending: the order in which a weighted mix takes samples from its data sets, as Megatron draws
+it up.
 
-The rule is greedy: sample ``n`` comes from the data set that is furthest behind, the first with the largest
-``weight × max(n, 1) − taken``. So no data set is ever far from its share, and a longer blend only appends.
+The rule is greedy: sample ``n`` comes from the data set that is furthest behind, the first with the
+largest ``weight × max(n, 1) − taken``. So no data set is ever far from its share, and a longer
+blend only appends.
 
-The products and differences are rounded one by one, to double precision. That matters: where a compiler fuses
-them (the aarch64 build of megatron-core 0.16.1 does), the *same weights give another order*: 79,998 of 200,000
-places for weights 0.6 and 0.4. A blend that is published is the same on every machine.
+The products and differences are rounded one by one, to double precision. That matters: where a
+compiler fuses them (the aarch64 build of megatron-core 0.16.1 does), the *same weights give another
+order*: 79,998 of 200,000 places for weights 0.6 and 0.4. A blend that is published is the same on
+every machine.
 
-Here: the order and the sizes that go with it. Not here: what a sample is (`lc_assets.mixing.gpt_index`), files.
-Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``, ``build_exhaustive_blending_indices``),
-``blended_megatron_dataset_builder.py`` (``_get_size_per_split_per_dataset``), ``utils.py`` (``normalize``).
+Here: the order and the sizes that go with it. Not here: what a sample is
+    (`lc_assets.mixing.gpt_index`), files.
+Source: Megatron-LM ``helpers.cpp`` (``build_blending_indices``,
+    ``build_exhaustive_blending_indices``),
+``blended_megatron_dataset_builder.py`` (``_get_size_per_split_per_dataset``), ``utils.py``
+(``normalize``).
 """
 
 import math
@@ -25,16 +31,24 @@ from lc_assets.errors import BadInput
 MOST_DATASETS = 32_766
 """Megatron numbers data sets with an int16 and asserts that they are fewer than 32,767."""
 MOST_DATASETS_UINT8 = 254
-"""Megatron-DeepSpeed, BigScience's fork and GPT-NeoX number them in one byte, and assert that they are fewer than 255."""
+"""Megatron-DeepSpeed, BigScience's fork and GPT-NeoX number them in one byte, and assert that they
+are fewer than 255.
+"""
 SURPLUS = 0.005
-"""Share by which Megatron draws up more samples of a data set than its blend should need (``mid_level_dataset_surplus``)."""
+"""Share by which Megatron draws up more samples of a data set than its blend should need
+(``mid_level_dataset_surplus``).
+"""
 
 FEW = 64
 """As many data sets are all looked at for every sample: 10 to 40 ns; what many need costs 60."""
 SHARED = 4
-"""Unless so many of them share a weight: then they are drawn lane by lane, 10 ns however many there are."""
+"""Unless so many of them share a weight: then they are drawn lane by lane, 10 ns however many there
+are.
+"""
 COMPILED_FROM = 1_000_000
-"""Looks (samples × data sets) from which compiled code is worth loading: numba takes half a second to import."""
+"""Looks (samples × data sets) from which compiled code is worth loading: numba takes half a second
+to import.
+"""
 _ENDLESS = 2**62
 _COUNTED = 2**20
 
@@ -45,7 +59,8 @@ Blend: TypeAlias = tuple[Int16[np.ndarray, " sample"], Int64[np.ndarray, " sampl
 def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]:
     """Divide the weights by their sum, in double precision, as Megatron's ``normalize``.
 
-    Megatron does it twice over, when a mix is set up and when it is drawn up; the second may move a last bit.
+    Megatron does it twice over, when a mix is set up and when it is drawn up; the second may move a
+    last bit.
 
     >>> normalise([3, 1])
     array([0.75, 0.25])
@@ -57,10 +72,16 @@ def normalise(weights: Sequence[float | int]) -> Float64[np.ndarray, " dataset"]
     _check_count(len(found))
     wrong = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
     if len(wrong):
-        raise BadInput(f"weight {wrong[0]} is {found[wrong[0]]}: wanted a positive number; leave a data set out to give it none")
+        raise BadInput(
+            f"weight {wrong[0]} is {found[wrong[0]]}: wanted a positive number; leave a data set "
+            "out to give it none"
+        )
     shares = found / np.sum(found)
     if not (shares > 0).all():
-        raise BadInput(f"weights from {found.min():g} to {found.max():g} lie too far apart: some shares are zero")
+        raise BadInput(
+            f"weights from {found.min():g} to {found.max():g} lie too far apart: some shares are "
+            "zero"
+        )
     return shares
 
 
@@ -79,8 +100,11 @@ def targets(weights: Sequence[float | int], n_samples: int) -> list[int]:
     return [math.ceil(n_samples * weight) for weight in normalise(weights).tolist()]
 
 
-def requests(weights: Sequence[float | int], n_samples: int, *, surplus: float | int = SURPLUS) -> list[int]:
-    """Samples that Megatron asks each data set's own index to hold: the target and a surplus, rounded up.
+def requests(
+    weights: Sequence[float | int], n_samples: int, *, surplus: float | int = SURPLUS
+) -> list[int]:
+    """Samples that Megatron asks each data set's own index to hold: the target and a surplus,
+    rounded up.
 
     >>> requests([0.5, 0.25, 0.25], 10)
     [6, 4, 4]
@@ -101,7 +125,8 @@ def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> Blend:
         size: number of samples.
 
     Returns:
-        For each sample: its data set (int16), and which of that set's samples it is, counted from 0 (int64).
+        For each sample: its data set (int16), and which of that set's samples it is, counted from 0
+        (int64).
 
     >>> blend(normalise([2, 1]), 6)
     (array([0, 1, 0, 0, 1, 0], dtype=int16), array([0, 0, 1, 2, 1, 3]))
@@ -117,7 +142,8 @@ def blend(weights: Float64[np.ndarray, " dataset"], size: int) -> Blend:
 
 
 def blend_all(sizes: Sequence[int]) -> Blend:
-    """Draw up the blend that takes every sample of every data set once, in proportion to their sizes.
+    """Draw up the blend that takes every sample of every data set once, in proportion to their
+    sizes.
 
     >>> blend_all([2, 1])
     (array([0, 1, 0], dtype=int16), array([0, 0, 1]))
@@ -127,17 +153,23 @@ def blend_all(sizes: Sequence[int]) -> Blend:
     """
     _check_count(len(sizes))
     if min(sizes) < 1:
-        raise BadInput(f"data set {sizes.index(min(sizes))} has {min(sizes):,} samples; wanted at least 1: leave it out")
+        raise BadInput(
+            f"data set {sizes.index(min(sizes))} has {min(sizes):,} samples; wanted at least 1: "
+            "leave it out"
+        )
     limits = np.array(sizes, np.int64)
     return _drawn(limits / float(sum(sizes)), limits, sum(sizes))
 
 
-def plain_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+def plain_blend(
+    weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int
+) -> Blend:
     """The rule in NumPy, for small blends and where there is no compiler."""
     taken, behind = np.zeros(len(weights)), np.empty(len(weights))
     chosen = np.empty(size, np.int16)
     for n in range(size):
-        # Two calls, each rounding on its own: one fused step would give another order. argmax returns the first largest.
+        # Two calls, each rounding on its own: one fused step would give another order. argmax
+        # returns the first largest.
         np.multiply(weights, float(max(n, 1)), out=behind)
         np.subtract(behind, taken, out=behind)
         chosen[n] = dataset = int(behind.argmax())
@@ -147,9 +179,12 @@ def plain_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarr
     return chosen, occurrence(chosen)
 
 
-def compiled_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+def compiled_blend(
+    weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int
+) -> Blend:
     """The rule in compiled code: a few data sets one by one, many of them lane by lane."""
-    from lc_assets.mixing.kernels.drawing import draw, draw_few  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.mixing.kernels.drawing import draw, draw_few  # noqa: PLC0415
 
     chosen, samples = np.empty(size, np.int16), np.empty(size, np.int64)
     lane_limits, lane_of = np.unique(np.rec.fromarrays([weights, limits]), return_inverse=True)
@@ -163,7 +198,9 @@ def compiled_blend(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.nd
     return chosen, samples
 
 
-def _drawn(weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int) -> Blend:
+def _drawn(
+    weights: Float64[np.ndarray, " dataset"], limits: Int64[np.ndarray, " dataset"], size: int
+) -> Blend:
     worth_it = COMPILED and size * (20 + len(weights)) >= COMPILED_FROM
     return (compiled_blend if worth_it else plain_blend)(weights, limits, size)
 
@@ -175,12 +212,16 @@ def counts(chosen: Integer[np.ndarray, " sample"], n_datasets: int) -> list[int]
     [2, 0, 1]
     """
     found = np.zeros(n_datasets, np.int64)
-    for start in range(0, len(chosen), _COUNTED):  # a stretch at a time: bincount makes eight bytes of each entry
+    for start in range(
+        0, len(chosen), _COUNTED
+    ):  # a stretch at a time: bincount makes eight bytes of each entry
         found += np.bincount(chosen[start : start + _COUNTED], minlength=n_datasets)
     return [int(count) for count in found]
 
 
-def for_uint8(chosen: Int16[np.ndarray, " sample"], n_datasets: int) -> UInt8[np.ndarray, " sample"]:
+def for_uint8(
+    chosen: Int16[np.ndarray, " sample"], n_datasets: int
+) -> UInt8[np.ndarray, " sample"]:
     """The same blend as Megatron's older forks number it, in one byte.
 
     >>> for_uint8(np.array([0, 2], np.int16), 3)
@@ -190,7 +231,10 @@ def for_uint8(chosen: Int16[np.ndarray, " sample"], n_datasets: int) -> UInt8[np
         BadInput: when there are more data sets than the forks take.
     """
     if n_datasets > MOST_DATASETS_UINT8:
-        raise BadInput(f"{n_datasets:,} data sets; a fork that numbers them in one byte takes at most {MOST_DATASETS_UINT8}: merge some")
+        raise BadInput(
+            f"{n_datasets:,} data sets; a fork that numbers them in one byte takes at most "
+            f"{MOST_DATASETS_UINT8}: merge some"
+        )
     return chosen.astype(np.uint8)
 
 

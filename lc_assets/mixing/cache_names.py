@@ -1,9 +1,10 @@
 """Megatron's cache: which files a launch looks for, and what they must hold.
 
-Megatron names a cached index by the MD5 of a description: a JSON text of the data set's path *as it is written*, the
-samples asked for, split, seed, sequence length, and what identifies the tokenizer. It looks whether files of these names
-are there, and reads them; what they hold it never compares. So the names must be met to the letter, and whoever writes
-another data set under the same path serves stale indices.
+Megatron names a cached index by the MD5 of a description: a JSON text of the data set's path *as it
+is written*, the samples asked for, split, seed, sequence length, and what identifies the tokenizer.
+It looks whether files of these names are there, and reads them; what they hold it never compares.
+So the names must be met to the letter, and whoever writes another data set under the same path
+serves stale indices.
 
 ================================================================  =============================================
 file                                                              what
@@ -15,11 +16,12 @@ file                                                              what
 ``{md5}-BlendedDataset-{split}-dataset_sample_index.npy``
 ================================================================  =============================================
 
-The tokenizer's identity differs from version to version of megatron-core, the arrays do not: one build serves several
-versions by several names.
+The tokenizer's identity differs from version to version of megatron-core, the arrays do not: one
+build serves several versions by several names.
 
 Here: names and descriptions. Not here: files (`lc_assets.stages.caching`).
-Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_dataset.py``, ``blended_dataset.py``,
+Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_dataset.py``,
+    ``blended_dataset.py``,
 ``blended_megatron_dataset_builder.py`` (core 0.16.1; unchanged in this up to 0.19.2).
 """
 
@@ -131,7 +133,8 @@ def requested(launch: Launch, n_samples_of: Callable[[GptRequest], int]) -> list
         n_samples_of: how many samples a source's index holds; asked of blends that have no weights.
 
     Raises:
-        BadInput: when weights are given and the number of samples is not, or the blend cannot be meant.
+        BadInput: when weights are given and the number of samples is not, or the blend cannot be
+            meant.
     """
     found: dict[Request, None] = {}
     for number, split in enumerate(SPLITS):
@@ -140,27 +143,44 @@ def requested(launch: Launch, n_samples_of: Callable[[GptRequest], int]) -> list
     return list(found)
 
 
-def _of_split(launch: Launch, number: int, split: str, n_samples_of: Callable[[GptRequest], int]) -> Sequence[Request]:
+def _of_split(
+    launch: Launch, number: int, split: str, n_samples_of: Callable[[GptRequest], int]
+) -> Sequence[Request]:
     size = launch.n_samples[number]
     if launch.per_split is not None:
         sources, bounds = launch.per_split[number], _WHOLE
-        alone = sources is not None and (len(sources) == 1 or (launch.several_validation_sets and split == "valid"))
+        alone = sources is not None and (
+            len(sources) == 1 or (launch.several_validation_sets and split == "valid")
+        )
     else:
         sources, bounds = launch.blend, (launch.bounds or (None,) * len(SPLITS))[number]
         alone = sources is not None and len(sources) == 1 and sources.weights is None
     if sources is None or bounds is None:
         return []
     if alone:
-        return [GptRequest(prefix=prefix, split=split, bounds=bounds, n_samples=size) for prefix in sources.prefixes]
-    return _blended(launch, sources, GptRequest(prefix="", split=split, bounds=bounds, n_samples=size), n_samples_of)
+        return [
+            GptRequest(prefix=prefix, split=split, bounds=bounds, n_samples=size)
+            for prefix in sources.prefixes
+        ]
+    return _blended(
+        launch,
+        sources,
+        GptRequest(prefix="", split=split, bounds=bounds, n_samples=size),
+        n_samples_of,
+    )
 
 
-def _blended(launch: Launch, sources: Sources, like: GptRequest, n_samples_of: Callable[[GptRequest], int]) -> Sequence[Request]:
+def _blended(
+    launch: Launch, sources: Sources, like: GptRequest, n_samples_of: Callable[[GptRequest], int]
+) -> Sequence[Request]:
     size = like.n_samples
     asked: Sequence[int | None] = [None] * len(sources)
     if sources.weights is not None:
         if size is None:
-            raise BadInput(f"{like.split}: sources with weights need a number of samples; leave the weights or --full-validation out")
+            raise BadInput(
+                f"{like.split}: sources with weights need a number of samples; leave the weights "
+                "or --full-validation out"
+            )
         asked = requests(sources.weights, size, surplus=launch.surplus)
     each = tuple(
         GptRequest(prefix=prefix, split=like.split, bounds=like.bounds, n_samples=n)
@@ -169,11 +189,32 @@ def _blended(launch: Launch, sources: Sources, like: GptRequest, n_samples_of: C
     if sources.weights is not None and size is not None:
         # Megatron normalises twice: when it asks the sources, and when it draws up the blend.
         weights = normalise(normalise(sources.weights).tolist()).tolist()
-        return [*each, BlendRequest(split=like.split, sources=each, weights=tuple(weights), size=sum(targets(sources.weights, size)))]
+        return [
+            *each,
+            BlendRequest(
+                split=like.split,
+                sources=each,
+                weights=tuple(weights),
+                size=sum(targets(sources.weights, size)),
+            ),
+        ]
     available = [n_samples_of(one) for one in each]
-    if empty := [one.prefix for one, n_samples in zip(each, available, strict=True) if n_samples < 1]:
-        raise BadInput(f"{empty[0]}: its {like.split} split holds less than one sample; leave it out of the blend")
+    if empty := [
+        one.prefix for one, n_samples in zip(each, available, strict=True) if n_samples < 1
+    ]:
+        raise BadInput(
+            f"{empty[0]}: its {like.split} split holds less than one sample; leave it out of the "
+            "blend"
+        )
     if size is None:
-        return [*each, BlendRequest(split=like.split, sources=each, weights=tuple(available), size=None)]
+        return [
+            *each,
+            BlendRequest(split=like.split, sources=each, weights=tuple(available), size=None),
+        ]
     weights = normalise(available).tolist()
-    return [*each, BlendRequest(split=like.split, sources=each, weights=tuple(weights), size=min(size, sum(available)))]
+    return [
+        *each,
+        BlendRequest(
+            split=like.split, sources=each, weights=tuple(weights), size=min(size, sum(available))
+        ),
+    ]

@@ -1,12 +1,15 @@
 """Changing a mix in the middle of a run: what was consumed stays, the rest follows the new weights.
 
-* The first ``after`` samples are the old blend's. What follows is the blend that the new weights draw up from its own
-  beginning, and every source goes on with the sample behind the last one it gave.
-* A source's index that has too few samples for that is lengthened, not built anew: an index over more epochs is another
-  shuffle from its first sample on. The line of documents goes on with whole epochs, shuffled among themselves by a stream
-  of their own, the cuts go on where they ended, and the new samples are served behind all old ones.
+* The first ``after`` samples are the old blend's. What follows is the blend that the new weights
+  draw up from its own beginning, and every source goes on with the sample behind the last one it
+  gave.
+* A source's index that has too few samples for that is lengthened, not built anew: an index over
+  more epochs is another shuffle from its first sample on. The line of documents goes on with whole
+  epochs, shuffled among themselves by a stream of their own, the cuts go on where they ended, and
+  the new samples are served behind all old ones.
 
-Megatron has neither. It reads both all the same, because it never compares what a cached index holds.
+Megatron has neither. It reads both all the same, because it never compares what a cached index
+holds.
 
 Here: arrays. Not here: which mix continues which (`lc_assets.stages.mix_plans`).
 """
@@ -16,7 +19,13 @@ from jaxtyping import Integer
 
 from lc_assets.errors import BadInput
 from lc_assets.mixing.blending import Blend, counts
-from lc_assets.mixing.gpt_index import INT64_SHUFFLE_FROM, Cut, GptIndex, chosen_documents, sample_index
+from lc_assets.mixing.gpt_index import (
+    INT64_SHUFFLE_FROM,
+    Cut,
+    GptIndex,
+    chosen_documents,
+    sample_index,
+)
 from lc_assets.mixing.shuffling import shuffle
 from lc_assets.randomness import keyed_u64
 
@@ -37,7 +46,9 @@ def continued_blend(before: Blend, after: int, rest: Blend) -> Blend:
     kept, rest_datasets = before[0][:after], rest[0]
     n_datasets = 1 + max(int(part.max(initial=0)) for part in (kept, rest_datasets))
     begun = np.array(counts(kept, n_datasets), np.int64)
-    return np.concatenate([kept, rest_datasets]), np.concatenate([before[1][:after], rest[1] + begun[rest_datasets]])
+    return np.concatenate([kept, rest_datasets]), np.concatenate(
+        [before[1][:after], rest[1] + begun[rest_datasets]]
+    )
 
 
 def lengthened(
@@ -71,14 +82,19 @@ def lengthened(
     epoch_tokens = int(lengths[chosen].sum(dtype=np.int64))
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token)
     if rest or not n_before or cut.n_whole(n_before * epoch_tokens) != index.n_samples:
-        raise BadInput("an index can be lengthened over the very documents, and by the very sequence length, it was built with")
+        raise BadInput(
+            "an index can be lengthened over the very documents, and by the very sequence length, "
+            "it was built with"
+        )
     n_epochs = -(-(n_samples * sequence_length + extra_token) // epoch_tokens)
     drawn = keyed_u64("gpt index, lengthened", seed=seed, keys=[str(n_before)])
     state = np.random.RandomState(int(drawn[0]) % 2**32)
     order = np.concatenate([index.document_index, np.tile(chosen, n_epochs - n_before)])
     shuffle(order[len(index.document_index) :], state)
     cuts = sample_index(lengths, order, cut, n_epochs * epoch_tokens)
-    served = np.arange(len(cuts) - 1, dtype=np.int64 if len(cuts) - 1 >= INT64_SHUFFLE_FROM else np.uint32)
+    served = np.arange(
+        len(cuts) - 1, dtype=np.int64 if len(cuts) - 1 >= INT64_SHUFFLE_FROM else np.uint32
+    )
     served[: index.n_samples] = index.shuffle_index
     shuffle(served[index.n_samples :], state)
     return GptIndex(order, cuts, served)

@@ -1,11 +1,15 @@
-"""What a launch of Megatron asks of its data: sources with weights, samples per split, length, seed.
+"""What a launch of Megatron asks of its data: sources with weights, samples per split, length,
+seed.
 
-Here: the values, and the rules by which Megatron makes them out of words (a list of weights and prefixes, a split such
-as ``98,2,0``, iterations). Not here: reading launch arguments (`lc_assets.formats.launch_arguments`), the cache that
-such a launch looks for (`lc_assets.mixing.cache_names`).
-Source: Megatron-LM ``megatron/core/datasets/utils.py`` (``get_blend_from_list``), ``blended_megatron_dataset_config.py``
-(``parse_and_normalize_split``, ``convert_split_vector_to_split_matrix``), ``megatron/training/training.py``
-(``get_train_valid_test_num_samples``).
+Here: the values, and the rules by which Megatron makes them out of words (a list of weights and
+    prefixes, a split such
+as ``98,2,0``, iterations). Not here: reading launch arguments
+(`lc_assets.formats.launch_arguments`), the cache that such a launch looks for
+(`lc_assets.mixing.cache_names`).
+Source: Megatron-LM ``megatron/core/datasets/utils.py`` (``get_blend_from_list``),
+    ``blended_megatron_dataset_config.py``
+(``parse_and_normalize_split``, ``convert_split_vector_to_split_matrix``),
+``megatron/training/training.py`` (``get_train_valid_test_num_samples``).
 """
 
 import itertools
@@ -29,7 +33,9 @@ Bounds: TypeAlias = tuple[float, float] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Prefixes of one blend as they are written, and their weights; without weights each is gone through once."""
+    """Prefixes of one blend as they are written, and their weights; without weights each is gone
+    through once.
+    """
 
     prefixes: tuple[str, ...]
     weights: tuple[float, ...] | None = None
@@ -39,7 +45,8 @@ class Sources:
             raise BadInput("no data set is named: a blend needs at least one prefix")
         if twice := [prefix for prefix, count in Counter(self.prefixes).items() if count > 1]:
             raise BadInput(
-                f"{twice[0]} is named twice in one blend, and would serve the same samples twice: name it once, with both weights"
+                f"{twice[0]} is named twice in one blend, and would serve the same samples twice: "
+                "name it once, with both weights"
             )
         if self.weights is not None:
             if len(self.weights) != len(self.prefixes):
@@ -62,7 +69,8 @@ class Launch:
         split: as it is written, such as ``98,2,0``; only with ``blend``.
         per_split: sources of each split by itself; only without ``blend``.
         surplus: Megatron's ``mid_level_dataset_surplus``.
-        several_validation_sets: Megatron's ``--multiple-validation-sets``: the sources of valid are not blended.
+        several_validation_sets: Megatron's ``--multiple-validation-sets``: the sources of valid are
+            not blended.
     """
 
     sequence_length: int
@@ -76,7 +84,9 @@ class Launch:
 
     def __post_init__(self) -> None:
         if (self.blend is None) == (self.per_split is None):
-            raise BadInput("a launch names its data once: by --data-path, or for each split by itself")
+            raise BadInput(
+                "a launch names its data once: by --data-path, or for each split by itself"
+            )
         if (self.blend is None) != (self.split is None):
             raise BadInput("a split such as 98,2,0 belongs to --data-path, and to nothing else")
 
@@ -101,8 +111,14 @@ def sources_of(words: Sequence[str]) -> Sources:
     if len(words) % 2 or all(weight is None for weight in weights):
         return Sources(prefixes=tuple(word.strip() for word in words))
     if None in weights:
-        raise BadInput(f"{words[2 * weights.index(None)]!r} stands where a weight is wanted; give every prefix a weight before it, or none")
-    return Sources(prefixes=tuple(word.strip() for word in words[1::2]), weights=tuple(weight for weight in weights if weight is not None))
+        raise BadInput(
+            f"{words[2 * weights.index(None)]!r} stands where a weight is wanted; give every "
+            "prefix a weight before it, or none"
+        )
+    return Sources(
+        prefixes=tuple(word.strip() for word in words[1::2]),
+        weights=tuple(weight for weight in weights if weight is not None),
+    )
 
 
 def split_bounds(split: str) -> tuple[Bounds, Bounds, Bounds]:
@@ -119,12 +135,16 @@ def split_bounds(split: str) -> tuple[Bounds, Bounds, Bounds]:
     except ValueError as error:
         raise BadInput(f"--split {split!r} is not a list of shares such as 98,2,0") from error
     if not 1 <= len(shares) <= len(SPLITS) or not sum(shares) > 0:
-        raise BadInput(f"--split {split!r}: wanted one to three shares, at least one above 0, such as 98,2,0")
+        raise BadInput(
+            f"--split {split!r}: wanted one to three shares, at least one above 0, such as 98,2,0"
+        )
     shares += [0.0] * (len(SPLITS) - len(shares))
     total = float(np.sum(np.array(shares)))
     # The first bound is a whole 0, and stands so in the names of the cache's files.
     ends = list(itertools.accumulate((share / total for share in shares), initial=0))
-    first, second, third = ((begin, end) if end > begin else None for begin, end in itertools.pairwise(ends))
+    first, second, third = (
+        (begin, end) if end > begin else None for begin, end in itertools.pairwise(ends)
+    )
     return first, second, third
 
 
@@ -157,11 +177,16 @@ def samples_per_split(
         BadInput: when a number is missing.
     """
     if global_batch_size is None:
-        raise BadInput("--global-batch-size is missing: the samples that the splits need depend on it")
+        raise BadInput(
+            "--global-batch-size is missing: the samples that the splits need depend on it"
+        )
     if global_batch_size < 1:
         raise BadInput(f"--global-batch-size is at least 1, got {global_batch_size:,}")
     if train_samples is None and train_iters is None:
-        raise BadInput("neither --train-samples nor --train-iters is given: one of them says how many samples there are")
+        raise BadInput(
+            "neither --train-samples nor --train-iters is given: one of them says how many "
+            "samples there are"
+        )
     n_train = train_samples or (train_iters or 0) * global_batch_size
     iterations = train_iters if not train_samples else train_samples // global_batch_size
     if eval_interval < 1:

@@ -1,4 +1,5 @@
-"""From what a person wants of a mix to weights: sizes with a temperature, tokens, epochs; and how far a mix can go.
+"""From what a person wants of a mix to weights: sizes with a temperature, tokens, epochs; and how
+far a mix can go.
 
 Here: the arithmetic. Not here: drawing a mix up (`lc_assets.mixing.blending`).
 """
@@ -13,7 +14,8 @@ from lc_assets.mixing.blending import blend, normalise
 
 
 def tempered(sizes: Sequence[int], temperature: float) -> list[float]:
-    """Weights by size to the power of ``1 / temperature``: 1 is in proportion, more favours small sources, without end all are equal.
+    """Weights by size to the power of ``1 / temperature``: 1 is in proportion, more favours small
+    sources, without end all are equal.
 
     >>> [round(weight, 3) for weight in tempered([900, 100], 1.0)], [round(weight, 3) for weight in tempered([900, 100], 2.0)]
     ([0.9, 0.1], [0.75, 0.25])
@@ -47,7 +49,9 @@ def samples_for_epochs(epochs: Sequence[float], available: Sequence[int]) -> lis
     return [max(1, round(n * one)) for n, one in zip(epochs, available, strict=True)]
 
 
-def largest_without_repeats(weights: Float64[np.ndarray, " dataset"], available: Sequence[int]) -> int:
+def largest_without_repeats(
+    weights: Float64[np.ndarray, " dataset"], available: Sequence[int]
+) -> int:
     """Length of the longest blend that takes no sample of any source twice.
 
     >>> largest_without_repeats(np.array([0.5, 0.5]), [10, 4])

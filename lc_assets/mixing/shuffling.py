@@ -1,6 +1,8 @@
-"""Shuffling as Megatron does: by NumPy's legacy stream, which is frozen, and in an eighth of the time.
+"""Shuffling as Megatron does: by NumPy's legacy stream, which is frozen, and in an eighth of the
+time.
 
-Here: which way an array is shuffled, and the generator's state in and out. Not here: the loops (`lc_assets.mixing.kernels`).
+Here: which way an array is shuffled, and the generator's state in and out. Not here: the loops
+    (`lc_assets.mixing.kernels`).
 """
 
 import numpy as np
@@ -14,7 +16,8 @@ MOST = 2**32 - 1
 
 
 def shuffle(values: np.ndarray, state: np.random.RandomState) -> None:
-    """Shuffle a row of integers in place, exactly as ``state.shuffle(values)`` would, and leave ``state`` as that would.
+    """Shuffle a row of integers in place, exactly as ``state.shuffle(values)`` would, and leave
+    ``state`` as that would.
 
     >>> state, values = np.random.RandomState(1), np.arange(5, dtype=np.int32)
     >>> shuffle(values, state)
@@ -29,7 +32,8 @@ def shuffle(values: np.ndarray, state: np.random.RandomState) -> None:
 
 def compiled_shuffle(values: np.ndarray, state: np.random.RandomState) -> None:
     """`shuffle` of fewer than 2³² integers in compiled code, however few they are."""
-    from lc_assets.mixing.kernels.shuffling import shuffle as swap_all  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.mixing.kernels.shuffling import shuffle as swap_all  # noqa: PLC0415
 
     # Four bytes or eight, whatever their sign: two compilations instead of one for every dtype.
     same = values.view(np.int32 if values.itemsize == 4 else np.int64)

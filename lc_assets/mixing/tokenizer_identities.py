@@ -1,6 +1,7 @@
 """What Megatron's Hugging Face tokenizer says of itself, version by version of megatron-core.
 
-That text is part of the name of every cached index, so a cache must know it. Sure is only what the program itself prints::
+That text is part of the name of every cached index, so a cache must know it. Sure is only what the
+program itself prints::
 
     json.dumps(tokenizer.unique_identifiers)
 
@@ -36,5 +37,8 @@ def hugging_face_identities(tokenizer_path: str) -> Mapping[str, dict[str, Any]]
     return {
         "0.15 to 0.17": {"class": _OLDER, "tokenizer_path": tokenizer_path} | rest,
         "0.18 to 0.19": {"class": _OLDER, "tokenizer_path": tokenizer_path} | template | rest,
-        "main": {"class": _NEWER, "tokenizer_path": tokenizer_path} | template | rest | {"use_gigatoken": "False"},
+        "main": {"class": _NEWER, "tokenizer_path": tokenizer_path}
+        | template
+        | rest
+        | {"use_gigatoken": "False"},
     }

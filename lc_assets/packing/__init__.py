@@ -1,1 +1,3 @@
-"""Making long sequences out of shorter documents: along their links, by best fit, by similarity. Pure: values in, values out."""
+"""Making long sequences out of shorter documents: along their links, by best fit, by similarity.
+Pure: values in, values out.
+"""

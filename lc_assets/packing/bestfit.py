@@ -1,11 +1,14 @@
-"""Best-fit decreasing: documents whole in rows, so that nothing is cut that a row could hold, and hardly anything is padding.
+"""Best-fit decreasing: documents whole in rows, so that nothing is cut that a row could hold, and
+hardly anything is padding.
 
-Pieces come by falling length; each goes into the fullest row that has room for it, else into a new one. Of rows with equally
-much room it is the one that came to it last. Documents longer than a row are first cut into full rows and a remainder.
-Which rows have how much room is known from a binary tree over all lengths up to a row's: a piece costs as many steps as that
-tree has levels, O(n log L) in all.
+Pieces come by falling length; each goes into the fullest row that has room for it, else into a new
+one. Of rows with equally much room it is the one that came to it last. Documents longer than a row
+are first cut into full rows and a remainder. Which rows have how much room is known from a binary
+tree over all lengths up to a row's: a piece costs as many steps as that tree has levels, O(n log L)
+in all.
 
-Here: which row a piece goes to. Not here: the order of the rows, which is by their first piece's length (shuffle them before
+Here: which row a piece goes to. Not here: the order of the rows, which is by their first piece's
+    length (shuffle them before
 training).
 Source: Ding et al. 2024, "Fewer Truncations Improve Language Modeling", section 3 and appendix A.
 """
@@ -17,10 +20,19 @@ import numpy as np
 from jaxtyping import Int64, Integer
 
 from lc_assets.compiling import COMPILED
-from lc_assets.packing.pieces import MOST_ROW_TOKENS, Packing, cut_evenly, require_lengths, require_tokens, whole
+from lc_assets.packing.pieces import (
+    MOST_ROW_TOKENS,
+    Packing,
+    cut_evenly,
+    require_lengths,
+    require_tokens,
+    whole,
+)
 
 COMPILED_FROM = 20_000
-"""Pieces from which compiled code is worth loading: numba takes half a second to import, the plain twin 3 µs a piece."""
+"""Pieces from which compiled code is worth loading: numba takes half a second to import, the plain
+twin 3 µs a piece.
+"""
 
 
 def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
@@ -44,15 +56,20 @@ def best_fit(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> P
     return Packing.of(pieces, row, row_tokens=row_tokens, n_rows=n_rows)
 
 
-def compiled_fit(lengths: Int64[np.ndarray, " piece"], row_tokens: int) -> tuple[Int64[np.ndarray, " piece"], int]:
+def compiled_fit(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int
+) -> tuple[Int64[np.ndarray, " piece"], int]:
     """Row of each piece, and how many rows there are; lengths are 1 to ``row_tokens``."""
-    from lc_assets.packing.kernels.fitting import fit  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.packing.kernels.fitting import fit  # noqa: PLC0415
 
     row = np.empty(len(lengths), np.int64)
     return row, int(fit(lengths, row_tokens, row))
 
 
-def plain_fit(lengths: Int64[np.ndarray, " piece"], row_tokens: int) -> tuple[Int64[np.ndarray, " piece"], int]:
+def plain_fit(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int
+) -> tuple[Int64[np.ndarray, " piece"], int]:
     """`compiled_fit` with a sorted list of the rooms that there are and, for each, its rows."""
     row = np.empty(len(lengths), np.int64)
     rooms: list[int] = []

@@ -1,13 +1,23 @@
-"""Concatenate and chunk: documents laid end to end and cut every so many tokens. No padding but in the last row; much is cut.
+"""Concatenate and chunk: documents laid end to end and cut every so many tokens. No padding but in
+the last row; much is cut.
 
-Here: the cuts. Not here: which documents, how often and in which order: that is a method's own business, and an ``order`` is
-all that it has to hand over (`lc_assets.packing.methods`). A separator is the last token of its document: count it in.
+Here: the cuts. Not here: which documents, how often and in which order: that is a method's own
+    business, and an ``order`` is
+all that it has to hand over (`lc_assets.packing.methods`). A separator is the last token of its
+document: count it in.
 """
 
 import numpy as np
 from jaxtyping import Integer
 
-from lc_assets.packing.pieces import MOST_ROW_TOKENS, Packing, Pieces, numbered, require_lengths, require_tokens
+from lc_assets.packing.pieces import (
+    MOST_ROW_TOKENS,
+    Packing,
+    Pieces,
+    numbered,
+    require_lengths,
+    require_tokens,
+)
 
 
 def concatenate(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -> Packing:
@@ -33,4 +43,9 @@ def concatenate(lengths: Integer[np.ndarray, " document"], *, row_tokens: int) -
     row = first_row[document] + nth
     start = np.maximum(row * row_tokens - begins[document], 0)
     stop = np.minimum((row + 1) * row_tokens - begins[document], lengths[document])
-    return Packing(row_tokens=row_tokens, n_rows=int(row[-1]) + 1 if len(row) else 0, row=row, pieces=Pieces(document, start, stop))
+    return Packing(
+        row_tokens=row_tokens,
+        n_rows=int(row[-1]) + 1 if len(row) else 0,
+        row=row,
+        pieces=Pieces(document, start, stop),
+    )

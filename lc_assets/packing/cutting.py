@@ -1,11 +1,14 @@
-"""Segments: pieces cut every so many tokens, or a little before, where a sentence or a paragraph ends.
+"""Segments: pieces cut every so many tokens, or a little before, where a sentence or a paragraph
+ends.
 
-A model should not be asked to go on from a torn sentence. So a segment ends at the last end that leaves it at least half as
-long as it may be; where there is none, it is as long as it may be.
+A model should not be asked to go on from a torn sentence. So a segment ends at the last end that
+leaves it at least half as long as it may be; where there is none, it is as long as it may be.
 
-Here: the cuts, given the ends. Not here: finding ends in ids (`lc_assets.packing.ends`), where segments go
+Here: the cuts, given the ends. Not here: finding ends in ids (`lc_assets.packing.ends`), where
+    segments go
 (`lc_assets.packing.segments`).
-Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so that torn borders teach nothing.
+Source: LongPack, section 3.2: segments of 4,096 tokens, "not too small", so that torn borders teach
+    nothing.
 """
 
 from dataclasses import dataclass
@@ -36,7 +39,10 @@ class Ends:
         """Ends of the documents that stand at the places of an order."""
         counts = np.diff(self.first)[order]
         place, nth = numbered(counts)
-        return Ends(first=np.concatenate([[0], np.cumsum(counts)]), token=self.token[self.first[order][place] + nth])
+        return Ends(
+            first=np.concatenate([[0], np.cumsum(counts)]),
+            token=self.token[self.first[order][place] + nth],
+        )
 
 
 def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = None) -> Pieces:
@@ -58,7 +64,8 @@ def cut_into_segments(pieces: Pieces, segment_tokens: int, ends: Ends | None = N
 
 def compiled_cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
     """`cut_into_segments` in compiled code."""
-    from lc_assets.packing.kernels.cutting import count_segments, write_segments  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.packing.kernels.cutting import count_segments, write_segments  # noqa: PLC0415
 
     given = (pieces.document, pieces.start, pieces.stop, segment_tokens, ends.first, ends.token)
     counts = np.empty(len(pieces), np.int64)
@@ -70,11 +77,15 @@ def compiled_cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
 def plain_cut(pieces: Pieces, segment_tokens: int, ends: Ends) -> Pieces:
     """`cut_into_segments`, piece by piece."""
     cut: list[tuple[int, int, int]] = []
-    for document, start, stop in zip(pieces.document.tolist(), pieces.start.tolist(), pieces.stop.tolist(), strict=True):
+    for document, start, stop in zip(
+        pieces.document.tolist(), pieces.start.tolist(), pieces.stop.tolist(), strict=True
+    ):
         own = ends.token[ends.first[document] : ends.first[document + 1]].tolist()
         at = start
         while stop - at > segment_tokens:
-            fitting = [end for end in own if at + -(-segment_tokens // 2) <= end <= at + segment_tokens]
+            fitting = [
+                end for end in own if at + -(-segment_tokens // 2) <= end <= at + segment_tokens
+            ]
             until = max(fitting, default=at + segment_tokens)
             cut.append((document, at, until))
             at = until

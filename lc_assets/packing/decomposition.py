@@ -1,14 +1,17 @@
-"""Dataset decomposition: every document cut into pieces of 2^k tokens, as its length is written in binary.
+"""Dataset decomposition: every document cut into pieces of 2^k tokens, as its length is written in
+binary.
 
-A piece lies within one document, so nothing is padded and no piece crosses a boundary. A document of 11 tokens gives pieces
-of 8, 2 and 1; where 4 is the longest that is wanted, 4, 4, 2 and 1; what is shorter than the shortest wanted is left over.
-Training then takes batches of one length at a time.
+A piece lies within one document, so nothing is padded and no piece crosses a boundary. A document
+of 11 tokens gives pieces of 8, 2 and 1; where 4 is the longest that is wanted, 4, 4, 2 and 1; what
+is shorter than the shortest wanted is left over. Training then takes batches of one length at a
+time.
 
-The pieces of a document stand longest first; then short pieces are always ends of documents. With a seed, their order is
-drawn by a hash of the document's key, and what is left over still is its end.
+The pieces of a document stand longest first; then short pieces are always ends of documents. With a
+seed, their order is drawn by a hash of the document's key, and what is left over still is its end.
 
 Here: where the pieces are. Not here: writing them (`lc_assets.stages.decomposing`).
-Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with variable sequence length curriculum"; their
+Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with variable sequence
+    length curriculum"; their
 pieces hold one token more, for the last target; one of 2^k tokens has 2^k - 1 targets.
 """
 
@@ -51,7 +54,12 @@ class Decomposition:
 
 
 def decomposed(
-    lengths: Int64[np.ndarray, " doc"], *, shortest: int, longest: int, keys: Sequence[str] | None = None, seed: int = 0
+    lengths: Int64[np.ndarray, " doc"],
+    *,
+    shortest: int,
+    longest: int,
+    keys: Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Decomposition:
     """Cut documents into pieces of 2^k tokens.
 
@@ -67,31 +75,59 @@ def decomposed(
     [(0, 0, 4), (0, 4, 4), (0, 8, 2), (1, 0, 2)]
 
     Raises:
-        BadInput: when the exponents cannot be meant, a length is negative or there is not a key per document.
+        BadInput: when the exponents cannot be meant, a length is negative or there is not a key per
+            document.
     """
     if not 0 <= shortest <= longest <= MOST:
-        raise BadInput(f"wanted exponents with 0 <= shortest <= longest <= {MOST}, got {shortest} and {longest}")
+        raise BadInput(
+            f"wanted exponents with 0 <= shortest <= longest <= {MOST}, got {shortest} and "
+            f"{longest}"
+        )
     if (lengths < 0).any():
-        raise BadInput(f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; wanted at least 0")
-    counts = np.stack([lengths >> k if k == longest else lengths >> k & 1 for k in range(longest, shortest - 1, -1)], axis=1)
+        raise BadInput(
+            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; wanted "
+            "at least 0"
+        )
+    counts = np.stack(
+        [
+            lengths >> k if k == longest else lengths >> k & 1
+            for k in range(longest, shortest - 1, -1)
+        ],
+        axis=1,
+    )
     document = np.repeat(np.arange(len(lengths)), counts.sum(axis=1))
-    exponent = np.repeat(np.tile(np.arange(longest, shortest - 1, -1, dtype=np.int8), len(lengths)), counts.reshape(-1))
+    exponent = np.repeat(
+        np.tile(np.arange(longest, shortest - 1, -1, dtype=np.int8), len(lengths)),
+        counts.reshape(-1),
+    )
     if keys is not None:
         exponent = exponent[_drawn(document, keys, len(lengths), seed)]
     return Decomposition(document=document, start=_starts(document, exponent), exponent=exponent)
 
 
-def _drawn(document: Int64[np.ndarray, " piece"], keys: Sequence[str], n_docs: int, seed: int) -> Int64[np.ndarray, " piece"]:
-    """An order of the pieces that leaves each document's where they are, among themselves by a hash of key and number."""
+def _drawn(
+    document: Int64[np.ndarray, " piece"], keys: Sequence[str], n_docs: int, seed: int
+) -> Int64[np.ndarray, " piece"]:
+    """An order of the pieces that leaves each document's where they are, among themselves by a hash
+    of key and number.
+    """
     if len(keys) != n_docs:
         raise BadInput(f"wanted a key for each of {n_docs:,} documents, got {len(keys):,}")
     number = np.arange(len(document)) - np.searchsorted(document, document)
     names = (f"{n}/{keys[doc]}" for doc, n in zip(document.tolist(), number.tolist(), strict=True))
-    order: Int64[np.ndarray, " piece"] = np.lexsort((keyed_u64("pieces", seed=seed, keys=names), document))
+    order: Int64[np.ndarray, " piece"] = np.lexsort(
+        (keyed_u64("pieces", seed=seed, keys=names), document)
+    )
     return order
 
 
-def _starts(document: Int64[np.ndarray, " piece"], exponent: Int8[np.ndarray, " piece"]) -> Int64[np.ndarray, " piece"]:
-    before = np.concatenate([[0], np.cumsum(np.left_shift(np.int64(1), exponent.astype(np.int64)))])[:-1]
-    starts: Int64[np.ndarray, " piece"] = before - before[np.searchsorted(document, document)] if len(document) else before
+def _starts(
+    document: Int64[np.ndarray, " piece"], exponent: Int8[np.ndarray, " piece"]
+) -> Int64[np.ndarray, " piece"]:
+    before = np.concatenate(
+        [[0], np.cumsum(np.left_shift(np.int64(1), exponent.astype(np.int64)))]
+    )[:-1]
+    starts: Int64[np.ndarray, " piece"] = (
+        before - before[np.searchsorted(document, document)] if len(document) else before
+    )
     return starts

@@ -1,10 +1,12 @@
 """Where sentences and lines end, in ids, by what the vocabulary says of each.
 
-An id is flagged by its text alone: whether a sentence may end with it, whether a line ends with it, whether it begins with a
-blank. A sentence ends behind a flagged id that a blank follows, so not within 3.14. Of every so many ids at most one end is
-kept, a line's rather than a sentence's, the last rather than the first: a segment needs some sixteen to choose from.
+An id is flagged by its text alone: whether a sentence may end with it, whether a line ends with it,
+whether it begins with a blank. A sentence ends behind a flagged id that a blank follows, so not
+within 3.14. Of every so many ids at most one end is kept, a line's rather than a sentence's, the
+last rather than the first: a segment needs some sixteen to choose from.
 
-Here: ids and flags. Not here: texts of ids, which are files' (`lc_assets.formats.token_flags`), cutting (`lc_assets.packing.cutting`).
+Here: ids and flags. Not here: texts of ids, which are files' (`lc_assets.formats.token_flags`),
+    cutting (`lc_assets.packing.cutting`).
 """
 
 from collections.abc import Iterable
@@ -48,8 +50,11 @@ def spacing(segment_tokens: int) -> int:
     return min(KEPT_OF, max(segment_tokens // CHOICES, 1))
 
 
-def ends_in(ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF) -> Int64[np.ndarray, " end"]:
-    """Where sentences and lines of one document end: the token behind each, at most one of ``every`` ids; never the last of all.
+def ends_in(
+    ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"], every: int = KEPT_OF
+) -> Int64[np.ndarray, " end"]:
+    """Where sentences and lines of one document end: the token behind each, at most one of
+    ``every`` ids; never the last of all.
 
     >>> flags = np.array([0, ENDS_SENTENCE, BEGINS_BLANK, ENDS_LINE], np.uint8)
     >>> ends_in(np.array([0, 1, 2, 0, 1, 0] + [0] * 60 + [3, 2, 1, 2]), flags).tolist()
@@ -58,10 +63,14 @@ def ends_in(ids: Integer[np.ndarray, " token"], flags: UInt8[np.ndarray, " id"],
     if len(ids) < 2:
         return np.empty(0, np.int64)
     own, after = flags[ids[:-1]], flags[ids[1:]]
-    strength = np.where(own & ENDS_LINE, 2, ((own & ENDS_SENTENCE) > 0) & ((after & BEGINS_BLANK) > 0)).astype(np.int64)
+    strength = np.where(
+        own & ENDS_LINE, 2, ((own & ENDS_SENTENCE) > 0) & ((after & BEGINS_BLANK) > 0)
+    ).astype(np.int64)
     n_blocks = -(-len(strength) // every)
     padded = np.zeros(n_blocks * every, np.int64)
-    padded[: len(strength)] = np.where(strength > 0, strength * every + np.arange(len(strength)) % every, 0)
+    padded[: len(strength)] = np.where(
+        strength > 0, strength * every + np.arange(len(strength)) % every, 0
+    )
     blocks = padded.reshape(n_blocks, every)
     best = blocks.argmax(axis=1)
     found = np.take_along_axis(blocks, best[:, None], axis=1)[:, 0] > 0

@@ -1,8 +1,9 @@
 """How much longer documents become by packing: the paper's figures.
 
-Two statistics go by the name of growth, and differ by a factor: the mean of the documents' ratios, which a few short pages with long
-children drive, and the ratio of the sums of tokens. Both are given, and the median. All are over roots that hold something.
-Not here: how tokens spread over lengths (`lc_assets.packing.length_buckets`).
+Two statistics go by the name of growth, and differ by a factor: the mean of the documents' ratios,
+which a few short pages with long children drive, and the ratio of the sums of tokens. Both are
+given, and the median. All are over roots that hold something. Not here: how tokens spread over
+lengths (`lc_assets.packing.length_buckets`).
 Source: LongPack (ICLR 2025), section 5.2.
 """
 
@@ -37,12 +38,19 @@ class Growth:
 
 
 PAPER: Final = Growth(
-    n_roots=5_000_000, n_packed=585_000, hit_rate=0.117, mean_of_ratios=32.7, ratio_of_sums=13.0, median_ratio=float("nan")
+    n_roots=5_000_000,
+    n_packed=585_000,
+    hit_rate=0.117,
+    mean_of_ratios=32.7,
+    ratio_of_sums=13.0,
+    median_ratio=float("nan"),
 )
 """As the paper has it, over roots of RefinedWeb; it gives no median."""
 
 
-def growth(before: Int64[np.ndarray, " document"], after: Int64[np.ndarray, " document"], *, n_roots: int) -> Growth:
+def growth(
+    before: Int64[np.ndarray, " document"], after: Int64[np.ndarray, " document"], *, n_roots: int
+) -> Growth:
     """How roots grew.
 
     Args:
@@ -58,9 +66,19 @@ def growth(before: Int64[np.ndarray, " document"], after: Int64[np.ndarray, " do
         BadInput: when there are more packed documents than roots, or not as many before as after.
     """
     if len(before) != len(after) or len(before) > n_roots:
-        raise BadInput(f"{len(before):,} documents before, {len(after):,} after, of {n_roots:,} roots: wanted as many before as after")
+        raise BadInput(
+            f"{len(before):,} documents before, {len(after):,} after, of {n_roots:,} roots: "
+            "wanted as many before as after"
+        )
     if not len(before):
-        return Growth(n_roots=n_roots, n_packed=0, hit_rate=0.0, mean_of_ratios=0.0, ratio_of_sums=0.0, median_ratio=0.0)
+        return Growth(
+            n_roots=n_roots,
+            n_packed=0,
+            hit_rate=0.0,
+            mean_of_ratios=0.0,
+            ratio_of_sums=0.0,
+            median_ratio=0.0,
+        )
     whole = np.maximum(before, 1)
     ratios = after / whole
     return Growth(

@@ -35,7 +35,9 @@ class BucketCount:
     share: float
 
 
-def bucket_of(lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES) -> Int64[np.ndarray, " doc"]:
+def bucket_of(
+    lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES
+) -> Int64[np.ndarray, " doc"]:
     """Number of each document's bucket.
 
     >>> bucket_of(np.array([1, 4095, 4096, 10**6])).tolist()
@@ -45,7 +47,9 @@ def bucket_of(lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES) 
         BadInput: when the edges do not rise.
     """
     require_edges(edges)
-    found: Int64[np.ndarray, " doc"] = np.searchsorted(np.array(edges, np.int64), lengths, side="right")
+    found: Int64[np.ndarray, " doc"] = np.searchsorted(
+        np.array(edges, np.int64), lengths, side="right"
+    )
     return found
 
 
@@ -63,7 +67,9 @@ def bucket_names(edges: Sequence[int] = EDGES) -> list[str]:
     return [f"{low}-{high}" for low, high in pairwise(shown)]
 
 
-def bucket_counts(lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES) -> list[BucketCount]:
+def bucket_counts(
+    lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDGES
+) -> list[BucketCount]:
     """Count documents and tokens by bucket.
 
     >>> [(count.name, count.n_docs, count.share) for count in bucket_counts(np.array([1000, 3000, 12_000]), (4096, 8192))]
@@ -74,7 +80,12 @@ def bucket_counts(lengths: Int64[np.ndarray, " doc"], edges: Sequence[int] = EDG
     """
     buckets, total = bucket_of(lengths, edges), int(lengths.sum())
     return [
-        BucketCount(name=name, n_docs=len(own), n_tokens=int(own.sum()), share=int(own.sum()) / max(total, 1))
+        BucketCount(
+            name=name,
+            n_docs=len(own),
+            n_tokens=int(own.sum()),
+            share=int(own.sum()) / max(total, 1),
+        )
         for number, name in enumerate(bucket_names(edges))
         for own in [lengths[buckets == number]]
     ]
@@ -87,7 +98,10 @@ def require_edges(edges: Sequence[int]) -> None:
         BadInput: when there is none, one is below 1, or they do not rise.
     """
     if not edges or edges[0] < 1 or any(low >= high for low, high in pairwise(edges)):
-        raise BadInput(f"edges of buckets are numbers of tokens that rise, at least 1; got {', '.join(map(str, edges)) or 'none'}")
+        raise BadInput(
+            "edges of buckets are numbers of tokens that rise, at least 1; got "
+            f"{', '.join(map(str, edges)) or 'none'}"
+        )
 
 
 def _shown(edge: int) -> str:

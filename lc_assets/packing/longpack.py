@@ -1,4 +1,5 @@
-r"""LongPack's documents: the pages that a page points at, each below its anchor texts, and the page itself at the end.
+r"""LongPack's documents: the pages that a page points at, each below its anchor texts, and the page
+itself at the end.
 
 ::
 
@@ -9,15 +10,17 @@ r"""LongPack's documents: the pages that a page points at, each below its anchor
     root :                               the root's line, and the root's text, never cut
     A large language model is ...
 
-Children stand in the order in which the root first points at them. What a child points at stands before the child, so a
-document of several rounds reads ``[children of c] c`` for every ``c``. Every part has a `Span`; spans touch, and together
-are the whole text.
+Children stand in the order in which the root first points at them. What a child points at stands
+before the child, so a document of several rounds reads ``[children of c] c`` for every ``c``. Every
+part has a `Span`; spans touch, and together are the whole text.
 
-Choices where the paper is silent: parts end with a blank line (with ``paper_exact`` with nothing, byte for byte the paper's
-pseudo-code); white space within anchor texts is one space; a child is taken whole or not at all, and the root is never cut,
-because it stands last, where a limit would cut it first.
+Choices where the paper is silent: parts end with a blank line (with ``paper_exact`` with nothing,
+byte for byte the paper's pseudo-code); white space within anchor texts is one space; a child is
+taken whole or not at all, and the root is never cut, because it stands last, where a limit would
+cut it first.
 
-Here: one document. Not here: which root gets which page (`lc_assets.packing.turns`), links (`lc_assets.text`), files.
+Here: one document. Not here: which root gets which page (`lc_assets.packing.turns`), links
+    (`lc_assets.text`), files.
 Source: LongPack (ICLR 2025), section 4 and appendix D, algorithm 1.
 """
 
@@ -32,8 +35,8 @@ PART_END: Final = "\n\n"
 Role = Literal["child", "root"]
 
 PART_TOKENS: Final = 8
-"""Tokens set aside per part for line ends, the root's line, and tokens that fall otherwise where parts meet; four are the most
-that GPT-2's vocabulary needs."""
+"""Tokens set aside per part for line ends, the root's line, and tokens that fall otherwise where
+parts meet; four are the most that GPT-2's vocabulary needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,8 @@ class Part:
     Attributes:
         url: its address.
         text: its cleaned text.
-        cluster: names its content; pages of one cluster hold the same words. Empty: the address stands for the content.
+        cluster: names its content; pages of one cluster hold the same words. Empty: the address
+            stands for the content.
         n_tokens: of the text.
     """
 
@@ -78,7 +82,8 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A part of a packed document: ``text[start:stop]``, in characters, with its anchor line and the blank line after it.
+    """A part of a packed document: ``text[start:stop]``, in characters, with its anchor line and
+    the blank line after it.
 
     Attributes:
         role: ``child`` or ``root``.
@@ -109,18 +114,26 @@ class PackedDocument:
     spans: tuple[Span, ...]
 
 
-def pack(root: Part, children: Sequence[Child], *, max_tokens: int | None = None, paper_exact: bool = False) -> PackedDocument:
+def pack(
+    root: Part,
+    children: Sequence[Child],
+    *,
+    max_tokens: int | None = None,
+    paper_exact: bool = False,
+) -> PackedDocument:
     r"""Pack a root with what it points at.
 
-    Pages are admitted round by round, in the order in which they are pointed at: whole while `part_cost` of all parts is
-    within ``max_tokens``, none whose content the document holds already (which ends cycles). What a page that was not
-    admitted points at is not looked at.
+    Pages are admitted round by round, in the order in which they are pointed at: whole while
+    `part_cost` of all parts is within ``max_tokens``, none whose content the document holds already
+    (which ends cycles). What a page that was not admitted points at is not looked at.
 
     Args:
         root: the page that stands last.
         children: what it points at, in order of appearance.
-        max_tokens: of the document; None means any number. A root that is longer stands alone, and whole.
-        paper_exact: write exactly what is given as the paper's pseudo-code does, contents that repeat included.
+        max_tokens: of the document; None means any number. A root that is longer stands alone, and
+            whole.
+        paper_exact: write exactly what is given as the paper's pseudo-code does, contents that
+            repeat included.
 
     >>> page = Child(page=Part(url="b", text=" Bees fly. "), keys="bees,\ninsects")
     >>> packed = pack(Part(url="a", text="See bees."), [page])
@@ -143,12 +156,28 @@ def written(root: Part, children: Iterable[Placed], *, paper_exact: bool = False
     def add(role: Role, page: Part, text: str, *, keys: str = "", depth: int = 0) -> None:
         start = spans[-1].stop if spans else 0
         place = {"start": start, "stop": start + len(text)}
-        spans.append(Span(role=role, url=page.url, keys=keys, cluster=page.cluster, depth=depth, n_tokens=page.n_tokens, **place))
+        spans.append(
+            Span(
+                role=role,
+                url=page.url,
+                keys=keys,
+                cluster=page.cluster,
+                depth=depth,
+                n_tokens=page.n_tokens,
+                **place,
+            )
+        )
         texts.append(text)
 
     for child in children:
         keys = child.keys if paper_exact else one_line(child.keys)
-        add("child", child.page, part_text(keys, child.page.text, paper_exact=paper_exact), keys=keys, depth=child.depth)
+        add(
+            "child",
+            child.page,
+            part_text(keys, child.page.text, paper_exact=paper_exact),
+            keys=keys,
+            depth=child.depth,
+        )
     add("root", root, ROOT_LINE + root.text)
     return PackedDocument(text="".join(texts), spans=tuple(spans))
 
@@ -191,7 +220,9 @@ def one_line(keys: str) -> str:
 
 
 class _Visit(NamedTuple):
-    """A child in the tree: how deep, the how manieth from above, and its parent's number (-1: the root)."""
+    """A child in the tree: how deep, the how manieth from above, and its parent's number (-1: the
+    root).
+    """
 
     depth: int
     number: int
@@ -199,7 +230,9 @@ class _Visit(NamedTuple):
     child: Child
 
 
-def _admitted(root: Part, children: Sequence[Child], max_tokens: int | None, *, guard: bool) -> set[int]:
+def _admitted(
+    root: Part, children: Sequence[Child], max_tokens: int | None, *, guard: bool
+) -> set[int]:
     """Numbers of the children that are written."""
     room = math.inf if max_tokens is None else max_tokens - part_cost(root.n_tokens, "")
     held = {root.content}

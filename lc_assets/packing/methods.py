@@ -3,14 +3,15 @@
 ===========  ===========================================================================================================
 name         what it does
 ===========  ===========================================================================================================
-``bestfit``  whole documents, the longest first, each into the fullest row that holds it (`lc_assets.packing.bestfit`)
+``bestfit``  whole documents, the longest first, each into the fullest row that holds it
+(`lc_assets.packing.bestfit`)
 ``concat``   documents end to end, cut at the ends of rows (`lc_assets.packing.concat`)
 ``segment``  segments of a document dealt out to different rows (`lc_assets.packing.segments`)
 ``reorder``  ``concat``, and then the segments of each row in turns (`lc_assets.packing.segments`)
 ===========  ===========================================================================================================
 
-A way of choosing documents (sampling them by length, repeating them) is a function that returns an *order*: numbers of
-documents, some of them several times or not at all. Whatever packs takes it.
+A way of choosing documents (sampling them by length, repeating them) is a function that returns an
+*order*: numbers of documents, some of them several times or not at all. Whatever packs takes it.
 
 Here: names and what they share. Not here: drawing an order, files.
 """
@@ -48,8 +49,12 @@ Method = Callable[[Int64[np.ndarray, " document"], Shape, Ends | None], Packing]
 METHODS: Final[Mapping[str, Method]] = {
     "bestfit": lambda lengths, shape, _: best_fit(lengths, row_tokens=shape.row_tokens),
     "concat": lambda lengths, shape, _: concatenate(lengths, row_tokens=shape.row_tokens),
-    "segment": lambda lengths, shape, ends: dispatch(lengths, row_tokens=shape.row_tokens, segment_tokens=shape.segment_tokens, ends=ends),
-    "reorder": lambda lengths, shape, ends: interleave(concatenate(lengths, row_tokens=shape.row_tokens), shape.segment_tokens, ends),
+    "segment": lambda lengths, shape, ends: dispatch(
+        lengths, row_tokens=shape.row_tokens, segment_tokens=shape.segment_tokens, ends=ends
+    ),
+    "reorder": lambda lengths, shape, ends: interleave(
+        concatenate(lengths, row_tokens=shape.row_tokens), shape.segment_tokens, ends
+    ),
 }
 """By name."""
 CUT_AT_ENDS: Final = ("segment", "reorder")
@@ -75,8 +80,8 @@ def pack(
         method: one of `METHODS`.
         shape: of rows and segments.
         ends: where segments had better end, of each document.
-        order: the documents that are packed, in the order that they come in; one that is named twice is there twice. By
-            default all in their own.
+        order: the documents that are packed, in the order that they come in; one that is named
+            twice is there twice. By default all in their own.
 
     Raises:
         BadInput: when there is no such method, or a number cannot be meant.
@@ -86,4 +91,6 @@ def pack(
     lengths = require_lengths(lengths)
     if order is None:
         return METHODS[method](lengths, shape, ends)
-    return METHODS[method](lengths[order], shape, None if ends is None else ends.of_documents(order)).of_documents(order)
+    return METHODS[method](
+        lengths[order], shape, None if ends is None else ends.of_documents(order)
+    ).of_documents(order)

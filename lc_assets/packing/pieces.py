@@ -1,10 +1,13 @@
 """Pieces of documents in rows: what every way of packing gives, and what it is measured by.
 
-A *piece* is tokens ``start`` to ``stop`` (exclusive) of one document. A row holds pieces one behind the other from its first
-token on; what they leave free at its end is padding. All of it is columns: 32 bytes a piece, however many documents there are.
+A *piece* is tokens ``start`` to ``stop`` (exclusive) of one document. A row holds pieces one behind
+the other from its first token on; what they leave free at its end is padding. All of it is columns:
+32 bytes a piece, however many documents there are.
 
-Here: the values, cutting documents evenly, counting. Not here: which piece goes into which row (`lc_assets.packing.bestfit`,
-`lc_assets.packing.concat`, `lc_assets.packing.segments`), what a model is told of a row (`lc_assets.packing.spans`).
+Here: the values, cutting documents evenly, counting. Not here: which piece goes into which row
+    (`lc_assets.packing.bestfit`,
+`lc_assets.packing.concat`, `lc_assets.packing.segments`), what a model is told of a row
+(`lc_assets.packing.spans`).
 """
 
 from dataclasses import dataclass
@@ -70,8 +73,12 @@ class Packing:
     pieces: Pieces
 
     @classmethod
-    def of(cls, pieces: Pieces, row: Int64[np.ndarray, " piece"], *, row_tokens: int, n_rows: int) -> Self:
-        """Put pieces into the rows that were chosen for them; within a row they keep their order."""
+    def of(
+        cls, pieces: Pieces, row: Int64[np.ndarray, " piece"], *, row_tokens: int, n_rows: int
+    ) -> Self:
+        """Put pieces into the rows that were chosen for them; within a row they keep their
+        order.
+        """
         order = np.argsort(row, kind="stable")
         return cls(row_tokens=row_tokens, n_rows=n_rows, row=row[order], pieces=pieces.take(order))
 
@@ -98,20 +105,27 @@ class Packing:
         return self.n_rows * self.row_tokens - self.pieces.n_tokens
 
     def of_documents(self, order: Integer[np.ndarray, " place"]) -> "Packing":
-        """The same packing, of documents that were packed in an order: ``order`` says which document stood at a place."""
-        pieces = Pieces(order[self.pieces.document].astype(np.int64), self.pieces.start, self.pieces.stop)
+        """The same packing, of documents that were packed in an order: ``order`` says which
+        document stood at a place.
+        """
+        pieces = Pieces(
+            order[self.pieces.document].astype(np.int64), self.pieces.start, self.pieces.stop
+        )
         return Packing(row_tokens=self.row_tokens, n_rows=self.n_rows, row=self.row, pieces=pieces)
 
     def in_row_order(self, order: Integer[np.ndarray, " row"]) -> "Packing":
         """The same rows in another order: ``order`` names every row once."""
         place = np.empty(self.n_rows, np.int64)
         place[order] = np.arange(self.n_rows)
-        return Packing.of(self.pieces, place[self.row], row_tokens=self.row_tokens, n_rows=self.n_rows)
+        return Packing.of(
+            self.pieces, place[self.row], row_tokens=self.row_tokens, n_rows=self.n_rows
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """Where all tokens are. ``tokens`` + ``repeated`` = ``in_rows`` + ``left_over``; ``in_rows`` + ``padding`` fill the rows.
+    """Where all tokens are. ``tokens`` + ``repeated`` = ``in_rows`` + ``left_over``; ``in_rows`` +
+    ``padding`` fill the rows.
 
     Attributes:
         documents: that came in.
@@ -126,7 +140,8 @@ class Balance:
         pieces: in them.
         cut: documents that are not whole in one row.
         cut_needlessly: those of them that are no longer than a row.
-        attention: sum of the squares of the pieces' lengths: what attention costs that stays within a piece.
+        attention: sum of the squares of the pieces' lengths: what attention costs that stays within
+            a piece.
     """
 
     documents: int
@@ -182,7 +197,9 @@ def cut_evenly(pieces: Pieces, most: int) -> Pieces:
     return Pieces(pieces.document[whose], start, np.minimum(start + most, pieces.stop[whose]))
 
 
-def numbered(counts: Int64[np.ndarray, " item"]) -> tuple[Int64[np.ndarray, " part"], Int64[np.ndarray, " part"]]:
+def numbered(
+    counts: Int64[np.ndarray, " item"],
+) -> tuple[Int64[np.ndarray, " part"], Int64[np.ndarray, " part"]]:
     """For so many parts of each item: whose part each is, and its number among them.
 
     >>> [part.tolist() for part in numbered(np.array([1, 0, 2]))]
@@ -193,7 +210,9 @@ def numbered(counts: Int64[np.ndarray, " item"]) -> tuple[Int64[np.ndarray, " pa
 
 
 def balance(packing: Packing, lengths: Integer[np.ndarray, " document"]) -> Balance:
-    """Count where the tokens of documents of these lengths are; documents are in rows whole, once or several times, or not at all."""
+    """Count where the tokens of documents of these lengths are; documents are in rows whole, once
+    or several times, or not at all.
+    """
     pieces = packing.pieces
     n_documents = len(lengths)
     # Sums of weights are float64, exact up to 2⁵³ tokens of a document.
@@ -216,18 +235,26 @@ def balance(packing: Packing, lengths: Integer[np.ndarray, " document"]) -> Bala
     )
 
 
-def cut_documents(pieces: Pieces, lengths: Integer[np.ndarray, " document"]) -> Bool[np.ndarray, " document"]:
+def cut_documents(
+    pieces: Pieces, lengths: Integer[np.ndarray, " document"]
+) -> Bool[np.ndarray, " document"]:
     """Which documents have a piece that does not hold all of them."""
     cut = np.zeros(len(lengths), np.bool_)
     cut[pieces.document[pieces.lengths < lengths[pieces.document]]] = True
     return cut
 
 
-def covered_as_often(pieces: Pieces, lengths: Integer[np.ndarray, " document"], times: Integer[np.ndarray, " document"]) -> bool:
-    """Whether every token of every document is in exactly as many pieces as asked, whatever the cuts are.
+def covered_as_often(
+    pieces: Pieces,
+    lengths: Integer[np.ndarray, " document"],
+    times: Integer[np.ndarray, " document"],
+) -> bool:
+    """Whether every token of every document is in exactly as many pieces as asked, whatever the
+    cuts are.
 
-    How many pieces hold a token is how many begin at it or before, less how many end so. That is ``times`` everywhere just
-    when the starts, but ``times`` at the document's beginning, are the stops, but ``times`` at its end.
+    How many pieces hold a token is how many begin at it or before, less how many end so. That is
+    ``times`` everywhere just when the starts, but ``times`` at the document's beginning, are the
+    stops, but ``times`` at its end.
 
     >>> covered_as_often(cut_evenly(whole(np.array([3, 8])), 3), np.array([3, 8]), np.array([1, 1]))
     True
@@ -238,11 +265,18 @@ def covered_as_often(pieces: Pieces, lengths: Integer[np.ndarray, " document"], 
     if not len(pieces):
         return not (lengths * times).any()
     known = (pieces.document >= 0) & (pieces.document < len(lengths))
-    if not known.all() or (pieces.start < 0).any() or (pieces.lengths < 1).any() or (pieces.stop > lengths[pieces.document]).any():
+    if (
+        not known.all()
+        or (pieces.start < 0).any()
+        or (pieces.lengths < 1).any()
+        or (pieces.stop > lengths[pieces.document]).any()
+    ):
         return False
     base = np.cumsum(lengths, dtype=np.int64) - lengths
     asked = np.repeat(np.arange(len(lengths)), np.where(lengths > 0, times, 0))
-    begins = np.sort(np.concatenate([base[pieces.document] + pieces.start, base[asked] + lengths[asked]]))
+    begins = np.sort(
+        np.concatenate([base[pieces.document] + pieces.start, base[asked] + lengths[asked]])
+    )
     ends = np.sort(np.concatenate([base[pieces.document] + pieces.stop, base[asked]]))
     return np.array_equal(begins, ends)
 
@@ -265,6 +299,13 @@ def require_lengths(lengths: Any) -> Int64[np.ndarray, " document"]:
         BadInput: when they are not a row of integers, or one is negative.
     """
     found = np.asarray(lengths)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "ui") or (len(found) and int(found.min()) < 0):
-        raise BadInput(f"lengths of documents are a row of integers, none negative; got {found.dtype} of shape {found.shape}")
+    if (
+        found.ndim != 1
+        or (len(found) and found.dtype.kind not in "ui")
+        or (len(found) and int(found.min()) < 0)
+    ):
+        raise BadInput(
+            f"lengths of documents are a row of integers, none negative; got {found.dtype} of "
+            f"shape {found.shape}"
+        )
     return found.astype(np.int64)

@@ -1,9 +1,12 @@
-"""Roots: which pages other pages are packed before, and who comes first when several want the same page.
+"""Roots: which pages other pages are packed before, and who comes first when several want the same
+page.
 
-A page's *rank* is the keyed hash of its page key: it depends on the page and the seed alone, so roots are the same in any
-order, on any number of machines, and a page more or less changes nobody else's rank. Not here: what roots take
-(`lc_assets.packing.turns`), page keys (`lc_assets.text.page_keys`).
-Source: LongPack (ICLR 2025), section 4, samples roots without saying how, and keeps a page in the "first" of several.
+A page's *rank* is the keyed hash of its page key: it depends on the page and the seed alone, so
+roots are the same in any order, on any number of machines, and a page more or less changes nobody
+else's rank. Not here: what roots take (`lc_assets.packing.turns`), page keys
+(`lc_assets.text.page_keys`).
+Source: LongPack (ICLR 2025), section 4, samples roots without saying how, and keeps a page in the
+    "first" of several.
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,14 @@
-"""Segments dispatched to different rows, and segments of a row taken in turns: two ways to move referrals, for comparison.
+"""Segments dispatched to different rows, and segments of a row taken in turns: two ways to move
+referrals, for comparison.
 
-* `dispatch`: no two segments of a document stand in one row, so that nothing refers further than a segment. What long
-  documents are worth can be measured by taking their length away.
-* `interleave`: the first segments of all pieces of a row, then the second ones, and so on. No token leaves its row, so every
-  pair of mentions stays a pair; their distances grow.
+* `dispatch`: no two segments of a document stand in one row, so that nothing refers further than a
+  segment. What long documents are worth can be measured by taking their length away.
+* `interleave`: the first segments of all pieces of a row, then the second ones, and so on. No token
+  leaves its row, so every pair of mentions stays a pair; their distances grow.
 
 Here: where segments go. Not here: where they are cut (`lc_assets.packing.cutting`).
-Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interleaved 71.6. The latter is LongSkywork's "chunk interleave".
+Source: LongPack, section 3.2 and table 7: RULER 53.1, dispatched 33.2, interleaved 71.6. The latter
+    is LongSkywork's "chunk interleave".
 """
 
 import heapq
@@ -17,7 +19,15 @@ from jaxtyping import Int64, Integer
 
 from lc_assets.compiling import COMPILED
 from lc_assets.packing.cutting import Ends, cut_into_segments
-from lc_assets.packing.pieces import MOST_ROW_TOKENS, Packing, Pieces, numbered, require_lengths, require_tokens, whole
+from lc_assets.packing.pieces import (
+    MOST_ROW_TOKENS,
+    Packing,
+    Pieces,
+    numbered,
+    require_lengths,
+    require_tokens,
+    whole,
+)
 
 COMPILED_FROM = 20_000
 """Segments from which compiled code is worth loading."""
@@ -25,13 +35,20 @@ MOST_TRIES: Final = 6
 """Numbers of rows that are tried: the last is off by a 64th of the first difference."""
 
 
-def dispatch(lengths: Integer[np.ndarray, " document"], *, row_tokens: int, segment_tokens: int, ends: Ends | None = None) -> Packing:
+def dispatch(
+    lengths: Integer[np.ndarray, " document"],
+    *,
+    row_tokens: int,
+    segment_tokens: int,
+    ends: Ends | None = None,
+) -> Packing:
     """Cut documents into segments and deal those of each document out to different rows.
 
-    Documents with the longest segments come first. Each takes the emptiest rows, as many as it has segments, the longest
-    segment into the emptiest row; where a segment does not fit there, into a new row. So rows fill evenly, and what they
-    lack in the end is a part of a segment; with how many it begins, see `fewest_rows`. A document of more segments than there
-    are rows makes new rows, mostly padding.
+    Documents with the longest segments come first. Each takes the emptiest rows, as many as it has
+    segments, the longest segment into the emptiest row; where a segment does not fit there, into a
+    new row. So rows fill evenly, and what they lack in the end is a part of a segment; with how
+    many it begins, see `fewest_rows`. A document of more segments than there are rows makes new
+    rows, mostly padding.
 
     >>> packed = dispatch(np.array([8, 6]), row_tokens=8, segment_tokens=4)
     >>> packed.row.tolist(), packed.pieces.document.tolist(), packed.pieces.start.tolist()
@@ -44,7 +61,8 @@ def dispatch(lengths: Integer[np.ndarray, " document"], *, row_tokens: int, segm
         ends: where segments had better end.
 
     Raises:
-        BadInput: when a length is negative, a row or a segment has no token, or a segment is longer than a row.
+        BadInput: when a length is negative, a row or a segment has no token, or a segment is longer
+            than a row.
     """
     require_tokens(row_tokens, "a row", MOST_ROW_TOKENS)
     require_tokens(segment_tokens, "a segment", row_tokens)
@@ -57,7 +75,8 @@ def dispatch(lengths: Integer[np.ndarray, " document"], *, row_tokens: int, segm
 
 
 def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) -> Packing:
-    """Cut the pieces of every row into segments and take them in turns: all first ones, all second ones, ...
+    """Cut the pieces of every row into segments and take them in turns: all first ones, all second
+    ones, ...
 
     >>> from lc_assets.packing.concat import concatenate
     >>> turns = interleave(concatenate(np.array([5, 3]), row_tokens=8), 2)
@@ -71,7 +90,12 @@ def interleave(packing: Packing, segment_tokens: int, ends: Ends | None = None) 
     piece, turn = numbered(_segments_of(packing.pieces, segments))
     row = packing.row[piece]
     order = np.lexsort((piece, turn, row))
-    return Packing(row_tokens=packing.row_tokens, n_rows=packing.n_rows, row=row[order], pieces=segments.take(order))
+    return Packing(
+        row_tokens=packing.row_tokens,
+        n_rows=packing.n_rows,
+        row=row[order],
+        pieces=segments.take(order),
+    )
 
 
 def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"]:
@@ -83,7 +107,9 @@ def _segments_of(pieces: Pieces, segments: Pieces) -> Int64[np.ndarray, " piece"
 def _documents_with_long_segments_first(
     document: Int64[np.ndarray, " segment"], lengths: Int64[np.ndarray, " segment"]
 ) -> tuple[Int64[np.ndarray, " segment"], Int64[np.ndarray, " boundary"]]:
-    """Segments by falling longest segment of their document, a document's own by falling length; and where documents begin."""
+    """Segments by falling longest segment of their document, a document's own by falling length;
+    and where documents begin.
+    """
     if not len(document):
         return np.empty(0, np.int64), np.zeros(1, np.int64)
     begins = np.flatnonzero(np.concatenate([[True], document[1:] != document[:-1]]))
@@ -100,8 +126,9 @@ def fewest_rows(
 ) -> tuple[Int64[np.ndarray, " segment"], int]:
     """Deal segments into about as few rows as hold them; takes what `compiled_deal` takes.
 
-    Rows that fill evenly are full all at once, and then every further segment makes a row of its own. So with how many rows
-    to begin is found by halving the difference to the number that came of it, `MOST_TRIES` times at most.
+    Rows that fill evenly are full all at once, and then every further segment makes a row of its
+    own. So with how many rows to begin is found by halving the difference to the number that came
+    of it, `MOST_TRIES` times at most.
     """
     deal = plain_deal if not COMPILED or len(lengths) < COMPILED_FROM else compiled_deal
     too_few = -(-int(lengths.sum()) // row_tokens) - 1
@@ -118,19 +145,30 @@ def fewest_rows(
 
 
 def compiled_deal(
-    lengths: Int64[np.ndarray, " segment"], first: Int64[np.ndarray, " boundary"], n_rows: int, row_tokens: int
+    lengths: Int64[np.ndarray, " segment"],
+    first: Int64[np.ndarray, " boundary"],
+    n_rows: int,
+    row_tokens: int,
 ) -> tuple[Int64[np.ndarray, " segment"], int]:
-    """Row of each segment, and how many rows there are in the end; a document's segments stand together, the longest first."""
-    from lc_assets.packing.kernels.dealing import deal  # noqa: PLC0415 - numba takes half a second to import
+    """Row of each segment, and how many rows there are in the end; a document's segments stand
+    together, the longest first.
+    """
+    # Numba takes half a second to import.
+    from lc_assets.packing.kernels.dealing import deal  # noqa: PLC0415
 
     row = np.empty(len(lengths), np.int64)
     return row, int(deal(lengths, first, n_rows, row_tokens, row))
 
 
 def plain_deal(
-    lengths: Int64[np.ndarray, " segment"], first: Int64[np.ndarray, " boundary"], n_rows: int, row_tokens: int
+    lengths: Int64[np.ndarray, " segment"],
+    first: Int64[np.ndarray, " boundary"],
+    n_rows: int,
+    row_tokens: int,
 ) -> tuple[Int64[np.ndarray, " segment"], int]:
-    """`compiled_deal` with the standard library's heap of rows, the emptiest on top, of equals the first."""
+    """`compiled_deal` with the standard library's heap of rows, the emptiest on top, of equals the
+    first.
+    """
     row = np.empty(len(lengths), np.int64)
     rows = [(0, number) for number in range(n_rows)]
     for start, stop in zip(first[:-1].tolist(), first[1:].tolist(), strict=True):

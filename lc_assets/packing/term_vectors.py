@@ -1,12 +1,16 @@
-"""Pages as vectors of their telling terms: TF-IDF of hashed words, cut to the heaviest, as whole numbers.
+"""Pages as vectors of their telling terms: TF-IDF of hashed words, cut to the heaviest, as whole
+numbers.
 
-A term that stands ``c`` times in a page, and in ``d`` of ``n`` pages, weighs ``(1 + ln c) · ln(n / d)``. Terms of one page alone
-say nothing of another, and are left out. Of the rest the heaviest count, `MOST_TERMS` of them, and their weights are brought to
-length `UNIT` and rounded. So a similarity is a sum of products of whole numbers: the same in every order of adding and on every
+A term that stands ``c`` times in a page, and in ``d`` of ``n`` pages, weighs ``(1 + ln c) · ln(n /
+d)``. Terms of one page alone say nothing of another, and are left out. Of the rest the heaviest
+count, `MOST_TERMS` of them, and their weights are brought to length `UNIT` and rounded. So a
+similarity is a sum of products of whole numbers: the same in every order of adding and on every
 machine, and `UNIT` squared is the same page.
 
-Here: counts to vectors. Not here: words to terms (`lc_assets.text.term_counts`), neighbours (`lc_assets.packing.similarity`).
-Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988; the heaviest terms alone are ours: they bound memory
+Here: counts to vectors. Not here: words to terms (`lc_assets.text.term_counts`), neighbours
+    (`lc_assets.packing.similarity`).
+Source: TF-IDF with logarithmic counts and cosine, Salton and Buckley 1988; the heaviest terms alone
+    are ours: they bound memory
 (6 bytes each, twice) and work.
 """
 
@@ -49,7 +53,9 @@ class TermCounts:
         return len(self.begins) - 1
 
     @classmethod
-    def of(cls, pages: Iterable[tuple[Int32[np.ndarray, " term"], Int32[np.ndarray, " term"]]]) -> Self:
+    def of(
+        cls, pages: Iterable[tuple[Int32[np.ndarray, " term"], Int32[np.ndarray, " term"]]]
+    ) -> Self:
         """Put the terms and counts of some pages together."""
         found = list(pages)
         return cls(
@@ -59,7 +65,9 @@ class TermCounts:
         )
 
     def pages_with(self) -> Int64[np.ndarray, " term"]:
-        """In how many pages each term occurs, by the term's number; these add up over parts of a corpus."""
+        """In how many pages each term occurs, by the term's number; these add up over parts of a
+        corpus.
+        """
         return np.bincount(self.terms, minlength=1 << TERM_BITS).astype(np.int64, copy=False)
 
 
@@ -86,7 +94,12 @@ class TermVectors:
         found = list(parts)
         lengths = [np.diff(part.begins) for part in found]
         return cls(
-            begins=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]), dtype=np.int64)]),
+            begins=np.concatenate(
+                [
+                    np.zeros(1, np.int64),
+                    np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]), dtype=np.int64),
+                ]
+            ),
             terms=np.concatenate([np.zeros(0, np.int32), *(part.terms for part in found)]),
             weights=np.concatenate([np.zeros(0, np.int16), *(part.weights for part in found)]),
         )
@@ -99,7 +112,13 @@ class TermVectors:
         return TermVectors(begins=begins, terms=self.terms[entries], weights=self.weights[entries])
 
 
-def term_vectors(counts: TermCounts, pages_with: Int64[np.ndarray, " term"], n_pages: int, *, most_terms: int = MOST_TERMS) -> TermVectors:
+def term_vectors(
+    counts: TermCounts,
+    pages_with: Int64[np.ndarray, " term"],
+    n_pages: int,
+    *,
+    most_terms: int = MOST_TERMS,
+) -> TermVectors:
     """Vectors of some pages of a corpus.
 
     Args:
@@ -137,17 +156,24 @@ def _vector(
     terms: Int32[np.ndarray, " entry"], values: Int64[np.ndarray, " entry"], most_terms: int
 ) -> tuple[Int32[np.ndarray, " term"], Int16[np.ndarray, " term"]]:
     if len(terms) > most_terms:
-        # No two keys are equal, so which terms are the heaviest is no sorting's choice: of equal ones the smaller number.
+        # No two keys are equal, so which terms are the heaviest is no sorting's choice: of equal
+        # ones the smaller number.
         keys = (values << TERM_BITS) - terms
         chosen = np.sort(np.argpartition(keys, len(keys) - most_terms)[len(keys) - most_terms :])
         terms, values = terms[chosen], values[chosen]
     length = math.sqrt(int((values * values).sum()))
-    weights = np.rint(values * (UNIT / length)).astype(np.int16) if length else np.zeros(len(values), np.int16)
+    weights = (
+        np.rint(values * (UNIT / length)).astype(np.int16)
+        if length
+        else np.zeros(len(values), np.int16)
+    )
     return terms[weights > 0], weights[weights > 0]
 
 
 def _logarithms(sizes: Int64[np.ndarray, " entry"], n_pages: int) -> Int64[np.ndarray, " entry"]:
-    """Of the corpus over each size, by `math.log`: NumPy's own differs between processors in the last bit."""
+    """Of the corpus over each size, by `math.log`: NumPy's own differs between processors in the
+    last bit.
+    """
     of_size = np.zeros(int(sizes.max(initial=0)) + 1, np.int64)
     for size in np.flatnonzero(np.bincount(sizes)).tolist():
         of_size[size] = round(_SCALE * math.log(n_pages / size))
@@ -155,4 +181,6 @@ def _logarithms(sizes: Int64[np.ndarray, " entry"], n_pages: int) -> Int64[np.nd
     return found
 
 
-_OFTEN: Final = np.array([0, *(round(_SCALE * (1 + math.log(count))) for count in range(1, _MOST_COUNTED + 1))], np.int64)
+_OFTEN: Final = np.array(
+    [0, *(round(_SCALE * (1 + math.log(count))) for count in range(1, _MOST_COUNTED + 1))], np.int64
+)

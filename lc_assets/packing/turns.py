@@ -1,20 +1,23 @@
 """Turns: which root holds which page, when many point at the same one.
 
-Roots take their turns in the order of their rank, and take from what they point at, in order of appearance, whatever is free
-and fits whole. So the first root that points at a page keeps it, as in the paper; and what did not fit stays free for the
-next one, so a claim counts only for content that is written.
+Roots take their turns in the order of their rank, and take from what they point at, in order of
+appearance, whatever is free and fits whole. So the first root that points at a page keeps it, as in
+the paper; and what did not fit stays free for the next one, so a claim counts only for content that
+is written.
 
-* A content (the pages of one cluster) is held by at most ``repetitions`` roots; the paper holds it once.
-* ``consume``: a page occurs once. A root that another one took is no root any more and has no turn; a root that took
-  something is nobody's child.
+* A content (the pages of one cluster) is held by at most ``repetitions`` roots; the paper holds it
+  once.
+* ``consume``: a page occurs once. A root that another one took is no root any more and has no turn;
+  a root that took something is nobody's child.
 * Without it, as in the paper, a root may be another one's child too.
 
-Of several rounds, each is a pass over all roots: what the pages of the round before point at, in the same order of roots,
-within what is left of each root's room.
+Of several rounds, each is a pass over all roots: what the pages of the round before point at, in
+the same order of roots, within what is left of each root's room.
 
-Roots, pages and clusters are numbers; a root's number is its place among the roots by (rank, id), and its number as a page.
-This is the definition; `lc_assets.stages.longpacking` gives the same result for tables larger than memory, and hands small
-remainders to it. Source: LongPack (ICLR 2025), section 4, "we only keep the hyper-link and its content in the first one".
+Roots, pages and clusters are numbers; a root's number is its place among the roots by (rank, id),
+and its number as a page. This is the definition; `lc_assets.stages.longpacking` gives the same
+result for tables larger than memory, and hands small remainders to it. Source: LongPack (ICLR
+2025), section 4, "we only keep the hyper-link and its content in the first one".
 """
 
 import itertools
@@ -70,7 +73,8 @@ class Standing:
 
     Attributes:
         taken: how many roots hold a content, by cluster.
-        gone: pages that nobody may take: those that are held, and roots that hold something. Only where pages are consumed.
+        gone: pages that nobody may take: those that are held, and roots that hold something. Only
+            where pages are consumed.
     """
 
     taken: Counter[int] = field(default_factory=Counter)
@@ -78,7 +82,12 @@ class Standing:
 
 
 def take_turns(
-    offers: Iterable[Offer], rooms: Mapping[int, int], rules: Rules, standing: Standing, *, first_round: bool = True
+    offers: Iterable[Offer],
+    rooms: Mapping[int, int],
+    rules: Rules,
+    standing: Standing,
+    *,
+    first_round: bool = True,
 ) -> list[tuple[Offer, str]]:
     """Let every root take its turn.
 
@@ -127,12 +136,15 @@ def _hold(offer: Offer, rules: Rules, standing: Standing) -> None:
 
 
 def first_fit(
-    roots: Int64[np.ndarray, " offer"], costs: Int64[np.ndarray, " offer"], rooms: Int64[np.ndarray, " offer"]
+    roots: Int64[np.ndarray, " offer"],
+    costs: Int64[np.ndarray, " offer"],
+    rooms: Int64[np.ndarray, " offer"],
 ) -> Bool[np.ndarray, " offer"]:
     """Which offers fit, taken in their order, each root's room for itself.
 
     Args:
-        roots: of each offer; those of one root stand together, in the order in which they are tried.
+        roots: of each offer; those of one root stand together, in the order in which they are
+            tried.
         costs: of each offer.
         rooms: of each offer's root.
 

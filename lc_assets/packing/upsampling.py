@@ -1,8 +1,9 @@
 """Upsampling long documents while each source keeps its share of the tokens.
 
-Every source has a budget: its share of all tokens, of the tokens that are wanted. Its documents stand in a line: first those
-that are kept, in the order of a keyed hash; then its long ones over and over, in the same order. The budget is filled with
-whole documents from the front of the line, and ends before the first that does not fit any more.
+Every source has a budget: its share of all tokens, of the tokens that are wanted. Its documents
+stand in a line: first those that are kept, in the order of a keyed hash; then its long ones over
+and over, in the same order. The budget is filled with whole documents from the front of the line,
+and ends before the first that does not fit any more.
 
 ==================  ==========================================================================
 kept                every long document (``threshold`` tokens or more); a shorter one with
@@ -12,10 +13,13 @@ long documents
 remainder           a source has at most its budget, and lacks less than one document
 ==================  ==========================================================================
 
-So the order of arrival, the number of workers and other sources never matter, and a larger budget only adds documents.
+So the order of arrival, the number of workers and other sources never matter, and a larger budget
+only adds documents.
 
-Here: how often each document is taken. Not here: writing them into rows (`lc pack`, docs/packing.md).
-Source: Fu et al. 2024, "Data engineering for scaling language models to 128K context" (per-source upsampling; their global
+Here: how often each document is taken. Not here: writing them into rows (`lc pack`,
+    docs/packing.md).
+Source: Fu et al. 2024, "Data engineering for scaling language models to 128K context" (per-source
+    upsampling; their global
 upsampling is one source for all), whose own code lets the race of its processes decide the order.
 """
 
@@ -50,7 +54,8 @@ def upsampled(
         keys: a name of each document that no other has.
         threshold: tokens from which a document is long.
         keep_short: probability that a shorter document is kept, 0 to 1.
-        budget_tokens: wanted of all sources together; the sum of all lengths keeps the size of the set.
+        budget_tokens: wanted of all sources together; the sum of all lengths keeps the size of the
+            set.
         seed: of both draws.
 
     Returns:
@@ -60,15 +65,22 @@ def upsampled(
     array([2, 0, 0, 2])
 
     Raises:
-        BadInput: when there is not one length, source and key per document, two documents share a key, or a number cannot be meant.
+        BadInput: when there is not one length, source and key per document, two documents share a
+            key, or a number cannot be meant.
     """
     codes, n_sources = _codes(sources, lengths, keys)
     _require_sensible(lengths, threshold, keep_short, budget_tokens)
     order = _in_line(keys, seed)
-    kept = _kept(lengths, codes, n_sources, keys, threshold=threshold, keep_short=keep_short, seed=seed)
+    kept = _kept(
+        lengths, codes, n_sources, keys, threshold=threshold, keep_short=keep_short, seed=seed
+    )
     repeated = kept & _repeatable(lengths, codes, n_sources, threshold)
     taken = np.zeros(len(lengths), np.int64)
-    for budget, members in zip(_budgets(lengths, codes, n_sources, budget_tokens), _by_source(codes, order, n_sources), strict=True):
+    for budget, members in zip(
+        _budgets(lengths, codes, n_sources, budget_tokens),
+        _by_source(codes, order, n_sources),
+        strict=True,
+    ):
         taken[members] = _filled(lengths[members], kept[members], repeated[members], budget)
     return taken
 
@@ -82,9 +94,11 @@ class SourceShare:
         n_docs: documents it had; ``n_tokens``: theirs.
         share: of all tokens.
         budget_tokens: what it was to have.
-        n_docs_taken: different documents that are taken; ``n_taken``: counted as often as they are; ``n_tokens_taken``: theirs.
+        n_docs_taken: different documents that are taken; ``n_taken``: counted as often as they are;
+            ``n_tokens_taken``: theirs.
         most_repeated: how often the document that is taken most often is taken.
-        n_long_tokens: tokens of documents of the threshold's length or more, before; ``n_long_tokens_taken``: after.
+        n_long_tokens: tokens of documents of the threshold's length or more, before;
+            ``n_long_tokens_taken``: after.
     """
 
     source: str
@@ -118,7 +132,9 @@ def source_shares(
     names = [ONE_SOURCE] if sources is None else sorted(set(sources))
     total = int(lengths.sum())
     shares = []
-    for code, (name, budget) in enumerate(zip(names, _budgets(lengths, codes, n_sources, budget_tokens), strict=True)):
+    for code, (name, budget) in enumerate(
+        zip(names, _budgets(lengths, codes, n_sources, budget_tokens), strict=True)
+    ):
         own, own_taken = lengths[codes == code], taken[codes == code]
         is_long, n_tokens, tokens_taken = own >= threshold, int(own.sum()), own * own_taken
         shares.append(
@@ -157,7 +173,10 @@ def _kept(
 
 
 def _repeatable(
-    lengths: Int64[np.ndarray, " doc"], codes: Int64[np.ndarray, " doc"], n_sources: int, threshold: int
+    lengths: Int64[np.ndarray, " doc"],
+    codes: Int64[np.ndarray, " doc"],
+    n_sources: int,
+    threshold: int,
 ) -> Bool[np.ndarray, " doc"]:
     """What is long; in a source that has nothing long, everything that is not empty."""
     is_long = lengths >= threshold
@@ -167,7 +186,10 @@ def _repeatable(
 
 
 def _filled(
-    lengths: Int64[np.ndarray, " doc"], kept: Bool[np.ndarray, " doc"], repeated: Bool[np.ndarray, " doc"], budget: int
+    lengths: Int64[np.ndarray, " doc"],
+    kept: Bool[np.ndarray, " doc"],
+    repeated: Bool[np.ndarray, " doc"],
+    budget: int,
 ) -> Int64[np.ndarray, " doc"]:
     """Take documents from the front of one source's line; the arrays are in the line's order."""
     first = _front(np.where(kept, lengths, 0), budget) & kept
@@ -186,14 +208,21 @@ def _front(lengths: Int64[np.ndarray, " doc"], budget: int) -> Bool[np.ndarray, 
     return fits
 
 
-def _budgets(lengths: Int64[np.ndarray, " doc"], codes: Int64[np.ndarray, " doc"], n_sources: int, budget_tokens: int) -> list[int]:
+def _budgets(
+    lengths: Int64[np.ndarray, " doc"],
+    codes: Int64[np.ndarray, " doc"],
+    n_sources: int,
+    budget_tokens: int,
+) -> list[int]:
     own = np.zeros(n_sources, np.int64)
     np.add.at(own, codes, lengths)  # bincount would add floats, which end at 2^53
     total = int(own.sum()) or 1
     return [budget_tokens * n // total for n in own.tolist()]
 
 
-def _by_source(codes: Int64[np.ndarray, " doc"], order: Int64[np.ndarray, " doc"], n_sources: int) -> list[Int64[np.ndarray, " doc"]]:
+def _by_source(
+    codes: Int64[np.ndarray, " doc"], order: Int64[np.ndarray, " doc"], n_sources: int
+) -> list[Int64[np.ndarray, " doc"]]:
     by_source: Int64[np.ndarray, " doc"] = order[np.argsort(codes[order], kind="stable")]
     return np.split(by_source, np.cumsum(np.bincount(codes, minlength=n_sources)))[:n_sources]
 
@@ -205,7 +234,9 @@ def _in_line(keys: Sequence[str], seed: int) -> Int64[np.ndarray, " doc"]:
         return order
     if len(set(keys)) < len(keys):
         raise BadInput("two documents share a key; give every document a name of its own")
-    return np.array(sorted(range(len(keys)), key=lambda doc: (int(ranks[doc]), keys[doc])), np.int64)
+    return np.array(
+        sorted(range(len(keys)), key=lambda doc: (int(ranks[doc]), keys[doc])), np.int64
+    )
 
 
 def _codes(
@@ -214,17 +245,28 @@ def _codes(
     n_docs = len(lengths)
     if len(keys) != n_docs or (sources is not None and len(sources) != n_docs):
         n_named = "no" if sources is None else f"{len(sources):,}"
-        raise BadInput(f"wanted a source and a key for each of {n_docs:,} documents, got {n_named} sources and {len(keys):,} keys")
+        raise BadInput(
+            f"wanted a source and a key for each of {n_docs:,} documents, got {n_named} sources "
+            f"and {len(keys):,} keys"
+        )
     if sources is None:
         return np.zeros(n_docs, np.int64), 1
     numbers = {name: number for number, name in enumerate(sorted(set(sources)))}
     return np.fromiter((numbers[name] for name in sources), np.int64, n_docs), len(numbers)
 
 
-def _require_sensible(lengths: Int64[np.ndarray, " doc"], threshold: int, keep_short: float, budget_tokens: int) -> None:
+def _require_sensible(
+    lengths: Int64[np.ndarray, " doc"], threshold: int, keep_short: float, budget_tokens: int
+) -> None:
     if (lengths < 0).any():
-        raise BadInput(f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; wanted at least 0")
+        raise BadInput(
+            f"document {int((lengths < 0).argmax()):,} has {int(lengths.min()):,} tokens; wanted "
+            "at least 0"
+        )
     if threshold < 1 or budget_tokens < 0:
-        raise BadInput(f"wanted a threshold of at least 1 token and a budget of at least 0, got {threshold:,} and {budget_tokens:,}")
+        raise BadInput(
+            "wanted a threshold of at least 1 token and a budget of at least 0, got "
+            f"{threshold:,} and {budget_tokens:,}"
+        )
     if not 0 <= keep_short <= 1:
         raise BadInput(f"keep_short is a probability, 0 to 1, got {keep_short}")

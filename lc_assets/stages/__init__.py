@@ -1,1 +1,3 @@
-"""Verbs: everything an asset does, callable from a plain script or a test. Nothing here knows Dagster."""
+"""Verbs: everything an asset does, callable from a plain script or a test. Nothing here knows
+Dagster.
+"""

@@ -1,4 +1,5 @@
-"""What `signature_bands` published of a snapshot, for those who ask: which files, who stands at a place, where a text lies.
+"""What `signature_bands` published of a snapshot, for those who ask: which files, who stands at a
+place, where a text lies.
 
 ::
 
@@ -8,9 +9,9 @@
       documents/00000.parquet    id, digest and date of each document, by place
       shards/00000.parquet       the shards that file 0 is of, in their order: name, size, documents, place of the first
 
-A *file* holds the bands of many shards (`lc_assets.stages.signature_bands.TOGETHER`), so a snapshot has few; a document's place
-is its number in its file. Nothing here reads a table of filtered documents, nor lists a folder. Not here: making them
-(`lc_assets.stages.signature_bands`).
+A *file* holds the bands of many shards (`lc_assets.stages.signature_bands.TOGETHER`), so a snapshot
+has few; a document's place is its number in its file. Nothing here reads a table of filtered
+documents, nor lists a folder. Not here: making them (`lc_assets.stages.signature_bands`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +30,21 @@ from lc_assets.text.duplicates import Numbers
 from lc_assets.vocabulary import parse_document_id
 
 MANIFEST: Final = "bands.json"
-BANDED: Final = pa.schema([("id", pa.string()), ("digest", pa.string()), ("date_download", pa.string())])
+BANDED: Final = pa.schema(
+    [("id", pa.string()), ("digest", pa.string()), ("date_download", pa.string())]
+)
 """A document of a file of bands, by place."""
-BANDED_SHARDS: Final = pa.schema([("shard", pa.string()), ("n_bytes", pa.int64()), ("n_documents", pa.int64()), ("first", pa.int64())])
-"""A shard of a file of bands: its table of documents' size, its documents, and the place of the first in the file."""
+BANDED_SHARDS: Final = pa.schema(
+    [
+        ("shard", pa.string()),
+        ("n_bytes", pa.int64()),
+        ("n_documents", pa.int64()),
+        ("first", pa.int64()),
+    ]
+)
+"""A shard of a file of bands: its table of documents' size, its documents, and the place of the
+first in the file.
+"""
 
 
 class BandsManifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +83,10 @@ def bands_of(inputs: Mapping[str, Published], snapshot: str) -> Published:
         NotPublished: when there are none of this snapshot.
     """
     if (bands := inputs.get(f"signature_bands/{snapshot}")) is None:
-        raise NotPublished(f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: materialize it first")
+        raise NotPublished(
+            f"signature_bands/{snapshot} has not been published, filtered/{snapshot} has: "
+            "materialize it first"
+        )
     return bands
 
 
@@ -96,11 +111,16 @@ def shards_at(folder: Path, number: int, places: Numbers) -> pa.Table:
     lines = np.unique(np.searchsorted(first, places, side="right") - 1)
     n_documents = int(first[-1] + shards["n_documents"][-1].as_py()) if len(first) else 0
     if len(places) and not 0 <= places[0] <= places[-1] < n_documents:
-        raise CorruptFile(f"{shards_path(folder, number)}: {n_documents:,} documents; asked was place {places[-1]:,}")
+        raise CorruptFile(
+            f"{shards_path(folder, number)}: {n_documents:,} documents; asked was place "
+            f"{places[-1]:,}"
+        )
     return shards.take(pa.array(lines))
 
 
-def documents_at(folder: Path, number: int, places: Numbers, columns: Sequence[str] = BANDED.names) -> pa.Table:
+def documents_at(
+    folder: Path, number: int, places: Numbers, columns: Sequence[str] = BANDED.names
+) -> pa.Table:
     """The documents at some ascending places of a file; only row groups that hold one are read.
 
     Raises:
@@ -108,7 +128,9 @@ def documents_at(folder: Path, number: int, places: Numbers, columns: Sequence[s
     """
     path = documents_path(folder, number)
     with opened_table(path) as file:
-        counts = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        counts = [
+            file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)
+        ]
         starts = np.cumsum([0, *counts])
         if len(places) and not 0 <= places[0] <= places[-1] < starts[-1]:
             raise CorruptFile(f"{path}: {starts[-1]:,} lines; asked was line {places[-1]:,}")
@@ -122,13 +144,16 @@ def documents_at(folder: Path, number: int, places: Numbers, columns: Sequence[s
 
 
 def documents_named(folder: Path, ids: pa.Array) -> pa.Table:
-    """The documents of a snapshot that have some ids, `BANDED`, by place; of others nothing is read but their shards' neighbours.
+    """The documents of a snapshot that have some ids, `BANDED`, by place; of others nothing is read
+    but their shards' neighbours.
 
     Raises:
         BadInput: when an id is none.
         CorruptFile: when a table is damaged.
     """
-    names = pa.array(sorted({parse_document_id(name)[0].name for name in ids.to_pylist()}), pa.string())
+    names = pa.array(
+        sorted({parse_document_id(name)[0].name for name in ids.to_pylist()}), pa.string()
+    )
     found = [BANDED.empty_table()]
     for number in range(len(read_bands_manifest(folder).documents)):
         shards = read_table(shards_path(folder, number), BANDED_SHARDS.names)

@@ -1,4 +1,5 @@
-"""Keeping the middle of a corpus by one measure: its documents are measured, and then those within the band are kept.
+"""Keeping the middle of a corpus by one measure: its documents are measured, and then those within
+the band are kept.
 
 ::
 
@@ -8,8 +9,8 @@
     OUT/rules.toml                 the band as a file of rules: for `lc judge`, and for a recipe
     OUT/summary.json               what was counted
 
-Two passes, a task per file in each; the second reads the measures that the first stored. Memory: one document, and 8 bytes for
-every document of the corpus between the passes.
+Two passes, a task per file in each; the second reads the measures that the first stored. Memory:
+one document, and 8 bytes for every document of the corpus between the passes.
 
 Here: files. Not here: the bounds (`lc_assets.text.bands`), computing a measure (`judges`).
 """
@@ -111,7 +112,14 @@ class _Found(NamedTuple):
 
 
 def band_corpus(
-    sources: Sequence[Path], out: Path, column: str, shares: Shares, *, engine: Engine, text_field: str | None = None, language: str = ""
+    sources: Sequence[Path],
+    out: Path,
+    column: str,
+    shares: Shares,
+    *,
+    engine: Engine,
+    text_field: str | None = None,
+    language: str = "",
 ) -> Banded:
     """Keep the middle of a corpus, and write the results below ``out``.
 
@@ -125,13 +133,21 @@ def band_corpus(
         language: of documents that do not say theirs.
 
     Raises:
-        BadInput: when there is no such column, a file of stored values has it not, or no document has a value.
+        BadInput: when there is no such column, a file of stored values has it not, or no document
+            has a value.
         CorruptFile: when a file is damaged.
     """
     signal, _, words = column.partition(":")
     # No value of a document is as large as the largest number that there is.
     widest = sys.float_info.max
-    any_value = Rule(name="band", signal=signal, words=words, at_least=-widest, at_most=widest, source="any value")
+    any_value = Rule(
+        name="band",
+        signal=signal,
+        words=words,
+        at_least=-widest,
+        at_most=widest,
+        source="any value",
+    )
     rules = parse_rules(as_toml(any_value), where=column)  # knows which columns there are
     for file in corpus_files(sources):
         require_judgeable(file, rules)
@@ -139,16 +155,41 @@ def band_corpus(
 
     def task_of(file: Path, stem: Path, *, rule: Rule) -> BandTask:
         tasks.append(
-            BandTask(file=file, out=out, stem=stem.relative_to(out).as_posix(), rule=rule, text_field=text_field, language=language)
+            BandTask(
+                file=file,
+                out=out,
+                stem=stem.relative_to(out).as_posix(),
+                rule=rule,
+                text_field=text_field,
+                language=language,
+            )
         )
         return tasks[-1]
 
-    over_corpus(sources, out, partial(task_of, rule=any_value), measure_file, engine=engine, what=f"measure {column}")
+    over_corpus(
+        sources,
+        out,
+        partial(task_of, rule=any_value),
+        measure_file,
+        engine=engine,
+        what=f"measure {column}",
+    )
     rule = band(column, np.concatenate([_values(task.values, column) for task in tasks]), shares)
-    tally = over_corpus(sources, out, partial(task_of, rule=rule), part_file, engine=engine, what="keep the middle")
+    tally = over_corpus(
+        sources, out, partial(task_of, rule=rule), part_file, engine=engine, what="keep the middle"
+    )
     publish_bytes(out / RULES_FILE, as_toml(rule).encode())
-    banded = Banded(column=column, at_least=rule.at_least, at_most=rule.at_most, seen=tally.seen, kept=tally.kept, dropped=tally.dropped)
-    publish_bytes(out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(banded), indent=1) + b"\n")
+    banded = Banded(
+        column=column,
+        at_least=rule.at_least,
+        at_most=rule.at_most,
+        seen=tally.seen,
+        kept=tally.kept,
+        dropped=tally.dropped,
+    )
+    publish_bytes(
+        out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(banded), indent=1) + b"\n"
+    )
     return banded
 
 
@@ -162,11 +203,20 @@ def measure_file(task: BandTask) -> Tally:
         return Tally()
     judge, column = Judge(RuleSet("band", (task.rule,)), language=task.language), task.rule.column
     n_docs = 0
-    with publish(task.values) as draft, contextlib.closing(TableWriter(draft, values_schema([column], None))) as table:
+    with (
+        publish(task.values) as draft,
+        contextlib.closing(TableWriter(draft, values_schema([column], None))) as table,
+    ):
         for document in read_corpus(task.file, text_field=task.text_field):
             if not isinstance(document, Unread):
                 value = judge.document(document)[1].values[column]
-                table.add({"id": document.id, "url": document.url, column: np.nan if value is None else value})
+                table.add(
+                    {
+                        "id": document.id,
+                        "url": document.url,
+                        column: np.nan if value is None else value,
+                    }
+                )
                 n_docs += 1
     return Tally(seen=n_docs, kept=n_docs)
 
@@ -179,7 +229,10 @@ def part_file(task: BandTask) -> Tally:
     """
     n_kept, dropped = 0, Counter[str]()
     with contextlib.ExitStack() as stack:
-        kept_out, dropped_out = (stack.enter_context(gzipped(stack.enter_context(publish(place)))) for place in _places(task))
+        kept_out, dropped_out = (
+            stack.enter_context(gzipped(stack.enter_context(publish(place))))
+            for place in _places(task)
+        )
         for found in _documents(task):
             if found.line is not None and task.rule.complaint(found.value) is None:
                 kept_out.write(found.line)
@@ -187,16 +240,33 @@ def part_file(task: BandTask) -> Tally:
                 continue
             reason = found.why if found.value is None else _side(task.rule, found.value)
             dropped[reason] += 1
-            said = {"rule": reason, "column": task.rule.column, "value": found.value, "wanted": task.rule.wanted}
-            dropped_out.write(msgspec.json.encode({"id": found.id, "url": found.url, "reasons": [said]}) + b"\n")
+            said = {
+                "rule": reason,
+                "column": task.rule.column,
+                "value": found.value,
+                "wanted": task.rule.wanted,
+            }
+            dropped_out.write(
+                msgspec.json.encode({"id": found.id, "url": found.url, "reasons": [said]}) + b"\n"
+            )
     return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped))
 
 
 def as_toml(rule: Rule) -> str:
     """A rule as a file of rules."""
-    lines = ['name = "band"', "", "[[rule]]", f"name = {json.dumps(rule.name)}", f"signal = {json.dumps(rule.signal)}"]
+    lines = [
+        'name = "band"',
+        "",
+        "[[rule]]",
+        f"name = {json.dumps(rule.name)}",
+        f"signal = {json.dumps(rule.signal)}",
+    ]
     lines += [f"words = {json.dumps(rule.words)}"] if rule.words else []
-    lines += [f"{bound} = {value!r}" for bound in ("at_least", "at_most") if (value := getattr(rule, bound)) is not None]
+    lines += [
+        f"{bound} = {value!r}"
+        for bound in ("at_least", "at_most")
+        if (value := getattr(rule, bound)) is not None
+    ]
     return "\n".join([*lines, f"source = {json.dumps(rule.source)}", ""])
 
 
@@ -213,7 +283,12 @@ def _documents(task: BandTask) -> Iterator[_Found]:
     stored = read_values(task.values, [column])
     if is_stored(task.file):
         for one in stored:
-            yield _Found(one.id, one.url, one.values.get(column), msgspec.json.encode({"id": one.id, "url": one.url}) + b"\n")
+            yield _Found(
+                one.id,
+                one.url,
+                one.values.get(column),
+                msgspec.json.encode({"id": one.id, "url": one.url}) + b"\n",
+            )
         return
     for document in read_corpus(task.file, text_field=task.text_field):
         if isinstance(document, Unread):
@@ -221,7 +296,10 @@ def _documents(task: BandTask) -> Iterator[_Found]:
             continue
         known = next(stored, None)
         if known is None or known.id != document.id:
-            raise Mismatch(f"{task.file}: {document.id} is not what was measured in its place; the file changed meanwhile: run it again")
+            raise Mismatch(
+                f"{task.file}: {document.id} is not what was measured in its place; the file "
+                "changed meanwhile: run it again"
+            )
         yield _Found(document.id, document.url, known.values[column], json_line(document))
 
 

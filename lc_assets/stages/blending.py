@@ -1,8 +1,9 @@
-"""`mixes`: a weighted blend of snapshots, and of packed rows beside those of one document, as Megatron's ``dataset_index`` and
-``dataset_sample_index``.
+"""`mixes`: a weighted blend of snapshots, and of packed rows beside those of one document, as
+Megatron's ``dataset_index`` and ``dataset_sample_index``.
 
-A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with their weights
-and counts, and a GPT index per source over as many epochs as the mix needs, built as Megatron builds it.
+A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with
+their weights and counts, and a GPT index per source over as many epochs as the mix needs, built as
+Megatron builds it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,16 @@ from lc_assets.mixing.shares import whole_epoch_at
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build
 from lc_assets.stages.megatron import samples_of
-from lc_assets.stages.mix_plans import PLAIN, PlannedMix, params_of, part_and_snapshot, plan_mix, reads, settings_of, source_name
+from lc_assets.stages.mix_plans import (
+    PLAIN,
+    PlannedMix,
+    params_of,
+    part_and_snapshot,
+    plan_mix,
+    reads,
+    settings_of,
+    source_name,
+)
 from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
 from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.storage.versions import Published
@@ -37,7 +47,8 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshot: its name.
         prefix: of its Megatron files, relative to the lake's root.
-        weight: share that was asked for, of the part that is not kept from another mix; all together are 1.
+        weight: share that was asked for, of the part that is not kept from another mix; all
+            together are 1.
         available: samples of one epoch.
         used: samples that the mix takes; more than ``available`` means more than one epoch.
         kept: how many of them stand in the part that is kept.
@@ -54,12 +65,16 @@ class MixSource(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the source, and what its index is called in the mix's folder: its snapshot, or ``packed/`` and that."""
+        """Name of the source, and what its index is called in the mix's folder: its snapshot, or
+        ``packed/`` and that.
+        """
         return source_name(PLAIN if self.part is msgspec.UNSET else self.part, self.snapshot)
 
 
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of ``mix.json``; ``after`` counts the samples that are kept from the mix it continues."""
+    """Content of ``mix.json``; ``after`` counts the samples that are kept from the mix it
+    continues.
+    """
 
     sequence_length: int
     seed: int
@@ -76,8 +91,8 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
     """Publish one mix of the recipe.
 
     Raises:
-        BadInput: when the recipe has no such mix, it names rows that are not there, or such as its samples would cut, or asks for
-            an absurd size.
+        BadInput: when the recipe has no such mix, it names rows that are not there, or such as its
+            samples would cut, or asks for an absurd size.
     """
     megatron = workshop.recipe.megatron
 
@@ -86,12 +101,17 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
         for source in draft.inputs.values():
             if not source.name.startswith(f"{PLAIN}/"):
                 require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
-        available = {name: _samples_of(source, megatron.sequence_length) for name, source in published.items()}
+        available = {
+            name: _samples_of(source, megatron.sequence_length)
+            for name, source in published.items()
+        }
         plan = plan_mix(workshop.recipe, mix, available)
         for name, array in zip(("dataset_index", "dataset_sample_index"), plan.drawn, strict=True):
             write_npy(draft.folder / f"{name}.npy", array)
         for name, asked in zip(plan.names, plan.asked, strict=True):
-            _index_source(draft.folder / name, published[name], megatron.sequence_length, plan.seed, asked)
+            _index_source(
+                draft.folder / name, published[name], megatron.sequence_length, plan.seed, asked
+            )
         described = Mix(
             sequence_length=megatron.sequence_length,
             seed=plan.seed,
@@ -100,7 +120,11 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
         )
         publish_bytes(draft.folder / MIX_FILE, encode_json(described))
         n_samples = described.n_samples
-        return Tally(seen=n_samples, kept=n_samples, also={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length})
+        return Tally(
+            seen=n_samples,
+            kept=n_samples,
+            also={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
+        )
 
     seed = settings_of(workshop.recipe, mix).seed
     drawn = f"numpy RandomState (MT19937), seed {megatron.seed if seed is None else seed}"
@@ -108,35 +132,54 @@ def blend_mix(workshop: Workshop, mix: str) -> Built:
 
 
 def _samples_of(source: Published, sequence_length: int) -> int:
-    """Samples of one epoch: as a snapshot's own index counts them, or as an index over packed rows would."""
+    """Samples of one epoch: as a snapshot's own index counts them, or as an index over packed rows
+    would.
+    """
     if source.name.startswith(f"{PLAIN}/"):
         return samples_of(source)
     prefix = source.only("train.idx") / "train"
-    return Cut(sequence_length=sequence_length).n_whole(read_index(prefix).n_tokens) if idx_path(prefix).is_file() else 0
+    return (
+        Cut(sequence_length=sequence_length).n_whole(read_index(prefix).n_tokens)
+        if idx_path(prefix).is_file()
+        else 0
+    )
 
 
-def _index_source(prefix: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]) -> None:
+def _index_source(
+    prefix: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]
+) -> None:
     if not asked:
         return
     lengths = read_index(source.only("train.idx") / "train").lengths
     index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=asked[0])
     for n_samples in asked[1:]:
-        index = lengthened(index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples)
+        index = lengthened(
+            index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples
+        )
     write_gpt_index(prefix, index)
 
 
-def _described(workshop: Workshop, plan: PlannedMix, published: Mapping[str, Published], available: Mapping[str, int]) -> list[MixSource]:
+def _described(
+    workshop: Workshop,
+    plan: PlannedMix,
+    published: Mapping[str, Published],
+    available: Mapping[str, int],
+) -> list[MixSource]:
     return [
         MixSource(
             snapshot=part_and_snapshot(name)[1],
-            part=msgspec.UNSET if part_and_snapshot(name)[0] == PLAIN else part_and_snapshot(name)[0],
+            part=msgspec.UNSET
+            if part_and_snapshot(name)[0] == PLAIN
+            else part_and_snapshot(name)[0],
             prefix=(published[name].home / "train").relative_to(workshop.lake.root).as_posix(),
             weight=weight,
             available=available[name],
             used=used,
             kept=kept,
         )
-        for name, weight, used, kept in zip(plan.names, plan.weights, plan.used, plan.kept, strict=True)
+        for name, weight, used, kept in zip(
+            plan.names, plan.weights, plan.used, plan.kept, strict=True
+        )
     ]
 
 
@@ -146,7 +189,9 @@ def read_mix(folder: Path) -> Mix:
 
 
 def table_of(mix: Mix) -> list[dict[str, Any]]:
-    """The mix as a table for people: what was asked, what was taken, how often each source is repeated."""
+    """The mix as a table for people: what was asked, what was taken, how often each source is
+    repeated.
+    """
     return [
         {
             "snapshot": source.name,
@@ -162,24 +207,38 @@ def table_of(mix: Mix) -> list[dict[str, Any]]:
 
 
 def the_blend_keeps_its_shares(evidence: Evidence) -> Finding:
-    """At no point of the blend is a source's count off its share by one sample or more per source."""
+    """At no point of the blend is a source's count off its share by one sample or more per
+    source.
+    """
     mix = read_mix(evidence.folder)
     datasets = read_npy(evidence.folder / "dataset_index.npy")[mix.after :]
     n = np.arange(1, len(datasets) + 1)
-    worst = max((float(np.abs(np.cumsum(datasets == i) - n * source.weight).max()) for i, source in enumerate(mix.sources)), default=0.0)
+    worst = max(
+        (
+            float(np.abs(np.cumsum(datasets == i) - n * source.weight).max())
+            for i, source in enumerate(mix.sources)
+        ),
+        default=0.0,
+    )
     bound = float(len(mix.sources))
     return Finding(
         claim="the_blend_keeps_its_shares",
         passed=worst < bound,
-        words=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of {len(mix.sources)} sources",
+        words=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
+        f"{len(mix.sources)} sources",
         numbers={"worst": worst, "samples": len(datasets)},
     )
 
 
 def every_sample_can_be_found(evidence: Evidence) -> Finding:
-    """Each source's samples are taken in order from 0 without a gap, and its GPT index reaches all of them."""
+    """Each source's samples are taken in order from 0 without a gap, and its GPT index reaches all
+    of them.
+    """
     mix = read_mix(evidence.folder)
-    datasets, samples = (read_npy(evidence.folder / f"{name}.npy") for name in ("dataset_index", "dataset_sample_index"))
+    datasets, samples = (
+        read_npy(evidence.folder / f"{name}.npy")
+        for name in ("dataset_index", "dataset_sample_index")
+    )
     wrong = []
     for number, source in enumerate(mix.sources):
         taken = samples[datasets == number]
@@ -188,7 +247,10 @@ def every_sample_can_be_found(evidence: Evidence) -> Finding:
         elif source.used and not _reaches(evidence.folder / source.name, source.used):
             wrong.append(f"{source.name}: its index holds fewer than {source.used:,} samples")
     if len(datasets) != evidence.tally.kept or len(samples) != len(datasets):
-        wrong.append(f"{len(datasets):,} and {len(samples):,} entries, the receipt says {evidence.tally.kept:,}")
+        wrong.append(
+            f"{len(datasets):,} and {len(samples):,} entries, the receipt says "
+            f"{evidence.tally.kept:,}"
+        )
     return Finding(
         claim="every_sample_can_be_found",
         passed=not wrong,
@@ -205,7 +267,9 @@ def _reaches(prefix: Path, n_used: int) -> bool:
 
 
 class MixStage(Stage):
-    """A stage whose partitions read different stages: a mix without a share of packed rows does not depend on them."""
+    """A stage whose partitions read different stages: a mix without a share of packed rows does not
+    depend on them.
+    """
 
     def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
         """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""

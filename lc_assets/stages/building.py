@@ -1,7 +1,9 @@
-"""Building one partition of one stage: fill a version's folder, audit it, write its receipt, point at it.
+"""Building one partition of one stage: fill a version's folder, audit it, write its receipt, point
+at it.
 
-The order is the promise. Whatever happens before the last step, readers see what they saw before; a rerun
-finds the finished shards of the same version and goes on. A stage says *what* to build; here is *how*.
+The order is the promise. Whatever happens before the last step, readers see what they saw before; a
+rerun finds the finished shards of the same version and goes on. A stage says *what* to build; here
+is *how*.
 """
 
 import contextlib
@@ -30,7 +32,17 @@ from lc_assets.storage.upstream import Upstream
 from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 
-LIBRARIES = ("duckdb", "gigatoken", "isal", "msgspec", "numcodecs", "numpy", "pyarrow", "tiktoken", "zarr")
+LIBRARIES = (
+    "duckdb",
+    "gigatoken",
+    "isal",
+    "msgspec",
+    "numcodecs",
+    "numpy",
+    "pyarrow",
+    "tiktoken",
+    "zarr",
+)
 """Libraries whose versions shape published bytes; receipts state them."""
 
 BUSY_SECONDS = 30.0
@@ -41,8 +53,8 @@ BUSY_SECONDS = 30.0
 class Workshop:
     """Where a stage works: what it reads, where it publishes, by which settings, on which engine.
 
-    ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a sentence what a stage did, when
-    that is not what one would expect.
+    ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a
+    sentence what a stage did, when that is not what one would expect.
     """
 
     lake: LakeFolder
@@ -105,7 +117,13 @@ class Evidence:
     @classmethod
     def of(cls, draft: Draft, tally: Tally, lake: LakeFolder) -> Self:
         """The evidence of what has just been written."""
-        return cls(folder=draft.folder, fingerprint=draft.fingerprint, tally=tally, lake=lake, inputs=draft.inputs)
+        return cls(
+            folder=draft.folder,
+            fingerprint=draft.fingerprint,
+            tally=tally,
+            lake=lake,
+            inputs=draft.inputs,
+        )
 
     def only_input(self, stage: str) -> Published:
         """The input that came from ``stage``.
@@ -116,7 +134,9 @@ class Evidence:
         for name, published in self.inputs.items():
             if name.startswith(f"{stage}/"):
                 return published
-        raise NotPublished(f"{self.folder}: the {stage} version it was made from is gone from the lake")
+        raise NotPublished(
+            f"{self.folder}: the {stage} version it was made from is gone from the lake"
+        )
 
 
 Claim = Callable[[Evidence], Finding]
@@ -134,15 +154,19 @@ class Stage:
         global_upstream: whether it reads *all* partitions of them rather than its own.
         reads: which of all partitions it reads, when not every published one.
         needs: which of its upstream stages a recipe has it read at all.
-        own_only: stages of which it reads its own partition alone, although it reads others of the rest.
-        by_head: stages whose other partitions are read by the heads of their receipts: these list a snapshot's files, and all of them
-            together would grow in memory with the lake. Files are then asked for by name (`Published.only`).
+        own_only: stages of which it reads its own partition alone, although it reads others of the
+            rest.
+        by_head: stages whose other partitions are read by the heads of their receipts: these list a
+            snapshot's files, and all of them together would grow in memory with the lake. Files are
+            then asked for by name (`Published.only`).
         wanted: whether a recipe asks for it at all; the planner passes over those that are not.
         partitioned_by: what its keys are.
         params: its settings, out of a recipe: all that shape its bytes, resolved to plain values.
         claims: what must hold of what it wrote.
-        sharding: how its versions fall into shards that a newer version may take over; None when they do not.
-        sieve: whether its partitions, made anew, mostly come out as they were; what reads one is then not built along with it.
+        sharding: how its versions fall into shards that a newer version may take over; None when
+            they do not.
+        sieve: whether its partitions, made anew, mostly come out as they were; what reads one is
+            then not built along with it.
     """
 
     name: str
@@ -176,30 +200,52 @@ class Stage:
         """
         needed = [stage for stage in self.upstream if self.needs(recipe, stage)]
         if self.global_upstream:
-            found = [published for stage in needed for published in self._fed_by(lake, recipe, key, stage)]
+            found = [
+                published
+                for stage in needed
+                for published in self._fed_by(lake, recipe, key, stage)
+            ]
         else:
             found = [lake.place(stage, key).require() for stage in needed]
         return {published.name: published for published in found}
 
-    def _fed_by(self, lake: LakeFolder, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
-        """The published partitions of one stage that are read; of those read alone none is listed."""
+    def _fed_by(
+        self, lake: LakeFolder, recipe: Recipe, key: str, stage: str
+    ) -> Iterator[Published]:
+        """The published partitions of one stage that are read; of those read alone none is
+        listed.
+        """
         for other in (key, GLOBAL) if stage in self.own_only else lake.keys(stage):
             if not self.is_fed_by(recipe, key, stage, other):
                 continue
             place = lake.place(stage, other)
-            published = place.glance() if stage in self.by_head and other != key else place.current()
+            published = (
+                place.glance() if stage in self.by_head and other != key else place.current()
+            )
             if published is not None:
                 yield published
 
     def resolved(self, recipe: Recipe, key: str) -> dict[str, Any]:
-        """The settings of partition ``key`` as receipts hold them; may read the files that settings name."""
+        """The settings of partition ``key`` as receipts hold them; may read the files that settings
+        name.
+        """
         # Through JSON, as receipts go: a tuple must not differ from the list that it comes back as.
         params: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self.params(recipe, key)))
         return params
 
-    def fingerprint(self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]) -> Fingerprint:
-        """Everything that determines the bytes of partition ``key``: settings as `resolved`, and ``inputs``, digests by name."""
-        return Fingerprint(stage=self.name, key=key, code_version=self.code_version, params=dict(params), inputs=dict(inputs))
+    def fingerprint(
+        self, params: Mapping[str, Any], key: str, inputs: Mapping[str, str]
+    ) -> Fingerprint:
+        """Everything that determines the bytes of partition ``key``: settings as `resolved`, and
+        ``inputs``, digests by name.
+        """
+        return Fingerprint(
+            stage=self.name,
+            key=key,
+            code_version=self.code_version,
+            params=dict(params),
+            inputs=dict(inputs),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,20 +284,24 @@ def build(
         workshop: where to work.
         stage: what is built.
         key: the partition.
-        fill: writes the version's files into the draft's folder and returns the counts. It must publish each
-            file whole, and may find files of an earlier, killed attempt at the very same version.
+        fill: writes the version's files into the draft's folder and returns the counts. It must
+            publish each file whole, and may find files of an earlier, killed attempt at the very
+            same version.
         inputs: published versions that are read; by default what the stage says.
         foreign_inputs: digests of inputs that are not in the lake.
         randomness: what is drawn and how, for the receipt.
 
     Raises:
-        AuditFailed: when a claim does not hold; nothing is published, the folder is kept as ``rejected-…``.
+        AuditFailed: when a claim does not hold; nothing is published, the folder is kept as
+            ``rejected-…``.
         StorageFull: when the disk is full; nothing is published and a rerun goes on.
         NotWritable: when the lake may not be written to.
         Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
     """
     read = stage.inputs(workshop.lake, workshop.recipe, key) if inputs is None else inputs
-    digests = {name: published.digest for name, published in read.items()} | dict(foreign_inputs or {})
+    digests = {name: published.digest for name, published in read.items()} | dict(
+        foreign_inputs or {}
+    )
     fingerprint = stage.fingerprint(stage.resolved(workshop.recipe, key), key, digests)
     place = workshop.lake.place(stage.name, key)
     with _alone(place):
@@ -266,15 +316,30 @@ def build(
         _refuse_what_is_wrong(findings, place, draft)
         files = version_files(draft.folder, draft.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
-        more = {"randomness": dict(randomness or {}), "libraries": dict(versions_of(LIBRARIES)), "measured": measured}
+        more = {
+            "randomness": dict(randomness or {}),
+            "libraries": dict(versions_of(LIBRARIES)),
+            "measured": measured,
+        }
         measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
         receipt = receipt_of(draft.folder, fingerprint, tally, files=files, **more)
-        return Built(published=_publish(place, draft.folder, receipt, before), reused=False, findings=tuple(findings))
+        return Built(
+            published=_publish(place, draft.folder, receipt, before),
+            reused=False,
+            findings=tuple(findings),
+        )
 
 
-def _draft_of(stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapping[str, Published]) -> Draft:
+def _draft_of(
+    stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapping[str, Published]
+) -> Draft:
     shards = shards_of(stage.sharding, fingerprint, inputs, place) if stage.sharding else None
-    draft = Draft(folder=place.folder / fingerprint.version, fingerprint=fingerprint, inputs=inputs, shards=shards)
+    draft = Draft(
+        folder=place.folder / fingerprint.version,
+        fingerprint=fingerprint,
+        inputs=inputs,
+        shards=shards,
+    )
     if shards is None:
         draft.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
     return draft
@@ -305,11 +370,16 @@ def put_to_test(claim: Claim, evidence: Evidence) -> Finding:
     try:
         return claim(evidence)
     except LcError as error:
-        return Finding(claim=claim.__name__, passed=False, words=f"cannot be tested: {type(error).__name__}: {error}")
+        return Finding(
+            claim=claim.__name__,
+            passed=False,
+            words=f"cannot be tested: {type(error).__name__}: {error}",
+        )
 
 
 def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()) -> Evidence:
-    """The evidence for re-testing a published version: its inputs are the very versions it was made from.
+    """The evidence for re-testing a published version: its inputs are the very versions it was made
+    from.
 
     Args:
         lake: where they are.
@@ -318,14 +388,34 @@ def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str
     """
     fingerprint = published.receipt.fingerprint
     heads = tuple(f"{stage}/" for stage in by_head)
-    names = {name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}") for name in fingerprint.inputs}
-    found = {name: _input(lake, name, digest, by_head=names[name]) for name, digest in fingerprint.inputs.items()}
+    names = {
+        name: name.startswith(heads) and not name.endswith(f"/{fingerprint.key}")
+        for name in fingerprint.inputs
+    }
+    found = {
+        name: _input(lake, name, digest, by_head=names[name])
+        for name, digest in fingerprint.inputs.items()
+    }
     inputs = {name: version for name, version in found.items() if version is not None}
-    return Evidence(folder=published.folder, fingerprint=fingerprint, tally=published.receipt.tally, lake=lake, inputs=inputs)
+    return Evidence(
+        folder=published.folder,
+        fingerprint=fingerprint,
+        tally=published.receipt.tally,
+        lake=lake,
+        inputs=inputs,
+    )
 
 
-def run_shards(workshop: Workshop, draft: Draft, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
-    """Run a shard function over tasks, and add up what it counted; see `lc_assets.stages.shard_runs`.
+def run_shards(
+    workshop: Workshop,
+    draft: Draft,
+    function: Callable[[Any], Tally],
+    tasks: Sequence[Any],
+    *,
+    what: str,
+) -> Tally:
+    """Run a shard function over tasks, and add up what it counted; see
+    `lc_assets.stages.shard_runs`.
 
     Args:
         workshop: whose engine runs them.
@@ -359,7 +449,9 @@ def _input(lake: LakeFolder, name: str, digest: str, *, by_head: bool) -> Publis
 
 
 def _republish(place: Place, standing: Published, before: int) -> Built:
-    shutil.rmtree(standing.home / WORKINGS, ignore_errors=True)  # a run may have been killed right after the receipt
+    shutil.rmtree(
+        standing.home / WORKINGS, ignore_errors=True
+    )  # a run may have been killed right after the receipt
     if not _is_current(place, standing):
         place.point_at(standing, after=before)
     return Built(published=standing, reused=True)
@@ -386,7 +478,10 @@ def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draf
     shutil.rmtree(rejected, ignore_errors=True)
     draft.folder.rename(rejected)
     said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
-    raise AuditFailed(f"{place.name} is not published, its audit failed: {said}. What was written is kept in {rejected}")
+    raise AuditFailed(
+        f"{place.name} is not published, its audit failed: {said}. What was written is kept in "
+        f"{rejected}"
+    )
 
 
 @contextlib.contextmanager
@@ -397,7 +492,10 @@ def _alone(place: Place) -> Iterator[None]:
         try:
             lock.acquire()
         except filelock.Timeout as error:
-            raise Busy(f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for it and run this again") from error
+            raise Busy(
+                f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for "
+                "it and run this again"
+            ) from error
     try:
         remove_drafts(place.folder, below=False)
         yield

@@ -1,6 +1,8 @@
-"""Pre-building Megatron's cache, so that a launch finds every index it looks for; and looking whether it would.
+"""Pre-building Megatron's cache, so that a launch finds every index it looks for; and looking
+whether it would.
 
-Here: reading the data sets, building, comparing. Not here: the names (`lc_assets.mixing.cache_names`), the files
+Here: reading the data sets, building, comparing. Not here: the names
+    (`lc_assets.mixing.cache_names`), the files
 (`lc_assets.formats.megatron_cache`), launch arguments (`lc_assets.formats.launch_arguments`).
 """
 
@@ -18,9 +20,25 @@ import numpy as np
 from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
-from lc_assets.formats.megatron_cache import PrefixFacts, entry_shapes, missing_files, read_manifest, write_entry, write_manifest
+from lc_assets.formats.megatron_cache import (
+    PrefixFacts,
+    entry_shapes,
+    missing_files,
+    read_manifest,
+    write_entry,
+    write_manifest,
+)
 from lc_assets.mixing.blending import Blend, blend, blend_all, counts
-from lc_assets.mixing.cache_names import WHOLE, BlendRequest, GptRequest, Identity, Request, description, requested, stem
+from lc_assets.mixing.cache_names import (
+    WHOLE,
+    BlendRequest,
+    GptRequest,
+    Identity,
+    Request,
+    description,
+    requested,
+    stem,
+)
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources, documents_of
 from lc_assets.publishing import disk_said_plainly, publish_bytes
@@ -64,7 +82,10 @@ class _DataSets:
             epochs = plan_epochs(tokens, cut, request.n_samples)
         except BadInput as error:
             begin, end = (f"{bound:.6g}" for bound in request.bounds or WHOLE)
-            raise BadInput(f"{request.prefix}: the {request.split} split ({begin} to {end} of its sequences): {error}") from error
+            raise BadInput(
+                f"{request.prefix}: the {request.split} split ({begin} to {end} of its "
+                f"sequences): {error}"
+            ) from error
         return cut.n_samples(epochs.n_epochs * tokens)
 
 
@@ -89,15 +110,19 @@ def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Pat
         cache: Megatron's ``--data-cache-path``.
 
     Raises:
-        BadInput: when the launch cannot be meant: a split without tokens, a blend that asks for too much.
+        BadInput: when the launch cannot be meant: a split without tokens, a blend that asks for too
+            much.
         CorruptFile: when a data set is missing or damaged.
     """
     data_sets = _read(launch)
     return _looked_at(launch, identities, cache, data_sets)
 
 
-def build_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path, *, engine: Engine) -> list[Entry]:
-    """Build what a launch would not find; return every index with what was wrong before (``found``: it was kept).
+def build_cache(
+    launch: Launch, identities: Mapping[str, Identity], cache: Path, *, engine: Engine
+) -> list[Entry]:
+    """Build what a launch would not find; return every index with what was wrong before (``found``:
+    it was kept).
 
     Raises:
         BadInput: as `look_at_cache`; nothing is written then.
@@ -110,9 +135,14 @@ def build_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path,
         _Work(
             request=request,
             launch=launch,
-            stems={stem(request, launch, tokenizer): description(request, launch, tokenizer) for tokenizer in identities.values()},
+            stems={
+                stem(request, launch, tokenizer): description(request, launch, tokenizer)
+                for tokenizer in identities.values()
+            },
             cache=cache,
-            available=() if isinstance(request, GptRequest) else tuple(map(data_sets.n_samples, request.sources)),
+            available=()
+            if isinstance(request, GptRequest)
+            else tuple(map(data_sets.n_samples, request.sources)),
         )
         for request in dict.fromkeys(entry.request for entry in before)
         if request in wanting
@@ -124,18 +154,22 @@ def build_cache(launch: Launch, identities: Mapping[str, Identity], cache: Path,
 
 
 def with_versions(launch: Launch, folder: Path) -> Launch:
-    """The same launch over prefixes that name their content: links in ``folder``, so that a data set that changes is another.
+    """The same launch over prefixes that name their content: links in ``folder``, so that a data
+    set that changes is another.
 
     Raises:
         CorruptFile: when a data set is missing or damaged.
     """
     facts = _read(launch).facts
     renamed = {
-        prefix: _linked(Path(prefix), folder / f"{Path(prefix).name}-{one.digest[:12]}", one.digest) for prefix, one in facts.items()
+        prefix: _linked(Path(prefix), folder / f"{Path(prefix).name}-{one.digest[:12]}", one.digest)
+        for prefix, one in facts.items()
     }
 
     def moved(sources: Sources | None) -> Sources | None:
-        return sources and replace(sources, prefixes=tuple(renamed[prefix] for prefix in sources.prefixes))
+        return sources and replace(
+            sources, prefixes=tuple(renamed[prefix] for prefix in sources.prefixes)
+        )
 
     if launch.per_split is None:
         return replace(launch, blend=moved(launch.blend))
@@ -150,10 +184,21 @@ def write_data_arguments(launch: Launch, folder: Path) -> str:
         BadInput: when a path has a space, at which Megatron would cut it.
     """
     if launch.per_split is None:
-        path, option, content = folder / "data_args.txt", "--data-args-path", " ".join(_words(launch.blend))
+        path, option, content = (
+            folder / "data_args.txt",
+            "--data-args-path",
+            " ".join(_words(launch.blend)),
+        )
     else:
-        each = {split: sources and _words(sources) for split, sources in zip(SPLITS, launch.per_split, strict=True)}
-        path, option, content = folder / "per_split_data_args.json", "--per-split-data-args-path", json.dumps(each, indent=1)
+        each = {
+            split: sources and _words(sources)
+            for split, sources in zip(SPLITS, launch.per_split, strict=True)
+        }
+        path, option, content = (
+            folder / "per_split_data_args.json",
+            "--per-split-data-args-path",
+            json.dumps(each, indent=1),
+        )
     publish_bytes(path, f"{content}\n".encode())
     return f"{option} {path}"
 
@@ -162,10 +207,16 @@ def _words(sources: Sources | None) -> list[str]:
     if sources is None:
         return []
     if spaced := [prefix for prefix in sources.prefixes if len(prefix.split()) != 1]:
-        raise BadInput(f"{spaced[0]!r} holds a space, at which Megatron would cut it: choose another folder")
+        raise BadInput(
+            f"{spaced[0]!r} holds a space, at which Megatron would cut it: choose another folder"
+        )
     if sources.weights is None:
         return list(sources.prefixes)
-    return [word for weight, prefix in zip(sources.weights, sources.prefixes, strict=True) for word in (repr(weight), prefix)]
+    return [
+        word
+        for weight, prefix in zip(sources.weights, sources.prefixes, strict=True)
+        for word in (repr(weight), prefix)
+    ]
 
 
 def _linked(prefix: Path, place: Path, digest: str) -> str:
@@ -189,14 +240,24 @@ def _link(source: Path, target: Path) -> None:
 
 def _read(launch: Launch) -> _DataSets:
     named = [launch.blend] if launch.per_split is None else launch.per_split
-    all_bounds: Sequence[Bounds] = (WHOLE,) if launch.bounds is None else [bounds for bounds in launch.bounds if bounds]
+    all_bounds: Sequence[Bounds] = (
+        (WHOLE,) if launch.bounds is None else [bounds for bounds in launch.bounds if bounds]
+    )
     facts, tokens = {}, {}
-    for prefix in dict.fromkeys(prefix for sources in named if sources for prefix in sources.prefixes):
+    for prefix in dict.fromkeys(
+        prefix for sources in named if sources for prefix in sources.prefixes
+    ):
         reader = MegatronReader(Path(prefix))
-        facts[prefix] = PrefixFacts(digest=_digest(Path(prefix)), sequences=len(reader), boundaries=len(reader.index.document_boundaries))
+        facts[prefix] = PrefixFacts(
+            digest=_digest(Path(prefix)),
+            sequences=len(reader),
+            boundaries=len(reader.index.document_boundaries),
+        )
         for bounds in all_bounds:
             chosen = documents_of(bounds, len(reader))
-            tokens[prefix, bounds] = int(reader.lengths[chosen.start : chosen.stop].sum(dtype=np.int64))
+            tokens[prefix, bounds] = int(
+                reader.lengths[chosen.start : chosen.stop].sum(dtype=np.int64)
+            )
     return _DataSets(launch, facts, tokens)
 
 
@@ -208,23 +269,35 @@ def _digest(prefix: Path) -> str:
     return hasher.hexdigest()
 
 
-def _looked_at(launch: Launch, identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets) -> list[Entry]:
+def _looked_at(
+    launch: Launch, identities: Mapping[str, Identity], cache: Path, data_sets: _DataSets
+) -> list[Entry]:
     manifest = read_manifest(cache)
-    changed = {prefix for prefix, facts in data_sets.facts.items() if manifest.get(prefix, facts) != facts}
+    changed = {
+        prefix for prefix, facts in data_sets.facts.items() if manifest.get(prefix, facts) != facts
+    }
     found = []
     for request in requested(launch, data_sets.n_samples):
         expected = _expected(request, data_sets)
         for version, tokenizer in identities.items():
             name = stem(request, launch, tokenizer)
             status, words = _status(request, cache, name, expected)
-            if status != "missing" and (stale := [prefix for prefix in _prefixes(request) if prefix in changed]):
+            if status != "missing" and (
+                stale := [prefix for prefix in _prefixes(request) if prefix in changed]
+            ):
                 status, words = "stale", f"{stale[0]} is not what it was when the cache was built"
-            found.append(Entry(request=request, version=version, stem=name, status=status, words=words))
+            found.append(
+                Entry(request=request, version=version, stem=name, status=status, words=words)
+            )
     return found
 
 
 def _prefixes(request: Request) -> list[str]:
-    return [request.prefix] if isinstance(request, GptRequest) else [source.prefix for source in request.sources]
+    return (
+        [request.prefix]
+        if isinstance(request, GptRequest)
+        else [source.prefix for source in request.sources]
+    )
 
 
 def _expected(request: Request, data_sets: _DataSets) -> int:
@@ -259,7 +332,9 @@ def _build(work: _Work) -> None:
             sequence_length=launch.sequence_length,
             seed=launch.seed,
             n_samples=request.n_samples,
-            documents=None if len(chosen) == len(lengths) else np.arange(chosen.start, chosen.stop, dtype=np.int32),
+            documents=None
+            if len(chosen) == len(lengths)
+            else np.arange(chosen.start, chosen.stop, dtype=np.int32),
         )
         arrays = {name: getattr(index, name) for name in request.files}
     write_entry(work.cache, work.stems, arrays)
@@ -269,10 +344,14 @@ def _blended(request: BlendRequest, available: Sequence[int]) -> Blend:
     if request.size is None:
         return blend_all([int(weight) for weight in request.weights])
     drawn = blend(np.array(request.weights, np.float64), request.size)
-    for source, taken, there in zip(request.sources, counts(drawn[0], len(available)), available, strict=True):
+    for source, taken, there in zip(
+        request.sources, counts(drawn[0], len(available)), available, strict=True
+    ):
         if taken > there:
             raise BadInput(
-                f"{source.prefix}: the {request.split} blend takes {taken:,} samples, its index holds {there:,}: Megatron would stop with"
-                f" an IndexError; ask for fewer, or set --mid-level-dataset-surplus to {1.01 * taken / there - 1:.3g} or more"
+                f"{source.prefix}: the {request.split} blend takes {taken:,} samples, its index "
+                f"holds {there:,}: Megatron would stop with"
+                " an IndexError; ask for fewer, or set --mid-level-dataset-surplus to "
+                f"{1.01 * taken / there - 1:.3g} or more"
             )
     return drawn

@@ -1,6 +1,8 @@
-"""Which capture is a document's page: documents and captures meet by page keys, in DuckDB, whatever memory there is.
+"""Which capture is a document's page: documents and captures meet by page keys, in DuckDB, whatever
+memory there is.
 
-Of several captures that are pages (status 200 and HTML), by the first of these that tells them apart:
+Of several captures that are pages (status 200 and HTML), by the first of these that tells them
+apart:
 
 1. the one that the text came from: in the archive of the text's own batch (``cc_segment``);
 2. one with the document's digest;
@@ -49,7 +51,9 @@ def note_what_is_wanted(asked: Queries, folder: Path, kind: Kind) -> None:
 
 
 def choose(asked: Queries, folder: Path) -> dict[str, int]:
-    """Choose a capture for each document that has one; return how many documents have none, by reason, where there are any."""
+    """Choose a capture for each document that has one; return how many documents have none, by
+    reason, where there are any.
+    """
     documents, captures = (parquet(tables_in(folder, what)) for what in ("documents", "captures"))
     apart = f"coalesce(abs({_SECONDS.format('c.timestamp')} - {_SECONDS.format('d.date')}), {_FAR})"
     columns = ", ".join(f"d.{name}" for name in DOCUMENTS.names if name != "digest")
@@ -59,7 +63,9 @@ def choose(asked: Queries, folder: Path) -> dict[str, int]:
             PARTITION BY d.shard, d.position
             ORDER BY (c.archive = d.archive) DESC, (c.digest = d.digest) DESC, {apart}, c.timestamp DESC, c.filename, c."offset", c.length
         ) = 1""")
-    n_without = asked.number(f"SELECT count(*) FROM {documents} ANTI JOIN {captures} USING (page_key)")
+    n_without = asked.number(
+        f"SELECT count(*) FROM {documents} ANTI JOIN {captures} USING (page_key)"
+    )
     n_documents = asked.number(f"SELECT count(*) FROM {documents}")
     n_chosen = asked.number("SELECT count(*) FROM chosen")
     found = {NO_CAPTURE: n_without, NO_PAGE: n_documents - n_without - n_chosen}
@@ -67,13 +73,18 @@ def choose(asked: Queries, folder: Path) -> dict[str, int]:
 
 
 def publish_chosen(asked: Queries, paths: Sequence[Path]) -> None:
-    """Publish a table of `HTML_INDEX` per shard, in the order of its documents, to the path of its number; an empty one, too."""
+    """Publish a table of `HTML_INDEX` per shard, in the order of its documents, to the path of its
+    number; an empty one, too.
+    """
     columns = ", ".join(f'"{name}"' for name in HTML_INDEX.names)
     batches = asked.batches(f"SELECT shard, {columns} FROM chosen ORDER BY shard, position")
     parts = itertools.groupby(_parts(batches), key=lambda part: part[0])
     number, of_shard = next(parts, (len(paths), iter(())))
     for place, path in enumerate(paths):
-        with publish(path) as draft, pq.ParquetWriter(draft, HTML_INDEX, compression="zstd") as writer:
+        with (
+            publish(path) as draft,
+            pq.ParquetWriter(draft, HTML_INDEX, compression="zstd") as writer,
+        ):
             if place == number:
                 for _, part in of_shard:
                     writer.write_batch(part.cast(HTML_INDEX))

@@ -1,4 +1,5 @@
-"""`card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one page of HTML.
+"""`card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one
+page of HTML.
 
 =================  ==================================================================================
 file               what
@@ -8,8 +9,9 @@ file               what
 ``sheet.json``     the numbers (`lc_assets.stages.data_sheet.Sheet`)
 =================  ==================================================================================
 
-What pages, addresses and settings hold is text from outside: it is escaped for a cell of a table, and no HTML of it survives.
-Format of the front matter: Hugging Face's dataset cards (``datasetcard.md`` of ``huggingface_hub``).
+What pages, addresses and settings hold is text from outside: it is escaped for a cell of a table,
+and no HTML of it survives. Format of the front matter: Hugging Face's dataset cards
+(``datasetcard.md`` of ``huggingface_hub``).
 """
 
 import base64
@@ -69,32 +71,61 @@ def write_card(workshop: Workshop) -> Built:
     """
 
     def fill(draft: Draft) -> Tally:
-        mixes = [version for name, version in sorted(draft.inputs.items()) if name.startswith("mixes/")]
-        order = draft.inputs.get(f"longcrawl/{GLOBAL}") or workshop.lake.place("longcrawl").require()
+        mixes = [
+            version for name, version in sorted(draft.inputs.items()) if name.startswith("mixes/")
+        ]
+        order = (
+            draft.inputs.get(f"longcrawl/{GLOBAL}") or workshop.lake.place("longcrawl").require()
+        )
         sheet = sheet_of(workshop.lake, order, mixes)
         images = plots_of(sheet)
-        markdown = markdown_of(sheet, workshop.recipe.card, replaced=workshop.recipe.privacy.replace)
+        markdown = markdown_of(
+            sheet, workshop.recipe.card, replaced=workshop.recipe.privacy.replace
+        )
         for name, png in images.items():
             publish_bytes(draft.folder / name, png)
         publish_bytes(draft.folder / SHEET, encode_json(sheet))
         publish_bytes(draft.folder / README, markdown.encode())
-        publish_bytes(draft.folder / PAGE, page_of(markdown, workshop.recipe.card.title, images).encode())
+        publish_bytes(
+            draft.folder / PAGE, page_of(markdown, workshop.recipe.card.title, images).encode()
+        )
         n_rows = sheet.train_rows + sheet.heldout_rows
-        return Tally(seen=n_rows, kept=n_rows, also={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)})
+        return Tally(
+            seen=n_rows,
+            kept=n_rows,
+            also={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
+        )
 
     return build(workshop, STAGE, GLOBAL, fill)
 
 
 def plots_of(sheet: Sheet) -> dict[str, bytes]:
     """The card's plots as PNG, by relative path."""
-    by_snapshot = {line.snapshot: float((line.train_rows + line.heldout_rows) * sheet.row_tokens) for line in sheet.snapshots}
-    reasons = {f"{stage}: {reason}": float(count) for stage, counted in sheet.reasons.items() for reason, count in counted.items()}
+    by_snapshot = {
+        line.snapshot: float((line.train_rows + line.heldout_rows) * sheet.row_tokens)
+        for line in sheet.snapshots
+    }
+    reasons = {
+        f"{stage}: {reason}": float(count)
+        for stage, counted in sheet.reasons.items()
+        for reason, count in counted.items()
+    }
     most = dict(sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS])
-    lengths = {f"from {start:,}": float(count) for start, count in zip(LENGTH_BINS, sheet.lengths, strict=True) if count}
+    lengths = {
+        f"from {start:,}": float(count)
+        for start, count in zip(LENGTH_BINS, sheet.lengths, strict=True)
+        if count
+    }
     return {
-        "plots/yield.png": drawing.timeline("Tokens in rows by snapshot", by_snapshot, unit="tokens"),
-        "plots/reasons.png": drawing.bars("Why documents were dropped, by the first reason", most, unit="documents"),
-        "plots/lengths.png": drawing.bars("Documents behind the rows by length in tokens", lengths, unit="documents"),
+        "plots/yield.png": drawing.timeline(
+            "Tokens in rows by snapshot", by_snapshot, unit="tokens"
+        ),
+        "plots/reasons.png": drawing.bars(
+            "Why documents were dropped, by the first reason", most, unit="documents"
+        ),
+        "plots/lengths.png": drawing.bars(
+            "Documents behind the rows by length in tokens", lengths, unit="documents"
+        ),
     }
 
 
@@ -102,12 +133,28 @@ def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] =
     """The card as Markdown with front matter."""
     from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a card needs it
 
-    # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no HTML through.
-    environment = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)  # noqa: S701
-    environment.filters |= {"n": _number, "cell": cell, "yaml": _yaml, "size": _size, "bound": _bound, "size_category": _size_category}
+    # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no
+    # HTML through.
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "n": _number,
+        "cell": cell,
+        "yaml": _yaml,
+        "size": _size,
+        "bound": _bound,
+        "size_category": _size_category,
+    }
     environment.filters["code"] = _code
     rows = sheet.train_rows + sheet.heldout_rows
-    said = f"Replaced before tokenizing: {', '.join(replaced)}." if replaced else "Personal data were not looked for."
+    said = (
+        f"Replaced before tokenizing: {', '.join(replaced)}."
+        if replaced
+        else "Personal data were not looked for."
+    )
     return environment.from_string(_preset("card.md.j2")).render(
         sheet=sheet,
         card=card,
@@ -127,9 +174,12 @@ def page_of(markdown: str, title: str, images: Mapping[str, bytes]) -> str:
     body = markdown.split("\n---\n", 1)[1]
     html = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)
     for name, png in images.items():
-        html = html.replace(f'src="{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"')
+        html = html.replace(
+            f'src="{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"'
+        )
     environment = Environment(undefined=StrictUndefined, autoescape=True)
-    return environment.from_string(_preset("card.html.j2")).render(title=title, body=Markup(html))  # noqa: S704 - made two lines above
+    # Made two lines above.
+    return environment.from_string(_preset("card.html.j2")).render(title=title, body=Markup(html))  # noqa: S704
 
 
 def _preset(name: str) -> str:
@@ -197,24 +247,40 @@ def the_card_says_what_stands(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_card_says_what_stands",
         passed=not wrong,
-        words=f"differs in {', '.join(wrong)}" if wrong else f"{n_rows:,} rows, {sheet.tokens:,} tokens, {order.digest[:12]}",
+        words=f"differs in {', '.join(wrong)}"
+        if wrong
+        else f"{n_rows:,} rows, {sheet.tokens:,} tokens, {order.digest[:12]}",
         numbers={"rows": n_rows},
     )
 
 
 def the_card_is_complete(evidence: Evidence) -> Finding:
-    """Every section stands in card and page, the front matter has its fields, the page holds the plots and nothing from elsewhere."""
+    """Every section stands in card and page, the front matter has its fields, the page holds the
+    plots and nothing from elsewhere.
+    """
     readme, page = (_text(evidence.folder / name) for name in (README, PAGE))
-    missing = [section for section in SECTIONS if f"\n## {section}\n" not in readme or f"<h2>{section}</h2>" not in page]
+    missing = [
+        section
+        for section in SECTIONS
+        if f"\n## {section}\n" not in readme or f"<h2>{section}</h2>" not in page
+    ]
     missing += [
-        field for field in ("pretty_name", "license", "language", "size_categories") if f"\n{field}:" not in readme.split("\n---\n")[0]
+        field
+        for field in ("pretty_name", "license", "language", "size_categories")
+        if f"\n{field}:" not in readme.split("\n---\n")[0]
     ]
     missing += re.findall(r'<(?:img|script|link)[^>]*?(?:src|href)="(?!data:)[^"]*"', page)
-    missing += [name for name in PLOTS if f'base64,{base64.b64encode(_bytes(evidence.folder / name)).decode()}"' not in page]
+    missing += [
+        name
+        for name in PLOTS
+        if f'base64,{base64.b64encode(_bytes(evidence.folder / name)).decode()}"' not in page
+    ]
     return Finding(
         claim="the_card_is_complete",
         passed=not missing,
-        words=f"missing, or from elsewhere: {', '.join(missing[:5])}" if missing else f"{len(SECTIONS)} sections",
+        words=f"missing, or from elsewhere: {', '.join(missing[:5])}"
+        if missing
+        else f"{len(SECTIONS)} sections",
         numbers={"missing": len(missing)},
     )
 

@@ -43,7 +43,8 @@ class CardSettings(Settings, frozen=True, kw_only=True):
     Attributes:
         title: of the data set.
         summary: a sentence or two of your own, in Markdown; empty leaves it out.
-        licence: as Hugging Face's front matter has it; ``other`` wants ``licence_name`` and ``licence_link``.
+        licence: as Hugging Face's front matter has it; ``other`` wants ``licence_name`` and
+            ``licence_link``.
         licence_name: of another licence.
         licence_link: where that stands.
         contact: where somebody asks for a document to be taken out: a mail address or a page.
@@ -55,7 +56,9 @@ class CardSettings(Settings, frozen=True, kw_only=True):
     title: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = "LongCrawl"
     summary: Words = ""
     licence: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.\-]+$")] = "other"
-    licence_name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.\-]*$")] = "common-crawl-terms-of-use"
+    licence_name: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.\-]*$")] = (
+        "common-crawl-terms-of-use"
+    )
     licence_link: Words = "https://commoncrawl.org/terms-of-use"
     contact: Words = ""
     homepage: Words = ""

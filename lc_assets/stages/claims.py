@@ -1,6 +1,8 @@
-"""Claims that hold of every stage that sorts documents: what is on disk adds up, fits its schema, names each once.
+"""Claims that hold of every stage that sorts documents: what is on disk adds up, fits its schema,
+names each once.
 
-A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and ``{shard}.dropped.parquet``.
+A stage that keeps and drops documents writes ``{shard}.documents.parquet`` and
+``{shard}.dropped.parquet``.
 """
 
 import itertools
@@ -38,11 +40,16 @@ def evenly_spaced(n_items: int, most: int) -> list[int]:
     >>> evenly_spaced(9, 3), evenly_spaced(2, 3), evenly_spaced(0, 3)
     ([0, 4, 8], [0, 1], [])
     """
-    return sorted({round(step) for step in np.linspace(0, n_items - 1, min(most, n_items))}) if n_items else []
+    return (
+        sorted({round(step) for step in np.linspace(0, n_items - 1, min(most, n_items))})
+        if n_items
+        else []
+    )
 
 
 def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
-    """Ascending rows grouped by the chunk that holds them, so that each chunk need be decoded only once.
+    """Ascending rows grouped by the chunk that holds them, so that each chunk need be decoded only
+    once.
 
     >>> by_chunk([0, 3, 4, 9], 4)
     [[0, 3], [4], [9]]
@@ -51,26 +58,41 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
 
 
 def counts_add_up(evidence: Evidence) -> Finding:
-    """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by reason."""
+    """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by
+    reason.
+    """
     kept = sum(count_lines(path) for path in documents_files(evidence.folder))
-    dropped = Counter(reason for path in dropped_files(evidence.folder) for reason in read_table(path, ["reason"])["reason"].to_pylist())
+    dropped = Counter(
+        reason
+        for path in dropped_files(evidence.folder)
+        for reason in read_table(path, ["reason"])["reason"].to_pylist()
+    )
     tally = evidence.tally
     agrees = kept == tally.kept and dict(dropped) == tally.dropped
     found = f"{kept:,} kept + {dropped.total():,} dropped"
     return Finding(
         claim="counts_add_up",
         passed=agrees,
-        words=f"{tally.seen:,} in = {found}" if agrees else f"tables hold {found}, the receipt says {tally}",
+        words=f"{tally.seen:,} in = {found}"
+        if agrees
+        else f"tables hold {found}, the receipt says {tally}",
         numbers={"documents in": tally.seen, "kept": kept, "dropped": dropped.total()},
     )
 
 
 def all_that_was_kept_came_in(*stages: str) -> Claim:
-    """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them that it was made from."""
+    """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them
+    that it was made from.
+    """
 
     def nothing_was_lost_on_the_way(evidence: Evidence) -> Finding:
         """The documents that came in are as many as the stage before kept."""
-        read = [stage for stage in stages if len(stages) == 1 or any(name.startswith(f"{stage}/") for name in evidence.fingerprint.inputs)]
+        read = [
+            stage
+            for stage in stages
+            if len(stages) == 1
+            or any(name.startswith(f"{stage}/") for name in evidence.fingerprint.inputs)
+        ]
         before = sum(evidence.only_input(stage).receipt.tally.kept for stage in read)
         return Finding(
             claim="nothing_was_lost_on_the_way",
@@ -83,13 +105,19 @@ def all_that_was_kept_came_in(*stages: str) -> Claim:
 
 
 def tables_fit(schema: pa.Schema | None = None) -> Claim:
-    """Make the claim that all tables fit their schemas; without one, the kept tables' first file sets the columns."""
+    """Make the claim that all tables fit their schemas; without one, the kept tables' first file
+    sets the columns.
+    """
 
     def the_tables_fit_their_schemas(evidence: Evidence) -> Finding:
-        """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may be, ids unique per shard."""
+        """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may
+        be, ids unique per shard.
+        """
         kept, dropped = documents_files(evidence.folder), dropped_files(evidence.folder)
         columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
-        wrong = complaints_about(kept, columns, unique="id") + complaints_about(dropped, DROPPED, unique="id")
+        wrong = complaints_about(kept, columns, unique="id") + complaints_about(
+            dropped, DROPPED, unique="id"
+        )
         return Finding(
             claim="the_tables_fit_their_schemas",
             passed=not wrong,
@@ -101,21 +129,41 @@ def tables_fit(schema: pa.Schema | None = None) -> Claim:
 
 
 def the_shards_add_up(evidence: Evidence) -> Finding:
-    """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are there; names what is not so."""
+    """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are
+    there; names what is not so.
+    """
     path = evidence.folder / SHARDS_FILE
     if not path.is_file():
         n_shards = evidence.tally.also.get("shards", 0)
-        words = f"nothing is noted of {n_shards:,} shards, so no newer version can take one over" if n_shards else "there are no shards"
-        return Finding(claim="the_shards_add_up", passed=not n_shards, words=words, severity="warning")
+        words = (
+            f"nothing is noted of {n_shards:,} shards, so no newer version can take one over"
+            if n_shards
+            else "there are no shards"
+        )
+        return Finding(
+            claim="the_shards_add_up", passed=not n_shards, words=words, severity="warning"
+        )
     records = read_records(path)
-    lost = [fact.path for record in records for fact in record.files if _n_bytes(evidence.folder / fact.path) != fact.n_bytes]
+    lost = [
+        fact.path
+        for record in records
+        for fact in record.files
+        if _n_bytes(evidence.folder / fact.path) != fact.n_bytes
+    ]
     counted = Tally.total([record.tally for record in records])
     agrees = counted == evidence.tally
     return Finding(
         claim="the_shards_add_up",
         passed=agrees and not lost,
         words=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
-        + ("" if agrees else f"; together {counted.kept:,} of {counted.seen:,} kept, the receipt says {evidence.tally}")
+        + (
+            ""
+            if agrees
+            else (
+                f"; together {counted.kept:,} of {counted.seen:,} kept, the receipt says "
+                f"{evidence.tally}"
+            )
+        )
         + (f"; not as noted: {', '.join(lost[:3])}" if lost else ""),
         numbers={"shards": len(records)},
     )
@@ -143,4 +191,6 @@ def _ids_by_shard(folder: Path) -> Iterator[list[str]]:
     """Ids of each shard: an id begins with its shard's tag, so no two shards can share one."""
     for dropped in dropped_files(folder):
         kept = dropped.with_name(dropped.name.removesuffix(DROPPED_SUFFIX) + DOCUMENTS_SUFFIX)
-        yield [name for path in (kept, dropped) for name in read_table(path, ["id"])["id"].to_pylist()]
+        yield [
+            name for path in (kept, dropped) for name in read_table(path, ["id"])["id"].to_pylist()
+        ]

@@ -1,9 +1,12 @@
-"""Comparing two data sets: which documents, rows and tokens came, went and moved, and what made the difference.
+"""Comparing two data sets: which documents, rows and tokens came, went and moved, and what made the
+difference.
 
-A data set is a release, what stands published now, or one version's folder (a grid, a global order, the flat copy, a mix).
-Rows are compared by row tables alone, and only of snapshots whose grids differ: 50 ms each. A row has **moved** when it is of
-the same stretch of the same document, and stands on the other side of the split, is rolled otherwise or has another priority.
-Row numbers are not compared: they count what stands before, and change with every row that comes or goes there.
+A data set is a release, what stands published now, or one version's folder (a grid, a global order,
+the flat copy, a mix). Rows are compared by row tables alone, and only of snapshots whose grids
+differ: 50 ms each. A row has **moved** when it is of the same stretch of the same document, and
+    stands on the other side of the split, is rolled otherwise or has another priority.
+Row numbers are not compared: they count what stands before, and change with every row that comes or
+goes there.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +36,9 @@ COLUMNS = ("id", "stretch", "split", "shift", "priority")
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """One side of a comparison: how a person called it, its lake, and its versions as a release has them."""
+    """One side of a comparison: how a person called it, its lake, and its versions as a release has
+    them.
+    """
 
     name: str
     lake: LakeFolder
@@ -51,7 +56,9 @@ class DataSet:
     @property
     def snapshots(self) -> set[str]:
         """Those whose grids are in it."""
-        return {name.removeprefix("grid/") for name in self.release.pins if name.startswith("grid/")}
+        return {
+            name.removeprefix("grid/") for name in self.release.pins if name.startswith("grid/")
+        }
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +107,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def data_set(lake: LakeFolder, words: str) -> DataSet:
-    """What a person names: a release of the lake, ``now``, or the folder of one version, in whichever lake it lies.
+    """What a person names: a release of the lake, ``now``, or the folder of one version, in
+    whichever lake it lies.
 
     Raises:
         NotPublished: when there is none; says what there is.
@@ -113,7 +121,10 @@ def data_set(lake: LakeFolder, words: str) -> DataSet:
         return DataSet(words, lake, described(lake, pinned_now(lake, strict=False)))
     if words not in release_names(lake):
         there = ", ".join([NOW, *release_names(lake)])
-        raise NotPublished(f"{words}: neither a release of {lake.url} nor the folder of a version; of releases there are {there}")
+        raise NotPublished(
+            f"{words}: neither a release of {lake.url} nor the folder of a version; of releases "
+            f"there are {there}"
+        )
     return DataSet(words, lake, read_release(lake, words))
 
 
@@ -130,8 +141,13 @@ def compare(before: DataSet, after: DataSet) -> Difference:
     Raises:
         NotPublished: when a version that has to be looked into is gone.
     """
-    both = [(name, before.release.pins.get(f"grid/{name}"), after.release.pins.get(f"grid/{name}")) for name in _sorted(before, after)]
-    differ = [name for name, old, new in both if old is None or new is None or old.digest != new.digest]
+    both = [
+        (name, before.release.pins.get(f"grid/{name}"), after.release.pins.get(f"grid/{name}"))
+        for name in _sorted(before, after)
+    ]
+    differ = [
+        name for name, old, new in both if old is None or new is None or old.digest != new.digest
+    ]
     changes = [_change(name, before.grid(name), after.grid(name)) for name in differ]
     return Difference(
         before=before.name,
@@ -170,7 +186,12 @@ def _change(snapshot: str, old: Published | None, new: Published | None) -> Chan
 
 def _rows(grid: Published | None) -> pa.Table:
     if grid is None:
-        return pa.table({name: pa.array([], pa.string() if name in {"id", "split"} else pa.int64()) for name in COLUMNS})
+        return pa.table(
+            {
+                name: pa.array([], pa.string() if name in {"id", "split"} else pa.int64())
+                for name in COLUMNS
+            }
+        )
     return read_table(grid.only(ROWS_FILE) / ROWS_FILE, COLUMNS)
 
 
@@ -203,7 +224,9 @@ def _moved(tables: list[pa.Table], keys: list[pa.ChunkedArray]) -> int:
 
 
 def _of_made(before: DataSet, after: DataSet, values_of: Any, what: str) -> list[dict[str, Any]]:
-    """Differences of what partitions that both have were made by, those of one stage that are the same on one line."""
+    """Differences of what partitions that both have were made by, those of one stage that are the
+    same on one line.
+    """
     found: dict[tuple[str, str, str, str], list[str]] = {}
     for name in sorted(before.release.made.keys() & after.release.made.keys()):
         stage, _, key = name.partition("/")
@@ -214,7 +237,13 @@ def _of_made(before: DataSet, after: DataSet, values_of: Any, what: str) -> list
                 found.setdefault((stage, value, *pair), []).append(key)
     named = {what: 0} if what else {}
     return [
-        {"stage": stage, **dict.fromkeys(named, value), "partitions": keys, "before": old, "after": new}
+        {
+            "stage": stage,
+            **dict.fromkeys(named, value),
+            "partitions": keys,
+            "before": old,
+            "after": new,
+        }
         for (stage, value, old, new), keys in found.items()
     ]
 
@@ -236,20 +265,30 @@ def _libraries(release: Release, name: str) -> dict[str, Any]:
 
 
 def _flat(value: Any, stem: str) -> Iterator[tuple[str, Any]]:
-    """Settings as names and plain values; rules by their names, so that a changed threshold is one line."""
+    """Settings as names and plain values; rules by their names, so that a changed threshold is one
+    line.
+    """
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield from _flat(item, f"{stem}.{name}" if stem else str(name))
-    elif isinstance(value, list) and value and all(isinstance(item, Mapping) and "name" in item for item in value):
+    elif (
+        isinstance(value, list)
+        and value
+        and all(isinstance(item, Mapping) and "name" in item for item in value)
+    ):
         for item in value:
-            yield from _flat({name: of for name, of in item.items() if name != "name"}, f"{stem}.{item['name']}")
+            yield from _flat(
+                {name: of for name, of in item.items() if name != "name"}, f"{stem}.{item['name']}"
+            )
     else:
         yield stem, value
 
 
 def _mixes(before: Release, after: Release) -> dict[str, str]:
     found = {}
-    for name in sorted(of for of in before.pins.keys() | after.pins.keys() if of.startswith("mixes/")):
+    for name in sorted(
+        of for of in before.pins.keys() | after.pins.keys() if of.startswith("mixes/")
+    ):
         old, new = before.pins.get(name), after.pins.get(name)
         if old is None or new is None:
             found[name] = "is new" if old is None else "is gone"

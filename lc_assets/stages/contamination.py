@@ -1,8 +1,10 @@
-"""`contamination`: which filtered documents of a snapshot hold too much of an evaluation item, and where.
+"""`contamination`: which filtered documents of a snapshot hold too much of an evaluation item, and
+where.
 
-Where the recipe names no evaluation sets, nothing is looked for and nothing found. Documents are judged one by one, so a
-snapshot needs no other; what is common in a whole corpus, and cutting instead of dropping, are for
-`lc_assets.stages.decontaminating`. Who goes is written down by `lc_assets.stages.removals`.
+Where the recipe names no evaluation sets, nothing is looked for and nothing found. Documents are
+judged one by one, so a snapshot needs no other; what is common in a whole corpus, and cutting
+instead of dropping, are for `lc_assets.stages.decontaminating`. Who goes is written down by
+`lc_assets.stages.removals`.
 """
 
 import contextlib
@@ -14,8 +16,23 @@ from typing import Any, Final
 from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.publishing import finished, publish
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced, the_shards_add_up
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    evenly_spaced,
+    the_shards_add_up,
+)
 from lc_assets.stages.contamination_files import EVIDENCE, lines_of
 from lc_assets.stages.decontaminating import CONTAMINATED, index_of
 from lc_assets.stages.recipe import Recipe, plain
@@ -70,7 +87,10 @@ def find_contamination(workshop: Workshop, snapshot: SnapshotId) -> Built:
             return Tally(seen=n_documents, kept=n_documents)
         index = draft.folder / INDEX
         write_index(index, index_of(settings))
-        tasks = [ScanTask(documents=path, folder=draft.folder, index=index, settings=settings) for path in documents_files(filtered.folder)]
+        tasks = [
+            ScanTask(documents=path, folder=draft.folder, index=index, settings=settings)
+            for path in documents_files(filtered.folder)
+        ]
         return run_shards(workshop, draft, scan_shard, tasks, what=f"decontaminate {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
@@ -78,7 +98,10 @@ def find_contamination(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents; what is looked for stands in the settings, by its digests."""
-    return {name: (read,) for name, read in documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX).items()}
+    return {
+        name: (read,)
+        for name, read in documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX).items()
+    }
 
 
 @once
@@ -117,18 +140,31 @@ def evidence_lines(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def evidence_is_as_it_says(evidence: Evidence) -> Finding:
-    """As many documents are condemned as were counted, all of them filtered ones, none by an impossible share."""
+    """As many documents are condemned as were counted, all of them filtered ones, none by an
+    impossible share.
+    """
     lines = list(evidence_lines(evidence.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
     n_counted = evidence.tally.dropped.get(CONTAMINATED, 0)
     filtered = evidence.only_input("filtered").folder
-    known = {name for path in documents_files(filtered) for name in read_table(path, ["id"])["id"].to_pylist()} if lines else set()
+    known = (
+        {
+            name
+            for path in documents_files(filtered)
+            for name in read_table(path, ["id"])["id"].to_pylist()
+        }
+        if lines
+        else set()
+    )
     strange = {line["id"] for line in lines} - known
-    n_wrong = sum(not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines)
+    n_wrong = sum(
+        not 0 < line["coverage"] <= 1 or not 0 <= line["start"] < line["end"] for line in lines
+    )
     return Finding(
         claim="evidence_is_as_it_says",
         passed=len(condemned) == n_counted and not strange and not n_wrong,
-        words=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(strange):,} not known; {n_wrong:,} impossible shares",
+        words=f"{len(condemned):,} documents condemned, {n_counted:,} counted; {len(strange):,} "
+        f"not known; {n_wrong:,} impossible shares",
         numbers={"condemned": len(condemned), "evidence": len(lines)},
     )
 
@@ -156,14 +192,27 @@ def _other_evidence(evidence: Evidence, chosen: set[str], by_id: dict[str, Any])
     rule = ContaminationRule(mode=asked["mode"], threshold=asked["threshold"])
     wrong = []
     for path in documents_files(evidence.only_input("filtered").folder):
-        for line in (line for line in read_lines(path, ["id", "raw_content"], batch_lines=16) if line["id"] in chosen):
-            found = list(lines_of(line["id"], weigher.overlaps_of(find_grams(line["raw_content"], index)), index, rule.condemns))
+        for line in (
+            line
+            for line in read_lines(path, ["id", "raw_content"], batch_lines=16)
+            if line["id"] in chosen
+        ):
+            found = list(
+                lines_of(
+                    line["id"],
+                    weigher.overlaps_of(find_grams(line["raw_content"], index)),
+                    index,
+                    rule.condemns,
+                )
+            )
             wrong += [line["id"]] if found != by_id[line["id"]] else []
     return wrong
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings, and the content of the evaluation sets: a changed set makes what was made of it out of date."""
+    """The settings, and the content of the evaluation sets: a changed set makes what was made of it
+    out of date.
+    """
     settings = recipe.decontamination
     files = evaluation_files(map(Path, settings.against)) if settings.against else []
     return plain(settings) | {"evaluations": [[path.name, sha256_of_file(path)] for path in files]}
@@ -180,6 +229,8 @@ STAGE = Stage(
         the_text_holds_what_the_evidence_says,
         the_shards_add_up,
     ),
-    sharding=Sharding(reads=_reads, suffixes=(EVIDENCE_SUFFIX,), idle=lambda params: not params["against"]),
+    sharding=Sharding(
+        reads=_reads, suffixes=(EVIDENCE_SUFFIX,), idle=lambda params: not params["against"]
+    ),
 )
 """Filtered documents that hold evaluation items."""

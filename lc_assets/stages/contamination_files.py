@@ -1,7 +1,9 @@
-"""The files of a decontamination: what was found where, what it says of each item, and documents that go their ways.
+"""The files of a decontamination: what was found where, what it says of each item, and documents
+that go their ways.
 
-All tables are Parquet and hold no text of documents; what left the corpus lies beside them in full, so that every
-removal can be explained and undone. Not here: the order of things (`lc_assets.stages.decontaminating`).
+All tables are Parquet and hold no text of documents; what left the corpus lies beside them in full,
+so that every removal can be explained and undone. Not here: the order of things
+(`lc_assets.stages.decontaminating`).
 """
 
 import contextlib
@@ -35,7 +37,9 @@ FINDS = pa.schema(
         ("lasts", pa.list_(pa.int64())),
     ]
 )
-"""A document that holds any n-gram: its place in its file, and every occurrence as `lc_assets.text.gram_scan.Finds` has it."""
+"""A document that holds any n-gram: its place in its file, and every occurrence as
+`lc_assets.text.gram_scan.Finds` has it.
+"""
 
 EVIDENCE = pa.schema(
     [
@@ -52,7 +56,9 @@ EVIDENCE = pa.schema(
         ("condemned", pa.bool_()),
     ]
 )
-"""A document and an item of which it holds something; ``condemned`` when this item alone is enough for the rule."""
+"""A document and an item of which it holds something; ``condemned`` when this item alone is enough
+for the rule.
+"""
 
 ITEMS = pa.schema(
     [
@@ -70,10 +76,18 @@ ITEMS = pa.schema(
         ("end", pa.int64()),
     ]
 )
-"""An evaluation item: in how many documents something of it stands, and the document that holds most of it."""
+"""An evaluation item: in how many documents something of it stands, and the document that holds
+most of it.
+"""
 
 COMMON = pa.schema(
-    [("gram", pa.int64()), ("words", pa.string()), ("items", pa.int64()), ("documents", pa.int64()), ("ignored", pa.bool_())]
+    [
+        ("gram", pa.int64()),
+        ("words", pa.string()),
+        ("items", pa.int64()),
+        ("documents", pa.int64()),
+        ("ignored", pa.bool_()),
+    ]
 )
 """N-grams that many items or many documents hold, those of most documents first."""
 
@@ -82,15 +96,24 @@ def write_finds(path: Path, found: Iterable[tuple[int, str, Finds]]) -> None:
     """Publish what was found in the documents of one file."""
     with publish(path) as draft, contextlib.closing(TableWriter(draft, FINDS)) as table:
         for place, name, finds in found:
-            columns = {"grams": finds.grams, "starts": finds.starts, "ends": finds.ends, "lasts": finds.lasts}
-            line = {"place": place, "id": name, "n_words": finds.n_words} | {key: column.tolist() for key, column in columns.items()}
+            columns = {
+                "grams": finds.grams,
+                "starts": finds.starts,
+                "ends": finds.ends,
+                "lasts": finds.lasts,
+            }
+            line = {"place": place, "id": name, "n_words": finds.n_words} | {
+                key: column.tolist() for key, column in columns.items()
+            }
             table.add(line, n_bytes=256 + 128 * len(finds))
 
 
 def read_finds(path: Path) -> Iterator[tuple[int, str, Finds]]:
     """Yield place, id and finds of each document that holds any n-gram, in their order."""
     for line in read_lines(path, FINDS.names):
-        columns = {name: np.array(line[name], np.int64) for name in ("grams", "starts", "ends", "lasts")}
+        columns = {
+            name: np.array(line[name], np.int64) for name in ("grams", "starts", "ends", "lasts")
+        }
         yield line["place"], line["id"], Finds(**columns, n_words=line["n_words"])
 
 
@@ -104,28 +127,43 @@ def document_counts(paths: Iterable[Path], n_grams: int) -> NDArray[np.int64]:
 
 
 def lines_of(
-    document_id: str, overlaps: Iterable[Overlap], index: GramIndex, condemns: Callable[[Overlap], bool]
+    document_id: str,
+    overlaps: Iterable[Overlap],
+    index: GramIndex,
+    condemns: Callable[[Overlap], bool],
 ) -> Iterator[dict[str, Any]]:
     """Yield the lines of one document's evidence."""
     for overlap in overlaps:
-        of_item = {"id": document_id, "item_id": index.item_ids[overlap.item], "condemned": condemns(overlap)}
+        of_item = {
+            "id": document_id,
+            "item_id": index.item_ids[overlap.item],
+            "condemned": condemns(overlap),
+        }
         yield of_item | msgspec.structs.asdict(overlap)
 
 
-def item_lines(index: GramIndex, item_grams: NDArray[np.int64], paths: Iterable[Path]) -> list[dict[str, Any]]:
+def item_lines(
+    index: GramIndex, item_grams: NDArray[np.int64], paths: Iterable[Path]
+) -> list[dict[str, Any]]:
     """The report: a line per item, the worst first, from the evidence of all files."""
     lines: list[dict[str, Any]] = [
         {"item": item, "item_id": name, "verdict": "", "words": int(words), "grams": int(grams)}
         | {"documents": 0, "condemned_documents": 0, "best_coverage": 0.0, "longest_words": 0}
         | {"best_document": None, "start": None, "end": None}
-        for item, (name, words, grams) in enumerate(zip(index.item_ids, index.item_words, item_grams, strict=True))
+        for item, (name, words, grams) in enumerate(
+            zip(index.item_ids, index.item_words, item_grams, strict=True)
+        )
     ]
     for path in paths:
         for found in read_lines(path, EVIDENCE.names):
             _take_up(lines[found["item"]], found)
     for line in lines:
-        line["verdict"] = _verdict(line, too_short=int(index.item_words[line["item"]]) < index.settings.min_words)
-    return sorted(lines, key=lambda line: (-line["best_coverage"], -line["longest_words"], line["item"]))
+        line["verdict"] = _verdict(
+            line, too_short=int(index.item_words[line["item"]]) < index.settings.min_words
+        )
+    return sorted(
+        lines, key=lambda line: (-line["best_coverage"], -line["longest_words"], line["item"])
+    )
 
 
 def _take_up(line: dict[str, Any], found: dict[str, Any]) -> None:
@@ -133,7 +171,12 @@ def _take_up(line: dict[str, Any], found: dict[str, Any]) -> None:
     line["condemned_documents"] += int(found["condemned"])
     line["longest_words"] = max(line["longest_words"], found["longest_words"])
     if found["coverage"] > line["best_coverage"]:
-        line |= {"best_coverage": found["coverage"], "best_document": found["id"], "start": found["start"], "end": found["end"]}
+        line |= {
+            "best_coverage": found["coverage"],
+            "best_document": found["id"],
+            "start": found["start"],
+            "end": found["end"],
+        }
 
 
 def _verdict(line: dict[str, Any], *, too_short: bool) -> str:
@@ -162,4 +205,7 @@ def same_document(place: int, document_id: str, found_id: str, path: Path) -> No
         Mismatch: when it is another one.
     """
     if document_id != found_id:
-        raise Mismatch(f"{path}: document {place} was {found_id} when it was scanned and is {document_id} now; run it again")
+        raise Mismatch(
+            f"{path}: document {place} was {found_id} when it was scanned and is {document_id} "
+            "now; run it again"
+        )

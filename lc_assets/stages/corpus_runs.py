@@ -1,7 +1,7 @@
 """Doing one thing to every file of a plain corpus: what the command line's verbs share.
 
-A file of the corpus is a task. Each task publishes whole files under ``out`` and counts what it saw, so a run that was
-killed is run again, and the sum of the counts must add up.
+A file of the corpus is a task. Each task publishes whole files under ``out`` and counts what it
+saw, so a run that was killed is run again, and the sum of the counts must add up.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,11 +17,19 @@ from lc_assets.tally import Tally
 
 
 def over_corpus(
-    sources: Sequence[Path], out: Path, task_of: Callable[[Path, Path], Any], function: Callable[[Any], Tally], *, engine: Engine, what: str
+    sources: Sequence[Path],
+    out: Path,
+    task_of: Callable[[Path, Path], Any],
+    function: Callable[[Any], Tally],
+    *,
+    engine: Engine,
+    what: str,
 ) -> Tally:
-    """Run ``function`` over ``task_of(file, output stem)`` for each file of the corpus and add up what was counted.
+    """Run ``function`` over ``task_of(file, output stem)`` for each file of the corpus and add up
+    what was counted.
 
-    The output stem is ``out`` and the file's path below its source, without the ends of names that say a format.
+    The output stem is ``out`` and the file's path below its source, without the ends of names that
+    say a format.
 
     Raises:
         BadInput: when two files would be written to the same place, or a source cannot be meant.
@@ -48,5 +56,8 @@ def _require_one_place_each(stems: dict[Path, Path]) -> None:
     seen: dict[Path, Path] = {}
     for file, stem in stems.items():
         if stem in seen:
-            raise BadInput(f"{seen[stem]} and {file} would both be written to {stem}; name them apart, or run them one after the other")
+            raise BadInput(
+                f"{seen[stem]} and {file} would both be written to {stem}; name them apart, or "
+                "run them one after the other"
+            )
         seen[stem] = file

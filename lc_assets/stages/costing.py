@@ -1,8 +1,10 @@
-"""What a build would read and take, before anybody starts it: shards, files, bytes, and seconds as past builds took them.
+"""What a build would read and take, before anybody starts it: shards, files, bytes, and seconds as
+past builds took them.
 
-Shards to do are counted exactly, by their fingerprints (`lc_assets.stages.sharding`). Seconds are an estimate: what past
-builds of the stage in this lake took a byte, by the clock and with the workers they had, and the audit as the last one took
-it. Where no build has been measured, or what is to be read is not known yet, nothing is said.
+Shards to do are counted exactly, by their fingerprints (`lc_assets.stages.sharding`). Seconds are
+an estimate: what past builds of the stage in this lake took a byte, by the clock and with the
+workers they had, and the audit as the last one took it. Where no build has been measured, or what
+is to be read is not known yet, nothing is said.
 
 Here: estimates. Not here: what is out of date (`lc_assets.stages.planning`).
 """
@@ -35,7 +37,8 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
         files: how many would be read for that, in the lake or upstream.
         bytes_read: their size.
         seconds: an estimate, audit included.
-        at_most: whether that is what the last build took, because it has to be seen what there is to do.
+        at_most: whether that is what the last build took, because it has to be seen what there is
+            to do.
     """
 
     name: str
@@ -48,7 +51,9 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """What a stage took in the past: seconds a byte read, and seconds of an audit a byte written; None when nobody measured."""
+    """What a stage took in the past: seconds a byte read, and seconds of an audit a byte written;
+    None when nobody measured.
+    """
 
     per_byte_read: float | None
     audit_per_byte_read: float | None
@@ -95,8 +100,14 @@ class _Coster:
         stage = step(made.stage).stage
         try:
             known = made.target is not None and bool(stage.upstream)
-            return self._known(stage, made) if known else Cost(name=made.name, seconds=made.seconds, at_most=made.seconds is not None)
-        except LcError:  # what would be read cannot be read: the planner has said so, and here nothing is known
+            return (
+                self._known(stage, made)
+                if known
+                else Cost(name=made.name, seconds=made.seconds, at_most=made.seconds is not None)
+            )
+        except (
+            LcError
+        ):  # what would be read cannot be read: the planner has said so, and here nothing is known
             return Cost(name=made.name)
 
     def _known(self, stage: Stage, made: Plan) -> Cost:
@@ -104,8 +115,18 @@ class _Coster:
         if stage.sharding is None:
             sizes = [self._size(published) for published in inputs.values()]
             n_files, n_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)
-            return Cost(name=made.name, files=n_files, bytes_read=n_bytes, seconds=self._seconds(stage, n_bytes, made))
-        shards = shards_of(stage.sharding, self._fingerprint(stage, made.key, inputs), inputs, self.lake.place(stage.name, made.key))
+            return Cost(
+                name=made.name,
+                files=n_files,
+                bytes_read=n_bytes,
+                seconds=self._seconds(stage, n_bytes, made),
+            )
+        shards = shards_of(
+            stage.sharding,
+            self._fingerprint(stage, made.key, inputs),
+            inputs,
+            self.lake.place(stage.name, made.key),
+        )
         n_bytes = shards.n_bytes(shards.to_do)
         return Cost(
             name=made.name,
@@ -121,7 +142,9 @@ class _Coster:
         return stage.fingerprint(stage.resolved(self.recipe, key), key, digests)
 
     def _size(self, published: Published) -> tuple[int, int]:
-        """Files and bytes of a version; receipts are read once, and there may be thousands of files in each."""
+        """Files and bytes of a version; receipts are read once, and there may be thousands of files
+        in each.
+        """
         if published.home not in self.sizes:
             self.sizes[published.home] = (len(published.receipt.files), published.receipt.n_bytes)
         return self.sizes[published.home]
@@ -131,7 +154,9 @@ class _Coster:
         if rate.per_byte_read is None:
             return None
         audit = self._last_audit(made)
-        return rate.per_byte_read * n_bytes + (audit if audit is not None else (rate.audit_per_byte_read or 0.0) * n_bytes)
+        return rate.per_byte_read * n_bytes + (
+            audit if audit is not None else (rate.audit_per_byte_read or 0.0) * n_bytes
+        )
 
     def _last_audit(self, made: Plan) -> float | None:
         place = self.lake.place(made.stage, made.key)

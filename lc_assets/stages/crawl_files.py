@@ -1,14 +1,17 @@
-"""The files of a crawl: where a snapshot's archives and indexes lie, and what identifies their content.
+"""The files of a crawl: where a snapshot's archives and indexes lie, and what identifies their
+content.
 
 Below the crawl's root (``LC_CRAWL``) they are looked for in two places::
 
     crawl-data/CC-MAIN-{snapshot}/           as Common Crawl has them
     {snapshot}/                              in a folder of one's own
 
-In each, Common Crawl's lists (``warc.paths.gz``, ``wat.paths.gz``, ``cc-index.paths.gz``, ``cc-index-table.paths.gz``) name the files,
-by paths below the root; where there is no list of a kind, a folder or a bucket is looked through. Web servers need lists.
+In each, Common Crawl's lists (``warc.paths.gz``, ``wat.paths.gz``, ``cc-index.paths.gz``,
+``cc-index-table.paths.gz``) name the files, by paths below the root; where there is no list of a
+kind, a folder or a bucket is looked through. Web servers need lists.
 
-Here: names, sizes, identities. Not here: what is in the files (`lc_assets.formats.archives`), which of them a document's
+Here: names, sizes, identities. Not here: what is in the files (`lc_assets.formats.archives`), which
+    of them a document's
 page is in (`lc_assets.stages.html_index`).
 """
 
@@ -49,12 +52,16 @@ def crawl_of(workshop: Workshop) -> Upstream:
         BadInput: when nobody has said.
     """
     if workshop.crawl is None:
-        raise BadInput("pages of the crawl are wanted, but nobody has said where its archives lie: set LC_CRAWL to a folder or a URL")
+        raise BadInput(
+            "pages of the crawl are wanted, but nobody has said where its archives lie: set "
+            "LC_CRAWL to a folder or a URL"
+        )
     return workshop.crawl
 
 
 def crawl_files(crawl: Upstream, snapshot: str) -> dict[Kind, list[str]]:
-    """Paths of a snapshot's files by kind, below the crawl's root, sorted; a kind of which there is none has an empty list.
+    """Paths of a snapshot's files by kind, below the crawl's root, sorted; a kind of which there is
+    none has an empty list.
 
     Raises:
         BadInput: when there is none of any kind; names where they were looked for.
@@ -65,15 +72,23 @@ def crawl_files(crawl: Upstream, snapshot: str) -> dict[Kind, list[str]]:
     found: dict[Kind, list[str]] = {kind: _listed(crawl, places, kind) for kind in LISTS}
     if not all(found.values()):
         seen = [path for place in places for path in crawl.below(place) or []]
-        found = {kind: listed or [path for path in seen if kind_of(path) == kind] for kind, listed in found.items()}
+        found = {
+            kind: listed or [path for path in seen if kind_of(path) == kind]
+            for kind, listed in found.items()
+        }
     if not any(found.values()):
         lists = ", ".join(LISTS.values())
-        raise BadInput(f"{crawl.root}: no files of crawl {snapshot}: neither a list ({lists}) nor files in {' or '.join(places)}")
+        raise BadInput(
+            f"{crawl.root}: no files of crawl {snapshot}: neither a list ({lists}) nor files in "
+            f"{' or '.join(places)}"
+        )
     return {kind: sorted(set(paths)) for kind, paths in found.items()}
 
 
 def places_of(snapshot: str) -> tuple[str, str]:
-    """Folders below the crawl's root where a snapshot's files, and the lists of them, are looked for."""
+    """Folders below the crawl's root where a snapshot's files, and the lists of them, are looked
+    for.
+    """
     return f"crawl-data/CC-MAIN-{snapshot}", snapshot
 
 
@@ -84,8 +99,11 @@ def kind_that_is_read(settings: WebSettings) -> Kind:
     return settings.index
 
 
-def looked_at(workshop: Workshop, files: dict[Kind, list[str]], kinds: Iterable[Kind], *, what: str) -> pa.Table:
-    """A `CRAWL_FILES` table: all files, with size and identity of those of some kinds, which may have to be read for that.
+def looked_at(
+    workshop: Workshop, files: dict[Kind, list[str]], kinds: Iterable[Kind], *, what: str
+) -> pa.Table:
+    """A `CRAWL_FILES` table: all files, with size and identity of those of some kinds, which may
+    have to be read for that.
 
     Raises:
         CorruptFile: when one of them is missing.
@@ -95,7 +113,15 @@ def looked_at(workshop: Workshop, files: dict[Kind, list[str]], kinds: Iterable[
     tasks = [CrawlTask(crawl, path, trust_times) for kind in kinds for path in files[kind]]
     facts = {task.path: file for task, file in workshop.engine.run(look, tasks, what=what)}
     lines = [
-        {"path": path, "kind": kind, **({"n_bytes": fact.n_bytes, "identity": fact.identity} if (fact := facts.get(path)) else {})}
+        {
+            "path": path,
+            "kind": kind,
+            **(
+                {"n_bytes": fact.n_bytes, "identity": fact.identity}
+                if (fact := facts.get(path))
+                else {}
+            ),
+        }
         for kind, paths in files.items()
         for path in paths
     ]
@@ -107,13 +133,20 @@ def look(task: CrawlTask) -> UpstreamFile:
     """State one file."""
     file = task.crawl.look(task.path, trust_times=task.trust_times)
     if file is None:
-        raise CorruptFile(f"{task.crawl.root}/{task.path}: is missing, but the crawl lists it; fetch it, or take it off the list")
+        raise CorruptFile(
+            f"{task.crawl.root}/{task.path}: is missing, but the crawl lists it; fetch it, or "
+            "take it off the list"
+        )
     return file
 
 
 def paths_of(folder: Path, kind: Kind) -> list[str]:
     """Paths of the files of one kind, of a version that states them."""
-    return [line["path"] for line in read_lines(folder / FILES_TABLE, ["path", "kind"], batch_lines=4096) if line["kind"] == kind]
+    return [
+        line["path"]
+        for line in read_lines(folder / FILES_TABLE, ["path", "kind"], batch_lines=4096)
+        if line["kind"] == kind
+    ]
 
 
 def _listed(crawl: Upstream, places: Iterable[str], kind: Kind) -> list[str]:

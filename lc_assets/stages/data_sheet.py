@@ -1,7 +1,8 @@
-"""What a published data set is, as far as receipts and tables know: read back along what each version was made of.
+"""What a published data set is, as far as receipts and tables know: read back along what each
+version was made of.
 
-Nothing is counted anew but the lengths of the documents behind the rows; a number that no receipt has any more, because its version is
-gone from the lake, is None and said to be unknown.
+Nothing is counted anew but the lengths of the documents behind the rows; a number that no receipt
+has any more, because its version is gone from the lake, is None and said to be unknown.
 """
 
 from collections import Counter
@@ -30,7 +31,8 @@ class SnapshotSheet(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         snapshot: its name.
         grid: version and digest of its rows.
-        documents: that stood upstream; ``filtered`` of them passed the rules; ``removed`` of these did not go on.
+        documents: that stood upstream; ``filtered`` of them passed the rules; ``removed`` of these
+            did not go on.
         tokens: of whole documents.
         train_rows: to be trained on, and ``heldout_rows``.
         stored_bytes: what the rows take, encoded.
@@ -143,10 +145,17 @@ def sheet_of(lake: LakeFolder, order: Published, mixes: Iterable[Published]) -> 
         mixes=[_mix(mix) for mix in mixes],
         reasons=_reasons(chains),
         rules=list(settings.get("filtered", {}).get("rules", {}).get("rules", [])),
-        settings={stage: {name: value for name, value in params.items() if name != "rules"} for stage, params in settings.items()},
+        settings={
+            stage: {name: value for name, value in params.items() if name != "rules"}
+            for stage, params in settings.items()
+        },
         code={stage: version.receipt.fingerprint.code_version for stage, version in newest.items()},
         libraries=newest["grid"].receipt.libraries if newest else {},
-        randomness={f"{stage}: {name}": how for stage, version in newest.items() for name, how in version.receipt.randomness.items()},
+        randomness={
+            f"{stage}: {name}": how
+            for stage, version in newest.items()
+            for name, how in version.receipt.randomness.items()
+        },
         lengths=_lengths(grids),
         samples=_samples(grids, tokenizer),
     )
@@ -156,9 +165,16 @@ STAGES = ("raw", "filtered", "removals", "tokens", "grid")
 
 
 def _chain(lake: LakeFolder, grid: Published) -> dict[str, Published]:
-    """The versions behind a grid, each the very one that the next was made of, as far as they are still there."""
+    """The versions behind a grid, each the very one that the next was made of, as far as they are
+    still there.
+    """
     found = {"grid": grid}
-    for stage, made in (("tokens", "grid"), ("removals", "tokens"), ("filtered", "tokens"), ("raw", "filtered")):
+    for stage, made in (
+        ("tokens", "grid"),
+        ("removals", "tokens"),
+        ("filtered", "tokens"),
+        ("raw", "filtered"),
+    ):
         version = _input(lake, found[made], stage) if made in found else None
         if version is not None:
             found[stage] = version
@@ -174,8 +190,14 @@ def _input(lake: LakeFolder, made: Published, stage: str) -> Published | None:
 def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
     grid = chain["grid"]
     tallies = {stage: version.receipt.tally for stage, version in chain.items()}
-    filtered, removals, tokens = (tallies.get(stage) for stage in ("filtered", "removals", "tokens"))
-    languages = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"].value_counts().to_pylist()
+    filtered, removals, tokens = (
+        tallies.get(stage) for stage in ("filtered", "removals", "tokens")
+    )
+    languages = (
+        read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
+        .value_counts()
+        .to_pylist()
+    )
     return SnapshotSheet(
         snapshot=grid.receipt.fingerprint.key,
         grid=(grid.version, grid.digest),
@@ -203,15 +225,23 @@ def _mix(mix: Published) -> MixSheet:
 
 
 def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
-    """By stage and first reason, each document once: `tokens` counts those again that `removals` took out before it."""
+    """By stage and first reason, each document once: `tokens` counts those again that `removals`
+    took out before it.
+    """
     found: dict[str, Counter[str]] = {}
     for chain in chains:
-        dropped = {stage: Counter(version.receipt.tally.dropped) for stage, version in chain.items()}
+        dropped = {
+            stage: Counter(version.receipt.tally.dropped) for stage, version in chain.items()
+        }
         if "tokens" in dropped:
             dropped["tokens"] -= dropped.get("removals", Counter())
         for stage, counted in dropped.items():
             found.setdefault(stage, Counter()).update(counted)
-    return {stage: dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))) for stage, counted in found.items() if counted}
+    return {
+        stage: dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+        for stage, counted in found.items()
+        if counted
+    }
 
 
 def _lengths(grids: Iterable[Published]) -> list[int]:

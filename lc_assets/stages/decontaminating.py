@@ -1,4 +1,5 @@
-"""Decontamination of a plain corpus: scan every document, weigh what was found, let the contaminated ones go.
+"""Decontamination of a plain corpus: scan every document, weigh what was found, let the
+contaminated ones go.
 
 ::
 
@@ -45,7 +46,14 @@ from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import TableWriter, write_table
 from lc_assets.tally import Tally
-from lc_assets.text.contamination import ContaminationRule, Weigher, in_many_items, postings, spans_of, without_spans
+from lc_assets.text.contamination import (
+    ContaminationRule,
+    Weigher,
+    in_many_items,
+    postings,
+    spans_of,
+    without_spans,
+)
 from lc_assets.text.gram_scan import Finds, find_grams
 from lc_assets.text.grams import GramIndex, GramSettings
 from lc_assets.text.indexing import build_index
@@ -60,7 +68,9 @@ MOST_COMMON = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTask:
-    """One file of the corpus: to be scanned, or to be sorted into what goes on and what does not."""
+    """One file of the corpus: to be scanned, or to be sorted into what goes on and what does
+    not.
+    """
 
     source: Path
     out: Path
@@ -82,7 +92,8 @@ class Decontaminated(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         tally: documents, kept and dropped.
         items: number of items by verdict; they add up to all items.
-        n_grams: distinct n-grams; ``index_bytes``: memory of the index; ``ignored``: n-grams that counted for nothing.
+        n_grams: distinct n-grams; ``index_bytes``: memory of the index; ``ignored``: n-grams that
+            counted for nothing.
         worst: lines of ``items.parquet``, the most covered items first.
     """
 
@@ -95,28 +106,48 @@ class Decontaminated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decontaminate(
-    sources: Sequence[Path], out: Path, settings: DecontaminationSettings, *, engine: Engine, text_field: str | None = None
+    sources: Sequence[Path],
+    out: Path,
+    settings: DecontaminationSettings,
+    *,
+    engine: Engine,
+    text_field: str | None = None,
 ) -> Decontaminated:
     """Let go of the documents of a corpus that hold too much of evaluation items.
 
     Raises:
-        BadInput: when an evaluation set cannot be read or holds nothing to look for, or ``out`` lies in the corpus.
+        BadInput: when an evaluation set cannot be read or holds nothing to look for, or ``out``
+            lies in the corpus.
     """
     if any(out.resolve().is_relative_to(source.resolve()) for source in sources):
-        raise BadInput(f"{out} lies in the corpus that is read; write elsewhere, or it would be read the next time")
+        raise BadInput(
+            f"{out} lies in the corpus that is read; write elsewhere, or it would be read the "
+            "next time"
+        )
     index = index_of(settings)
     write_index(out / "index", index)
     tasks: list[FileTask] = []
 
     def scan_task(source: Path, stem: Path) -> FileTask:
         name = stem.relative_to(out / "finds").as_posix()
-        tasks.append(FileTask(source=source, out=out, stem=name, text_field=text_field, settings=settings))
+        tasks.append(
+            FileTask(source=source, out=out, stem=name, text_field=text_field, settings=settings)
+        )
         return tasks[-1]
 
     over_corpus(sources, out / "finds", scan_task, scan_file, engine=engine, what="scan")
-    ignored = _ignore(out, index, document_counts([task.place("finds", ".parquet") for task in tasks], index.n_grams), settings)
+    ignored = _ignore(
+        out,
+        index,
+        document_counts([task.place("finds", ".parquet") for task in tasks], index.n_grams),
+        settings,
+    )
     tally = Tally.total(tally for _, tally in engine.run(sort_file, tasks, what="sort"))
-    lines = item_lines(index, Weigher(index, ignored).item_grams, [task.place("evidence", ".parquet") for task in tasks])
+    lines = item_lines(
+        index,
+        Weigher(index, ignored).item_grams,
+        [task.place("evidence", ".parquet") for task in tasks],
+    )
     write_table(out / "items.parquet", pa.Table.from_pylist(lines, schema=ITEMS))
     verdicts = [line["verdict"] for line in lines]
     return Decontaminated(
@@ -137,13 +168,19 @@ def index_of(settings: DecontaminationSettings) -> GramIndex:
     """
     files = evaluation_files(Path(source) for source in settings.against)
     items = (item for file in files for item in read_items(file, settings.fields))
-    grams = GramSettings(ngram=settings.ngram, min_words=min(settings.min_words, settings.ngram), sample=settings.sample)
+    grams = GramSettings(
+        ngram=settings.ngram,
+        min_words=min(settings.min_words, settings.ngram),
+        sample=settings.sample,
+    )
     index = build_index(items, grams)
     if not index.n_grams:
         n_empty = int((index.item_words == 0).sum())
         raise BadInput(
-            f"{', '.join(map(str, settings.against))}: {len(index.item_ids):,} items, {n_empty:,} of them without text, none with "
-            f"{grams.min_words} words; fields looked for: {', '.join(settings.fields or FIELDS)}; name others with --field"
+            f"{', '.join(map(str, settings.against))}: {len(index.item_ids):,} items, {n_empty:,} "
+            "of them without text, none with "
+            f"{grams.min_words} words; fields looked for: {', '.join(settings.fields or FIELDS)}; "
+            "name others with --field"
         )
     return index
 
@@ -222,24 +259,43 @@ class _Sorting:
         if not self.cuts:
             self.dropped[CONTAMINATED] += 1
             return
-        text = without_spans(document.text, spans_of(finds, self.weigher.grams_of(finds, condemning)), self.settings.margin)
+        text = without_spans(
+            document.text,
+            spans_of(finds, self.weigher.grams_of(finds, condemning)),
+            self.settings.margin,
+        )
         self.also.update({CUT: 1, REMOVED: len(document.text) - len(text)})
         self.keep(msgspec.structs.replace(document, text=text))
 
     def tally(self) -> Tally:
         dropped = dict(self.dropped)
-        return Tally(seen=self.n_kept + self.dropped.total(), kept=self.n_kept, dropped=dropped, complaints=dropped, also=dict(self.also))
+        return Tally(
+            seen=self.n_kept + self.dropped.total(),
+            kept=self.n_kept,
+            dropped=dropped,
+            complaints=dropped,
+            also=dict(self.also),
+        )
 
 
-def _ignore(out: Path, index: GramIndex, documents: NDArray[np.int64], settings: DecontaminationSettings) -> NDArray[np.int64]:
+def _ignore(
+    out: Path, index: GramIndex, documents: NDArray[np.int64], settings: DecontaminationSettings
+) -> NDArray[np.int64]:
     """Decide which n-grams count for nothing, and list the common ones."""
     in_items = in_many_items(index, settings.max_items)
-    in_documents = np.zeros(0, np.int64) if settings.ignore_common is None else np.flatnonzero(documents > settings.ignore_common)
+    in_documents = (
+        np.zeros(0, np.int64)
+        if settings.ignore_common is None
+        else np.flatnonzero(documents > settings.ignore_common)
+    )
     ignored = np.union1d(in_items, in_documents)
     with publish(out / "index" / IGNORED) as draft, draft.open("wb") as file:
         np.save(file, ignored)
     most = np.argsort(-documents, kind="stable")[:MOST_COMMON]
-    listed = np.union1d(ignored[np.argsort(-documents[ignored], kind="stable")][:MOST_COMMON], most[documents[most] > 1])
+    listed = np.union1d(
+        ignored[np.argsort(-documents[ignored], kind="stable")][:MOST_COMMON],
+        most[documents[most] > 1],
+    )
     lines = [
         {
             "gram": int(gram),

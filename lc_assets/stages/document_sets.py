@@ -8,7 +8,8 @@ longpack     a packed document                                           the pag
 packed       a piece of a packed row (lengths); a whole row (referrals)  the pieces of the row, those of one document together
 ===========  ==========================================================  =====================================================
 
-Here: where they lie and how they are read. Not here: what is measured of them (`stages.lengths`, `stages.referrals`).
+Here: where they lie and how they are read. Not here: what is measured of them (`stages.lengths`,
+    `stages.referrals`).
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -38,7 +39,9 @@ STAGE_OF_SET: Final = {NATURAL: "filtered", LONGPACK: "longpack", PACKED: "packe
 
 
 def needs(recipe: Recipe, stage: str) -> bool:
-    """Whether reports of this recipe read a stage: those of sets that it does not want are passed over."""
+    """Whether reports of this recipe read a stage: those of sets that it does not want are passed
+    over.
+    """
     if stage in ("longpack", "link_claims"):
         return recipe.longpack.wanted
     return recipe.packing.wanted if stage == "packed" else True
@@ -72,10 +75,23 @@ def shards_of_sets(inputs: Mapping[str, Published], key: str, recipe: Recipe) ->
     for document_set in (NATURAL, LONGPACK):
         published = inputs.get(f"{STAGE_OF_SET[document_set]}/{key}")
         files = documents_files(published.folder) if published else []
-        found += [SetShard(document_set=document_set, path=path, shard=path.name.removesuffix(DOCUMENTS_SUFFIX)) for path in files]
+        found += [
+            SetShard(
+                document_set=document_set, path=path, shard=path.name.removesuffix(DOCUMENTS_SUFFIX)
+            )
+            for path in files
+        ]
     if (packed := inputs.get(f"{STAGE_OF_SET[PACKED]}/{key}")) is not None:
         splits = sorted(path.stem for path in packed.folder.glob("*.zarr"))
-        found += [SetShard(document_set=PACKED, path=packed.folder, shard=split, tokenizer=recipe.tokenizing.tokenizer) for split in splits]
+        found += [
+            SetShard(
+                document_set=PACKED,
+                path=packed.folder,
+                shard=split,
+                tokenizer=recipe.tokenizing.tokenizer,
+            )
+            for split in splits
+        ]
     return found
 
 
@@ -108,23 +124,35 @@ def texts_of(shard: SetShard, wanted: Collection[str] | None = None) -> Iterator
     parts = _parts(shard, wanted) if shard.document_set == LONGPACK else {}
     for line in read_lines(shard.path, ["id", "raw_content"], batch_lines=16):
         if wanted is None or line["id"] in wanted:
-            yield SetDocument(id=line["id"], text=line["raw_content"], parts=parts.get(line["id"], ()))
+            yield SetDocument(
+                id=line["id"], text=line["raw_content"], parts=parts.get(line["id"], ())
+            )
 
 
 def _parts(shard: SetShard, wanted: Collection[str] | None) -> dict[str, tuple[Part, ...]]:
     spans = shard.path.with_name(shard.path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
-    lines = (line for line in read_lines(spans, ["id", "child_id", "start"]) if wanted is None or line["id"] in wanted)
+    lines = (
+        line
+        for line in read_lines(spans, ["id", "child_id", "start"])
+        if wanted is None or line["id"] in wanted
+    )
     found: dict[str, tuple[Part, ...]] = {}
     for name, own in groupby(lines, key=lambda line: line["id"]):
         numbers: dict[str, int] = {}
-        found[name] = tuple(Part(line["start"], numbers.setdefault(line["child_id"], len(numbers))) for line in own)
+        found[name] = tuple(
+            Part(line["start"], numbers.setdefault(line["child_id"], len(numbers))) for line in own
+        )
     return found
 
 
 def pieces_of_rows(shard: SetShard) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Each packed row of a split with the lines of its pieces; a row's id is ``split/row``."""
     columns = ["split", "row", "id", "row_start", "row_stop"]
-    lines = (line for line in read_lines(shard.path / SPANS_FILE, columns) if line["split"] == shard.shard)
+    lines = (
+        line
+        for line in read_lines(shard.path / SPANS_FILE, columns)
+        if line["split"] == shard.shard
+    )
     for row, own in groupby(lines, key=lambda line: line["row"]):
         yield f"{shard.shard}/{row}", list(own)
 
@@ -136,10 +164,16 @@ def _rows(shard: SetShard, wanted: Collection[str] | None) -> Iterator[SetDocume
             continue
         row = pieces[0]["row"]
         ids = reader.read(slice(row, row + 1))[0]
-        texts = [_text(ids[piece["row_start"] : piece["row_stop"]], reader.eot, shard.tokenizer) for piece in pieces]
+        texts = [
+            _text(ids[piece["row_start"] : piece["row_stop"]], reader.eot, shard.tokenizer)
+            for piece in pieces
+        ]
         starts = np.cumsum([0, *(len(text) + 1 for text in texts)]).tolist()
         numbers: dict[str, int] = {}
-        parts = (Part(start, numbers.setdefault(piece["id"], len(numbers))) for start, piece in zip(starts, pieces, strict=False))
+        parts = (
+            Part(start, numbers.setdefault(piece["id"], len(numbers)))
+            for start, piece in zip(starts, pieces, strict=False)
+        )
         n_tokens = sum(piece["row_stop"] - piece["row_start"] for piece in pieces)
         yield SetDocument(id=name, text="\n".join(texts), n_tokens=n_tokens, parts=tuple(parts))
 
@@ -150,7 +184,9 @@ def _text(ids: Any, eot: int | None, tokenizer: str) -> str:
 
 
 def piece_lengths(folder: Path, split: str) -> tuple[list[str], list[int]]:
-    """Ids of the documents that the pieces of a split's packed rows are of, and the pieces' tokens."""
+    """Ids of the documents that the pieces of a split's packed rows are of, and the pieces'
+    tokens.
+    """
     table = read_table(folder / SPANS_FILE, ["split", "id", "row_start", "row_stop"])
     own = np.asarray(table["split"].to_numpy(zero_copy_only=False) == split)
     chosen = table.filter(own)

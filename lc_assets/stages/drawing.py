@@ -1,7 +1,8 @@
-"""Small plots as PNG: drawn by matplotlib, dark ink on a white card, legible in a light and in a dark theme.
+"""Small plots as PNG: drawn by matplotlib, dark ink on a white card, legible in a light and in a
+dark theme.
 
-About 15 kB each: they live in Dagster's event log and in data-set cards. The same numbers give the same bytes. Here: drawing.
-Not here: how an asset shows them (`lc_assets.assets.plots`).
+About 15 kB each: they live in Dagster's event log and in data-set cards. The same numbers give the
+same bytes. Here: drawing. Not here: how an asset shows them (`lc_assets.assets.plots`).
 """
 
 import io
@@ -15,7 +16,9 @@ DOTS_PER_INCH = 90
 INK = "#1f3a5f"
 ACCENT = "#c0572b"
 SHADES = (INK, ACCENT, "#4f8a4e", "#8c6bb1", "#96801f", "#7f7f7f", "#3a87a3")
-"""Each at least three times as light or dark as `PAPER`, as WCAG 2.2 asks of what carries meaning in a picture."""
+"""Each at least three times as light or dark as `PAPER`, as WCAG 2.2 asks of what carries meaning
+in a picture.
+"""
 
 PAPER = "#ffffff"
 """Behind every plot, in a dark theme too."""
@@ -25,7 +28,12 @@ MOST_CHARS = 40
 
 
 def bars(
-    title: str, heights: Mapping[str, float], *, unit: str, beside: Mapping[str, float] | None = None, names: Sequence[str] = ()
+    title: str,
+    heights: Mapping[str, float],
+    *,
+    unit: str,
+    beside: Mapping[str, float] | None = None,
+    names: Sequence[str] = (),
 ) -> bytes:
     """A bar per name, from top to bottom as they come; ``beside`` draws a second bar per name.
 
@@ -37,15 +45,35 @@ def bars(
         names: legend of the two kinds of bars.
     """
     labels = [_label(name) for name in heights]
-    figure, axes = _figure(title, INCHES[0], max(1.6, 0.8 + 0.24 * len(heights)), left=0.03 + 0.0105 * max(map(len, labels), default=0))
+    figure, axes = _figure(
+        title,
+        INCHES[0],
+        max(1.6, 0.8 + 0.24 * len(heights)),
+        left=0.03 + 0.0105 * max(map(len, labels), default=0),
+    )
     at = np.arange(len(labels))[::-1]
     thick = 0.8 if beside is None else 0.4
-    own = axes.barh(at + (0 if beside is None else 0.2), list(heights.values()), thick, color=INK, label=names[0] if names else None)
+    own = axes.barh(
+        at + (0 if beside is None else 0.2),
+        list(heights.values()),
+        thick,
+        color=INK,
+        label=names[0] if names else None,
+    )
     axes.bar_label(own, fmt=_counted, fontsize=6, padding=2)
     if beside is not None:
-        other = axes.barh(at - 0.2, [beside.get(name, 0) for name in heights], thick, color=ACCENT, label=names[1])
+        other = axes.barh(
+            at - 0.2, [beside.get(name, 0) for name in heights], thick, color=ACCENT, label=names[1]
+        )
         axes.bar_label(other, fmt=_counted, fontsize=6, padding=2)
-        axes.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=2, borderaxespad=0)
+        axes.legend(
+            fontsize=7,
+            frameon=False,
+            loc="lower right",
+            bbox_to_anchor=(1, 1),
+            ncols=2,
+            borderaxespad=0,
+        )
     axes.set_yticks(at, labels, fontsize=7, parse_math=False)
     axes.margins(x=0.12)  # room for the numbers
     axes.set_xlim(0, None if any(heights.values()) or any((beside or {}).values()) else 1)
@@ -56,7 +84,15 @@ def bars(
     return _png(figure)
 
 
-def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, mark_name: str = "", counted: str = "documents") -> bytes:
+def histogram(
+    title: str,
+    values: Any,
+    *,
+    unit: str,
+    mark: float | None = None,
+    mark_name: str = "",
+    counted: str = "documents",
+) -> bytes:
     """A histogram over a logarithmic axis, with a line at ``mark``.
 
     Args:
@@ -71,7 +107,9 @@ def histogram(title: str, values: Any, *, unit: str, mark: float | None = None, 
     positive = np.asarray(values, dtype=np.float64)
     positive = positive[positive >= 1]
     top = max(positive.max(initial=10.0), mark or 0) * 1.2
-    axes.hist(positive, bins=np.geomspace(max(positive.min(initial=top), 1) * 0.9, top, 40), color=INK)
+    axes.hist(
+        positive, bins=np.geomspace(max(positive.min(initial=top), 1) * 0.9, top, 40), color=INK
+    )
     axes.set_xscale("log")
     if mark is not None:
         axes.axvline(mark, color=ACCENT, linewidth=1.5)
@@ -103,7 +141,8 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
 
     Args:
         title: of the plot.
-        heights: value by snapshot, oldest first; a name that begins with no year stands under its own.
+        heights: value by snapshot, oldest first; a name that begins with no year stands under its
+            own.
         unit: what the values count.
     """
     figure, axes = _figure(title, *INCHES, left=0.11)
@@ -112,13 +151,18 @@ def timeline(title: str, heights: Mapping[str, float], *, unit: str) -> bytes:
     first = [place for place, year in enumerate(years) if place == 0 or years[place - 1] != year]
     axes.set_xticks(first, [years[place] for place in first], rotation=0 if len(first) < 12 else 45)
     axes.set_ylim(bottom=0)
-    axes.annotate(f"{len(heights):,} snapshots", (1, 1), xycoords="axes fraction", fontsize=7, ha="right")
+    axes.annotate(
+        f"{len(heights):,} snapshots", (1, 1), xycoords="axes fraction", fontsize=7, ha="right"
+    )
     _numbered(axes.yaxis, unit)
     return _png(figure)
 
 
-def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str) -> bytes:
-    """A curve per name over a logarithmic axis, with a line at 1; those that never change are only counted.
+def curves(
+    title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, along: str, unit: str
+) -> bytes:
+    """A curve per name over a logarithmic axis, with a line at 1; those that never change are only
+    counted.
 
     Args:
         title: of the plot.
@@ -126,55 +170,90 @@ def curves(title: str, lines: Mapping[str, Sequence[tuple[float, float]]], *, al
         along: what the places are.
         unit: what the heights count.
     """
-    moving = {name: points for name, points in lines.items() if len({height for _, height in points}) > 1}
-    figure, axes = _figure(title, INCHES[0], max(2.6, 1.1 + 0.125 * len(moving)), left=0.09, right=0.62)
+    moving = {
+        name: points for name, points in lines.items() if len({height for _, height in points}) > 1
+    }
+    figure, axes = _figure(
+        title, INCHES[0], max(2.6, 1.1 + 0.125 * len(moving)), left=0.09, right=0.62
+    )
     for number, (name, points) in enumerate(moving.items()):
         style = ("-", "--", ":")[number // len(SHADES) % 3]
-        axes.plot(*zip(*points, strict=True), linewidth=1, color=SHADES[number % len(SHADES)], linestyle=style, label=name)
+        axes.plot(
+            *zip(*points, strict=True),
+            linewidth=1,
+            color=SHADES[number % len(SHADES)],
+            linestyle=style,
+            label=name,
+        )
     axes.axvline(1, color=ACCENT, linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel(along, fontsize=7)
     axes.set_ylim(bottom=0)
     _numbered(axes.yaxis, unit)
     if moving:
-        axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+        axes.legend(
+            fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0
+        )
     if len(lines) > len(moving):
-        axes.annotate(f"and {len(lines) - len(moving)} that change nothing", (1.02, -0.02), xycoords="axes fraction", fontsize=6, va="top")
+        axes.annotate(
+            f"and {len(lines) - len(moving)} that change nothing",
+            (1.02, -0.02),
+            xycoords="axes fraction",
+            fontsize=6,
+            va="top",
+        )
     return _png(figure)
 
 
 def columns(
-    title: str, groups: Sequence[str], heights: Mapping[str, Sequence[float | None]], *, unit: str, logarithmic: bool = False
+    title: str,
+    groups: Sequence[str],
+    heights: Mapping[str, Sequence[float | None]],
+    *,
+    unit: str,
+    logarithmic: bool = False,
 ) -> bytes:
     """A column per name in each group, from left to right as they come.
 
     Args:
         title: of the plot.
         groups: their names.
-        heights: a height per group, by name; None, or 0 on a logarithmic axis, leaves the place empty.
+        heights: a height per group, by name; None, or 0 on a logarithmic axis, leaves the place
+            empty.
         unit: what the heights count.
         logarithmic: whether the axis of heights is.
     """
     figure, axes = _figure(title, INCHES[0], INCHES[1], left=0.09, right=0.78)
     thick = 0.8 / max(len(heights), 1)
     for number, (name, values) in enumerate(heights.items()):
-        shown = [(place, value) for place, value in enumerate(values) if value is not None and (value > 0 or not logarithmic)]
+        shown = [
+            (place, value)
+            for place, value in enumerate(values)
+            if value is not None and (value > 0 or not logarithmic)
+        ]
         if not shown:
             continue  # else the legend would name what is not there
         at = [place + (number - (len(heights) - 1) / 2) * thick for place, _ in shown]
-        axes.bar(at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name)
+        axes.bar(
+            at, [value for _, value in shown], thick, color=SHADES[number % len(SHADES)], label=name
+        )
     axes.set_xticks(range(len(groups)), groups, fontsize=7)
     axes.set_xlim(-0.6, max(len(groups), 1) - 0.4)
     axes.set_ylabel(unit, fontsize=7)
     if logarithmic and any(value for values in heights.values() for value in values):
         axes.set_yscale("log")
     if axes.patches:
-        axes.legend(fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+        axes.legend(
+            fontsize=6, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0
+        )
     return _png(figure)
 
 
-def _figure(title: str, width: float, height: float, left: float, right: float = 0.97) -> tuple[Any, Any]:
-    from matplotlib.figure import Figure  # noqa: PLC0415 - half a second that loading the definitions need not pay
+def _figure(
+    title: str, width: float, height: float, left: float, right: float = 0.97
+) -> tuple[Any, Any]:
+    # Half a second that loading the definitions need not pay.
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     # Fixed margins: matplotlib's layout engines draw everything twice, 0.1 s a plot.
     figure = Figure(figsize=(width, height), dpi=DOTS_PER_INCH, facecolor=PAPER)
@@ -186,12 +265,18 @@ def _figure(title: str, width: float, height: float, left: float, right: float =
 
 
 def _label(name: str) -> str:
-    r"""A name from anywhere as a label: hosts of web pages come here, and the font has no letters of most scripts.
+    r"""A name from anywhere as a label: hosts of web pages come here, and the font has no letters
+    of most scripts.
 
     >>> _label("no such page"), _label("例え.jp\n"), len(_label("a" * 300))
     ('no such page', '??.jp?', 40)
     """
-    words = "".join(letter if letter.isprintable() and (letter < "\u0250" or "\u2010" <= letter < "\u2300") else "?" for letter in name)
+    words = "".join(
+        letter
+        if letter.isprintable() and (letter < "\u0250" or "\u2010" <= letter < "\u2300")
+        else "?"
+        for letter in name
+    )
     return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - 1]}…"
 
 
@@ -206,15 +291,20 @@ def _counted(value: float) -> str:
 
 def _numbered(axis: Any, unit: str, *, logarithmic: bool = False) -> None:
     """Label an axis with whole numbers such as 50,000."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415 - as above
+    # As above.
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
 
     axis.set_label_text(unit, fontsize=7)
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if logarithmic else MaxNLocator(6, integer=True))
+    axis.set_major_locator(
+        LogLocator(subs=(1, 2, 5)) if logarithmic else MaxNLocator(6, integer=True)
+    )
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
 def _png(figure: Any) -> bytes:
     png = io.BytesIO()
-    figure.savefig(png, format="png", metadata={"Software": None})  # which names matplotlib's version
+    figure.savefig(
+        png, format="png", metadata={"Software": None}
+    )  # which names matplotlib's version
     return png.getvalue()

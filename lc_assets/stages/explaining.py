@@ -1,4 +1,5 @@
-"""Why one document is kept or dropped: every value that is known of it, every rule, and the verdict that judging gives.
+"""Why one document is kept or dropped: every value that is known of it, every rule, and the verdict
+that judging gives.
 
 =================  =======================================================================================================
 asked of           what is known
@@ -9,7 +10,8 @@ a lake             what `filtered` kept of it, or why it or `tokens` dropped it;
                    at hand
 =================  =======================================================================================================
 
-Here: finding the document and judging it. Not here: judging (`judging`), where a document went (`whereabouts`), printing.
+Here: finding the document and judging it. Not here: judging (`judging`), where a document went
+    (`whereabouts`), printing.
 """
 
 from collections.abc import Collection, Mapping
@@ -29,7 +31,14 @@ from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.histories import why_dropped
 from lc_assets.stages.judges import Judge, in_order_of_cost
-from lc_assets.stages.stored_values import MAX_LINE_BYTES, StoredValues, is_stored, read_values, require_stored, stored_columns
+from lc_assets.stages.stored_values import (
+    MAX_LINE_BYTES,
+    StoredValues,
+    is_stored,
+    read_values,
+    require_stored,
+    stored_columns,
+)
 from lc_assets.stages.tables import FILTERED
 from lc_assets.stages.tracing import lines_where
 from lc_assets.storage.lake import LakeFolder
@@ -75,10 +84,12 @@ class Explained:
         rules: name of the set.
         values: what is known, by column.
         verdicts: of the rules, in the order in which they are asked.
-        reasons: why it is dropped, the first first; empty when it is kept. Reasons that are no rules come with what was judged.
+        reasons: why it is dropped, the first first; empty when it is kept. Reasons that are no
+            rules come with what was judged.
         text: what was judged; None when no text is at hand.
         removed: lines and pieces that were left out before: ``(text, reason)``.
-        digests: of the lists and models that values were computed by; of stored values nobody knows them here.
+        digests: of the lists and models that values were computed by; of stored values nobody knows
+            them here.
     """
 
     id: str
@@ -103,7 +114,10 @@ class Explained:
         if self.kept:
             unknown = sum(not verdict.known for verdict in self.verdicts)
             caveat = f"; {unknown:,} of its rules judge what is not known here" if unknown else ""
-            return f"{self.id} is kept by {self.rules}: none of {len(self.verdicts):,} rules speaks against it{caveat}."
+            return (
+                f"{self.id} is kept by {self.rules}: none of {len(self.verdicts):,} rules "
+                f"speaks against it{caveat}."
+            )
         more = f", and {len(self.reasons) - 1:,} more" if len(self.reasons) > 1 else ""
         return f"{self.id} is dropped by {self.rules}: {self.reasons[0]}{more}."
 
@@ -136,13 +150,23 @@ def explain_in_files(
         if is_stored(file):
             found = _in_stored(file, identity, rules)
         elif (document := _find(file, identity, text_field)) is not None:
-            found = explain_document(document, rules, where=str(file), language=language, lists=lists, models=models)
+            found = explain_document(
+                document, rules, where=str(file), language=language, lists=lists, models=models
+            )
         if found is not None:
             return found
-    raise BadInput(f"{identity}: no document of that id in {len(files):,} files, such as {files[0]}")
+    raise BadInput(
+        f"{identity}: no document of that id in {len(files):,} files, such as {files[0]}"
+    )
 
 
-def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = None, *, upstream: Upstream | None = None) -> Explained:
+def explain_in_lake(
+    lake: LakeFolder,
+    identity: str,
+    rules: RuleSet | None = None,
+    *,
+    upstream: Upstream | None = None,
+) -> Explained:
     """Explain a document of a published snapshot, by the rules that it was judged by or by others.
 
     Raises:
@@ -155,7 +179,10 @@ def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = Non
     kept = _kept(filtered, shard.name, identity)
     dropped = why_dropped(lake, identity)
     if kept is None and dropped is None:
-        raise NotPublished(f"{identity}: neither kept nor dropped by {filtered.name}; its shard may have been left out")
+        raise NotPublished(
+            f"{identity}: neither kept nor dropped by {filtered.name}; its shard may have been "
+            "left out"
+        )
     values: dict[str, float | None] = {}
     if upstream is not None:
         values |= _published_values(upstream, identity)
@@ -164,14 +191,23 @@ def explain_in_lake(lake: LakeFolder, identity: str, rules: RuleSet | None = Non
     columns = {rule.name: rule.column for rule in judged_by.rules}
     said = () if dropped is None else dropped.reasons
     values |= {columns[name]: _number(value) for name, value in said if name in columns}
-    others = [f"{name} = {value:,.12g}" if value is not None and not isnan(value) else name for name, value in said if name not in columns]
+    others = [
+        f"{name} = {value:,.12g}" if value is not None and not isnan(value) else name
+        for name, value in said
+        if name not in columns
+    ]
     asked = rules or judged_by
     verdicts = _verdicts(asked.rules, values)
-    reasons = [*others, *(verdict.complaint for verdict in verdicts if verdict.complaint is not None)]
+    reasons = [
+        *others,
+        *(verdict.complaint for verdict in verdicts if verdict.complaint is not None),
+    ]
     return Explained(
         id=identity,
         url=kept["url"] if kept is not None else dropped.url if dropped is not None else "",
-        where=f"{filtered.name} ({filtered.version})" if dropped is None else f"{dropped.stage}/{shard.snapshot}",
+        where=f"{filtered.name} ({filtered.version})"
+        if dropped is None
+        else f"{dropped.stage}/{shard.snapshot}",
         rules=asked.name,
         values=values,
         verdicts=verdicts,
@@ -188,11 +224,17 @@ def rules_of_version(filtered: Published) -> RuleSet:
 
 def _digests_of_version(filtered: Published) -> dict[str, str]:
     params = filtered.receipt.fingerprint.params
-    return {name: str(digest) for key in ("lists", "models") for name, digest in params.get(key, {}).items()}
+    return {
+        name: str(digest)
+        for key in ("lists", "models")
+        for name, digest in params.get(key, {}).items()
+    }
 
 
 def _find(file: Path, identity: str, text_field: str | None) -> CorpusDocument | None:
-    document = next((found for found in read_corpus(file, text_field=text_field) if found.id == identity), None)
+    document = next(
+        (found for found in read_corpus(file, text_field=text_field) if found.id == identity), None
+    )
     if isinstance(document, Unread):
         raise BadInput(f"{document.where}: {document.why}, so nothing can be said of {identity}")
     return document
@@ -207,11 +249,15 @@ def explain_document(
     lists: WordLists = NO_LISTS,
     models: Models = NO_MODELS,
 ) -> Explained:
-    """Explain a document by its text: every column that its text and the models can give, and the rules."""
+    """Explain a document by its text: every column that its text and the models can give, and the
+    rules.
+    """
     judge = Judge(rules, all_signals=True, language=language, lists=lists, models=models)
     ordered = judge.rules
     offered, judged = judge.document(document)
-    values = values_of(offered, list(dict.fromkeys([*computable(models), *sorted(ordered.columns)])), lists, models)
+    values = values_of(
+        offered, list(dict.fromkeys([*computable(models), *sorted(ordered.columns)])), lists, models
+    )
     return Explained(
         id=document.id,
         url=document.url,
@@ -229,7 +275,9 @@ def explain_document(
 def _in_stored(file: Path, identity: str, rules: RuleSet) -> Explained | None:
     require_stored(file, rules)
     ordered = in_order_of_cost(rules)
-    stored = next((found for found in read_values(file, stored_columns(file)) if found.id == identity), None)
+    stored = next(
+        (found for found in read_values(file, stored_columns(file)) if found.id == identity), None
+    )
     return None if stored is None else _of_stored(stored, ordered, str(file))
 
 
@@ -261,19 +309,25 @@ def _verdicts(rules: Collection[Rule], values: Values) -> tuple[RuleVerdict, ...
 def _removed(text: str, rules: RuleSet) -> tuple[tuple[str, str], ...]:
     if rules.edit is None:
         return ()
-    return tuple((text[taken.start : taken.end], taken.reason) for taken in edited(text, rules.edit).taken)
+    return tuple(
+        (text[taken.start : taken.end], taken.reason) for taken in edited(text, rules.edit).taken
+    )
 
 
 def _kept(filtered: Published, shard_name: str, identity: str) -> dict[str, Any] | None:
     path = filtered.folder / f"{shard_name}{DOCUMENTS_SUFFIX}"
-    return next(iter(lines_where(path, pc.field("id") == identity)), None) if path.is_file() else None
+    return (
+        next(iter(lines_where(path, pc.field("id") == identity)), None) if path.is_file() else None
+    )
 
 
 def _published_values(upstream: Upstream, identity: str) -> dict[str, float | None]:
     shard, line = parse_document_id(identity)
     path = signals_path(shard)
     with upstream.open(path) as stream:
-        table = read_signals(stream, shard=shard, where=path, wanted=SCALARS, max_line_bytes=MAX_LINE_BYTES)
+        table = read_signals(
+            stream, shard=shard, where=path, wanted=SCALARS, max_line_bytes=MAX_LINE_BYTES
+        )
     row = table.row_of(line)
     return {} if row is None else table.values_at(row)
 

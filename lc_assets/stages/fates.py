@@ -1,9 +1,9 @@
 """What became of each shard: a structured line apiece, for programs that watch.
 
-Lines go to Python's logger ``lc_assets.shards``, whose records carry the `Fate` as ``record.fate``; nobody listens unless
-somebody asks. `fates_into` writes them as JSON lines into a file. They do not go through Dagster's log: a line there costs 5 ms
-and more, and a snapshot has thousands of shards. What a stage did as a whole is one sentence, see
-`lc_assets.stages.shard_runs`.
+Lines go to Python's logger ``lc_assets.shards``, whose records carry the `Fate` as ``record.fate``;
+nobody listens unless somebody asks. `fates_into` writes them as JSON lines into a file. They do not
+go through Dagster's log: a line there costs 5 ms and more, and a snapshot has thousands of shards.
+What a stage did as a whole is one sentence, see `lc_assets.stages.shard_runs`.
 """
 
 import contextlib
@@ -17,7 +17,9 @@ import msgspec
 LOGGER: Final = logging.getLogger("lc_assets.shards")
 
 Became = Literal["computed", "taken over", "remembered"]
-"""``taken over`` from an older version; ``remembered`` from an attempt at this version that was killed."""
+"""``taken over`` from an older version; ``remembered`` from an attempt at this version that was
+killed.
+"""
 
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,13 +56,25 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def mb_per_second(self) -> float | None:
         """What was read a second, in 10⁶ bytes; None when that is not known."""
-        return round(self.bytes_read / self.seconds / 1e6, 3) if self.bytes_read and self.seconds > 0 else None
+        return (
+            round(self.bytes_read / self.seconds / 1e6, 3)
+            if self.bytes_read and self.seconds > 0
+            else None
+        )
 
 
 def tell(fate: Fate) -> None:
     """Hand a fate to whoever listens."""
     if LOGGER.isEnabledFor(logging.INFO):
-        LOGGER.info("%s/%s/%s %s in %.3f s", fate.stage, fate.key, fate.shard, fate.fate, fate.seconds, extra={"fate": fate})
+        LOGGER.info(
+            "%s/%s/%s %s in %.3f s",
+            fate.stage,
+            fate.key,
+            fate.shard,
+            fate.fate,
+            fate.seconds,
+            extra={"fate": fate},
+        )
 
 
 class _JsonLines(logging.FileHandler):
@@ -69,13 +83,19 @@ class _JsonLines(logging.FileHandler):
     def format(self, record: logging.LogRecord) -> str:
         """A line; a record without a fate is somebody else's, and gives its message."""
         fate = getattr(record, "fate", None)
-        said = {"said": record.getMessage()} if fate is None else msgspec.to_builtins(fate) | {"mb_per_second": fate.mb_per_second}
+        said = (
+            {"said": record.getMessage()}
+            if fate is None
+            else msgspec.to_builtins(fate) | {"mb_per_second": fate.mb_per_second}
+        )
         return msgspec.json.encode({"time": record.created} | said).decode()
 
 
 @contextlib.contextmanager
 def fates_into(path: Path | None) -> Iterator[None]:
-    """Append the fate of every shard that is finished within the block to a file of JSON lines; None means nowhere."""
+    """Append the fate of every shard that is finished within the block to a file of JSON lines;
+    None means nowhere.
+    """
     if path is None:
         yield
         return

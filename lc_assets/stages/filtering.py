@@ -1,8 +1,9 @@
 """`filtered`: keep the documents that RedPajama-V2's own signals and duplicate lists speak for.
 
-A shard's signals are read first; they decide every document's fate without its text. Then its documents
-stream by, and only the survivors' lines are cut out and decoded. Documents, signals and duplicates are joined by the id
-inside the records, never by line position: upstream's writer skips lines that it cannot decode.
+A shard's signals are read first; they decide every document's fate without its text. Then its
+documents stream by, and only the survivors' lines are cut out and decoded. Documents, signals and
+duplicates are joined by the id inside the records, never by line position: upstream's writer skips
+lines that it cannot decode.
 """
 
 import contextlib
@@ -19,7 +20,16 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, decode_documen
 from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.formats.rule_files import read_rules, with_thresholds
 from lc_assets.publishing import publish
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -68,13 +78,20 @@ def filter_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         NotPublished: when the snapshot's manifest is not there.
         CorruptFile: when a file is missing or broken and the policy for that is ``fail``.
         Mismatch: when a file upstream is no longer what the manifest says.
-        Unreachable: when upstream does not deliver, also when asked again; whatever the policies say.
+        Unreachable: when upstream does not deliver, also when asked again; whatever the policies
+            say.
     """
     rules = rules_of(workshop.recipe.filtering)
 
     def fill(draft: Draft) -> Tally:
         tasks = [
-            FilterTask(upstream=workshop.upstream, files=files, folder=draft.folder, rules=rules, settings=workshop.recipe.filtering)
+            FilterTask(
+                upstream=workshop.upstream,
+                files=files,
+                folder=draft.folder,
+                rules=rules,
+                settings=workshop.recipe.filtering,
+            )
             for files in read_manifest(draft.inputs[f"raw/{snapshot}"])
         ]
         return run_shards(workshop, draft, filter_shard, tasks, what=f"filter {snapshot}")
@@ -89,11 +106,15 @@ def rules_of(settings: FilteringSettings) -> RuleSet:
         BadInput: when the file, a rule's name or a bound cannot be meant.
     """
     overrides = {name: _said(bounds) for name, bounds in settings.thresholds.items()}
-    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(long_enough(settings.min_words))
+    rules = with_thresholds(read_rules(settings.rules), overrides).and_also(
+        long_enough(settings.min_words)
+    )
     if rules.edit is not None:
         raise BadInput(
-            f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of the whole text; "
-            "take the [lines] table out of a copy of the file, or judge plain files by them: lc judge"
+            f"rules {rules.name}: edit lines ({rules.edit.name}), but published signals are of "
+            "the whole text; "
+            "take the [lines] table out of a copy of the file, or judge plain files by them: lc "
+            "judge"
         )
     computed = computed_columns(rules, settings)
     require_computable(computed, lists_of(settings.lists), models_of(settings.models, computed))
@@ -101,12 +122,18 @@ def rules_of(settings: FilteringSettings) -> RuleSet:
 
 
 def computed_columns(rules: RuleSet, settings: FilteringSettings) -> frozenset[str]:
-    """What may have to be computed: what is not published, and all that the rules judge where missing signals are computed."""
+    """What may have to be computed: what is not published, and all that the rules judge where
+    missing signals are computed.
+    """
     return rules.columns if settings.missing_signals == "compute" else rules.but_on(SCALARS).columns
 
 
 def _said(bounds: Bounds) -> dict[str, float | None]:
-    return {name: bound for name, bound in (("at_least", bounds.at_least), ("at_most", bounds.at_most)) if bound is not None}
+    return {
+        name: bound
+        for name, bound in (("at_least", bounds.at_least), ("at_most", bounds.at_most))
+        if bound is not None
+    }
 
 
 @once
@@ -117,27 +144,45 @@ def filter_shard(task: FilterTask) -> Tally:
         duplicates = duplicates_of_shard(task)
         table, computed = signals_of_shard(task)
         later = [rule.name for rule in task.measured.rules]
-        verdicts = Verdicts.of(table, duplicates or (), task.published, max_line_bytes=task.settings.max_line_bytes, later=later)
+        verdicts = Verdicts.of(
+            table,
+            duplicates or (),
+            task.published,
+            max_line_bytes=task.settings.max_line_bytes,
+            later=later,
+        )
         with contextlib.ExitStack() as stack:
             kept, dropped = _writers(stack, task)
             sorted_out = _sort_documents(task, verdicts, kept, dropped)
-        return sorted_out + Tally(also={"shards": 1, UNIQUE: int(duplicates is None), COMPUTED: int(computed)})
+        return sorted_out + Tally(
+            also={"shards": 1, UNIQUE: int(duplicates is None), COMPUTED: int(computed)}
+        )
     except Skip as skip:
         return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
 
-def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter) -> Tally:
+def _sort_documents(
+    task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter
+) -> Tally:
     n_kept = n_kept_chars = 0
     read, lines, fates = LineCount(), array("q"), array("q")
-    survivors = Survivors(task.measured, verdicts, models_of(task.settings.models, task.measured.columns))
+    survivors = Survivors(
+        task.measured, verdicts, models_of(task.settings.models, task.measured.columns)
+    )
     for line, raw in undecided_documents(task, verdicts, read):
         judged = _judge(task, verdicts, line, raw)
-        if isinstance(judged, DocumentRecord) and (late := survivors.fate(line, judged)) is not None:
+        if (
+            isinstance(judged, DocumentRecord)
+            and (late := survivors.fate(line, judged)) is not None
+        ):
             judged = late
         if isinstance(judged, DocumentRecord):
             n_kept += 1
             n_kept_chars += len(judged.raw_content)
-            kept.add(_kept_line(task.files.shard, line, judged, verdicts) | survivors.latest, n_bytes=len(judged.raw_content))
+            kept.add(
+                _kept_line(task.files.shard, line, judged, verdicts) | survivors.latest,
+                n_bytes=len(judged.raw_content),
+            )
         else:
             lines.append(line)
             fates.append(judged)
@@ -145,17 +190,24 @@ def _sort_documents(task: FilterTask, verdicts: Verdicts, kept: TableWriter, dro
     verdicts = verdicts.and_later(survivors.complaints)
     for table in verdicts.dropped(task.files.shard, every_line, every_fate):
         dropped.write(table)
-    write_table(task.folder / f"{task.name}{SWEEP_SUFFIX}", sweep_of_shard(task, verdicts, survivors, every_fate))
+    write_table(
+        task.folder / f"{task.name}{SWEEP_SUFFIX}",
+        sweep_of_shard(task, verdicts, survivors, every_fate),
+    )
     first, every = verdicts.counted(every_fate)
     also = {
         "bytes of JSON": read.n_bytes,
         "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
     }
-    return Tally(seen=n_kept + len(every_line), kept=n_kept, dropped=first, complaints=every, also=also)
+    return Tally(
+        seen=n_kept + len(every_line), kept=n_kept, dropped=first, complaints=every, also=also
+    )
 
 
-def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -> DocumentRecord | int:
+def _judge(
+    task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None
+) -> DocumentRecord | int:
     """The document, or the fate of one that is dropped."""
     if raw is None:
         return TOO_LONG
@@ -171,7 +223,13 @@ def _judge(task: FilterTask, verdicts: Verdicts, line: int, raw: bytes | None) -
 
 def _writers(stack: contextlib.ExitStack, task: FilterTask) -> tuple[TableWriter, TableWriter]:
     return tuple(  # type: ignore[return-value]
-        stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema)))
+        stack.enter_context(
+            contextlib.closing(
+                TableWriter(
+                    stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
+                )
+            )
+        )
         for suffix, schema in ((DOCUMENTS_SUFFIX, schema_of(task.rules)), (DROPPED_SUFFIX, DROPPED))
     )
 
@@ -182,7 +240,9 @@ def schema_of(rules: RuleSet) -> pa.Schema:
     return pa.schema([*FILTERED, *((name, pa.float64()) for name in signals)])
 
 
-def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdicts) -> dict[str, Any]:
+def _kept_line(
+    shard: Shard, line: int, record: DocumentRecord, verdicts: Verdicts
+) -> dict[str, Any]:
     return {
         "id": shard.document_id(line),
         "url": record.url,
@@ -199,15 +259,26 @@ def _kept_line(shard: Shard, line: int, record: DocumentRecord, verdicts: Verdic
 
 
 def every_shard_was_filtered(evidence: Evidence) -> Finding:
-    """No shard was left out, and none went without its list of duplicates, because a file upstream is missing or broken."""
+    """No shard was left out, and none went without its list of duplicates, because a file upstream
+    is missing or broken.
+    """
     shards = [files.shard for files in read_manifest(evidence.only_input("raw"))]
     done = {path.name.removesuffix(DROPPED_SUFFIX) for path in dropped_files(evidence.folder)}
     lost = [shard.tag for shard in shards if shard.name not in done]
-    why = [f"{name} ({count:,})" for name, count in evidence.tally.also.items() if name.startswith(SKIPPED)]
+    why = [
+        f"{name} ({count:,})"
+        for name, count in evidence.tally.also.items()
+        if name.startswith(SKIPPED)
+    ]
     unique = evidence.tally.also.get(UNIQUE, 0)
     words = f"{len(done):,} of {len(shards):,} shards filtered"
     words += f"; {', '.join(why)}, such as {', '.join(lost[:3])}" if lost else ""
-    words += f"; {unique:,} of them without a list of duplicates, so every document there counts as unique" if unique else ""
+    words += (
+        f"; {unique:,} of them without a list of duplicates, so every document there counts as "
+        "unique"
+        if unique
+        else ""
+    )
     return Finding(
         claim="every_shard_was_filtered",
         passed=not lost and not unique,
@@ -219,7 +290,10 @@ def every_shard_was_filtered(evidence: Evidence) -> Finding:
 
 def word_counts(filtered: Published) -> NDArray[np.float64]:
     """Words of each kept document, as RedPajama-V2 counts them; float64, one per document."""
-    return np.asarray(read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]], dtype=np.float64)
+    return np.asarray(
+        read_all(documents_files(filtered.folder), WORDS, WORDS.names)[WORDS.names[0]],
+        dtype=np.float64,
+    )
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
@@ -243,6 +317,8 @@ STAGE = Stage(
         the_sweeps_meet_the_counts,
         the_shards_add_up,
     ),
-    sharding=Sharding(reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)),
+    sharding=Sharding(
+        reads=reads_of_shards, suffixes=(DOCUMENTS_SUFFIX, DROPPED_SUFFIX, SWEEP_SUFFIX)
+    ),
 )
 """Documents worth keeping, and why the others are not."""

@@ -1,7 +1,7 @@
 """`flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
 
-A copy of everything, for readers that know only that layout. The riffled grids hold the same rows for the
-price of an index (`lc_assets.stages.ordering`); this is made on request.
+A copy of everything, for readers that know only that layout. The riffled grids hold the same rows
+for the price of an index (`lc_assets.stages.ordering`); this is made on request.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,27 @@ from pathlib import Path
 import numpy as np
 
 from lc_assets.formats.chunks import RowBlock
-from lc_assets.formats.flat import FlatReader, create_flat, plan_flat_bands, plan_flat_columns, write_flat_band
+from lc_assets.formats.flat import (
+    FlatReader,
+    create_flat,
+    plan_flat_bands,
+    plan_flat_columns,
+    write_flat_band,
+)
 from lc_assets.formats.flat_codecs import BLOSC, ZSTD, FlatCodec
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import by_chunk, evenly_spaced
 from lc_assets.stages.recipe import plain
 from lc_assets.storage.lake import GLOBAL, LakeFolder
@@ -59,21 +74,38 @@ def flatten(workshop: Workshop) -> Built:
         order = draft.inputs[f"longcrawl/{GLOBAL}"].folder
         bring_grids(workshop.lake, order)
         codec = CODECS[workshop.recipe.flattening.codec]
-        tasks = [task for split in SPLITS for task in _bands(workshop.lake.root, order, draft.folder, split, codec)]
+        tasks = [
+            task
+            for split in SPLITS
+            for task in _bands(workshop.lake.root, order, draft.folder, split, codec)
+        ]
         return run_shards(workshop, draft, write_band, tasks, what="flatten")
 
     return build(workshop, STAGE, GLOBAL, fill)
 
 
-def _bands(root: Path, order: Path, folder: Path, split: str, codec: FlatCodec) -> Sequence[FlatTask]:
+def _bands(
+    root: Path, order: Path, folder: Path, split: str, codec: FlatCodec
+) -> Sequence[FlatTask]:
     opened = GlobalOrder.open(order, split)
-    create_flat(folder / f"{split}.zarr", len(opened), opened.row_tokens, codec=codec, vocab_size=opened.vocab_size)
-    return [FlatTask(root=root, order=order, folder=folder, split=split, block=block) for block in plan_flat_bands(len(opened))]
+    create_flat(
+        folder / f"{split}.zarr",
+        len(opened),
+        opened.row_tokens,
+        codec=codec,
+        vocab_size=opened.vocab_size,
+    )
+    return [
+        FlatTask(root=root, order=order, folder=folder, split=split, block=block)
+        for block in plan_flat_bands(len(opened))
+    ]
 
 
 @once
 def write_band(task: FlatTask) -> Tally:
-    """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16 MiB in memory, not 512."""
+    """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
+    MiB in memory, not 512.
+    """
     rows = ordered_rows(task.root, task.order, task.split)
     for tokens in plan_flat_columns(rows.row_tokens):
         ids = rows.read(slice(task.block.start, task.block.stop), tokens)
@@ -89,7 +121,9 @@ def raw_bytes(flat: Published) -> int:
 
 
 def bring_grids(lake: LakeFolder, order: Path) -> None:
-    """See to it that the grids of an order lie on this machine: all of their rows are going to be read."""
+    """See to it that the grids of an order lie on this machine: all of their rows are going to be
+    read.
+    """
     for source in GlobalOrder.open(order, "train").sources:
         lake.place("grid", source.snapshot).at(source.version).only("*.zarr/*")
 
@@ -102,13 +136,18 @@ def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
 
 
 def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
-    """Rows read back from the flat arrays are the grids' rows in the global order: all, or an even 64 of each split."""
+    """Rows read back from the flat arrays are the grids' rows in the global order: all, or an even
+    64 of each split.
+    """
     order = evidence.only_input("longcrawl").folder
     bring_grids(evidence.lake, order)
     wrong: list[str] = []
     n_checked = 0
     for split in SPLITS:
-        rows, flat = ordered_rows(evidence.lake.root, order, split), FlatReader(evidence.folder / f"{split}.zarr")
+        rows, flat = (
+            ordered_rows(evidence.lake.root, order, split),
+            FlatReader(evidence.folder / f"{split}.zarr"),
+        )
         if flat.n_rows != rows.n_rows:
             wrong.append(f"{split}: {flat.n_rows:,} rows of {rows.n_rows:,}")
             continue
@@ -125,7 +164,9 @@ def the_flat_rows_are_the_ordered_rows(evidence: Evidence) -> Finding:
 
 
 def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list[int]:
-    """Those of some rows, which lie in the same chunks, that differ from the ordered rows; a column of chunks at a time."""
+    """Those of some rows, which lie in the same chunks, that differ from the ordered rows; a column
+    of chunks at a time.
+    """
     same = np.ones(len(close), np.bool_)
     for tokens in plan_flat_columns(flat.row_tokens):
         found = flat.read(slice(close[0], close[-1] + 1), tokens)[np.subtract(close, close[0])]

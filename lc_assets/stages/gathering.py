@@ -1,6 +1,8 @@
-"""Gathering: the tokens of planned rows, out of the token files to where they stand in a band of rows.
+"""Gathering: the tokens of planned rows, out of the token files to where they stand in a band of
+rows.
 
-Here: reading and rolling. Not here: the plan (`stages.row_plans`), writing the band (`stages.gridding`).
+Here: reading and rolling. Not here: the plan (`stages.row_plans`), writing the band
+    (`stages.gridding`).
 """
 
 import sys
@@ -22,11 +24,20 @@ GATHERING_THREADS = 4
 """Reading releases the interpreter's lock: so many rows are asked of the disk at once."""
 
 
-def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts: Sequence[int] | None = None) -> NDArray[Any]:
-    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its shift, if any.
+def gather(
+    plan: pa.Table,
+    tokens: Path,
+    *,
+    row_tokens: int,
+    n_ids: int,
+    shifts: Sequence[int] | None = None,
+) -> NDArray[Any]:
+    """The planned stretches of ``row_tokens`` tokens, in the plan's order, each rolled right by its
+    shift, if any.
 
-    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are opened for as long as
-    they are read, a few at a time: a band's documents lie in up to 2,048 of them, more files than a process may hold open.
+    A row's tokens go from the file straight to where they stand when it is rolled. Token shards are
+    opened for as long as they are read, a few at a time: a band's documents lie in up to 2,048 of
+    them, more files than a process may hold open.
 
     Returns:
         row × token; uint16, or uint32 for vocabularies of more than 65,535 ids.
@@ -39,11 +50,21 @@ def gather(plan: pa.Table, tokens: Path, *, row_tokens: int, n_ids: int, shifts:
         places.sort(key=documents.__getitem__)
         if reader.dtype.itemsize == rows.itemsize and sys.byteorder == "little":
             parts = (rolled_parts(rows[at], shifts[at] if shifts else 0) for at in places)
-            read_stretches(reader, ((documents[at], stretches[at] * row_tokens, part) for at, part in zip(places, parts, strict=True)))
+            read_stretches(
+                reader,
+                (
+                    (documents[at], stretches[at] * row_tokens, part)
+                    for at, part in zip(places, parts, strict=True)
+                ),
+            )
             return
         for at in places:
             start = stretches[at] * row_tokens
-            roll_into(rows[at], reader.read(documents[at], start, start + row_tokens), shifts[at] if shifts else 0)
+            roll_into(
+                rows[at],
+                reader.read(documents[at], start, start + row_tokens),
+                shifts[at] if shifts else 0,
+            )
 
     with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
         by_shard = _by_shard(plan)

@@ -1,7 +1,9 @@
-"""`grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written as Zarr.
+"""`grid`: the first 65,536 tokens of each document become a row: shuffled, rolled, split, written
+as Zarr.
 
-The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the doing is a loop over bands of 2,048 rows.
-A longer document may give several rows; tokens behind its last one are counted.
+The plan is a table, ``rows.parquet`` (`stages.row_plans`), published first; the doing is a loop
+over bands of 2,048 rows. A longer document may give several rows; tokens behind its last one are
+counted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,8 +19,23 @@ from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.named_tokenizers import text_of
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, by_chunk, documents_files, evenly_spaced
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    by_chunk,
+    documents_files,
+    evenly_spaced,
+)
 from lc_assets.stages.gathering import gather
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.row_plans import drawn_by, plan_rows, row_keys, rows_of_documents
@@ -34,7 +51,9 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 
 ROWS_FILE = "rows.parquet"
 CHECKED_ROWS = 256
-"""Rows of each split that the audit unrolls and compares with the token store: all of them when there are fewer."""
+"""Rows of each split that the audit unrolls and compares with the token store: all of them when
+there are fewer.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,23 +91,38 @@ def lay_grid(workshop: Workshop, snapshot: SnapshotId) -> Built:
         documents = _documents(tokens)
         rows = plan_rows(documents, settings)
         write_table(draft.folder / ROWS_FILE, rows)
-        tasks = [task for split in SPLITS for task in _bands(draft.inputs[f"tokens/{snapshot}"], draft.folder, split, rows, settings)]
+        tasks = [
+            task
+            for split in SPLITS
+            for task in _bands(
+                draft.inputs[f"tokens/{snapshot}"], draft.folder, split, rows, settings
+            )
+        ]
         written = run_shards(workshop, draft, write_rows, tasks, what=f"grid {snapshot}")
         if written.kept != rows.num_rows:
             raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
-        also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {"tokens": rows.num_rows * settings.row_tokens}
+        also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+            "tokens": rows.num_rows * settings.row_tokens
+        }
         behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - also["tokens"]
-        return Tally(seen=documents.num_rows, kept=documents.num_rows, also=also | {"tokens behind the rows": behind})
+        return Tally(
+            seen=documents.num_rows,
+            kept=documents.num_rows,
+            also=also | {"tokens behind the rows": behind},
+        )
 
     return build(workshop, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
 
 
 def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
-    """Within one recipe documents are never shorter than rows; what stands published may be of an older recipe."""
+    """Within one recipe documents are never shorter than rows; what stands published may be of an
+    older recipe.
+    """
     shortest = int(tokens.receipt.fingerprint.params["min_tokens"])
     if shortest < settings.row_tokens:
         raise Mismatch(
-            f"{tokens.name} holds documents from {shortest:,} tokens on, rows have {settings.row_tokens:,}:"
+            f"{tokens.name} holds documents from {shortest:,} tokens on, rows have "
+            f"{settings.row_tokens:,}:"
             " it was made by another recipe; materialize it by this one first"
         )
 
@@ -97,13 +131,22 @@ def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
 def write_rows(task: BandTask) -> Tally:
     """Write one band: gather its documents' tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
-    rows = gather(plan, task.tokens, row_tokens=task.row_tokens, n_ids=task.n_ids, shifts=plan["shift"].to_pylist())
+    rows = gather(
+        plan,
+        task.tokens,
+        row_tokens=task.row_tokens,
+        n_ids=task.n_ids,
+        shifts=plan["shift"].to_pylist(),
+    )
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows))
 
 
 def _documents(tokens: Path) -> pa.Table:
-    parts = [read_table(path, TOKENIZED.names).append_column("token_shard", _repeated(path)) for path in documents_files(tokens)]
+    parts = [
+        read_table(path, TOKENIZED.names).append_column("token_shard", _repeated(path))
+        for path in documents_files(tokens)
+    ]
     empty = pa.schema([*TOKENIZED, ("token_shard", pa.string())]).empty_table()
     return pa.concat_tables([empty, *parts])
 
@@ -112,12 +155,26 @@ def _repeated(path: Path) -> pa.Array:
     return pa.repeat(path.name.removesuffix(DOCUMENTS_SUFFIX), read_table(path, ["id"]).num_rows)
 
 
-def _bands(tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings) -> list[BandTask]:
+def _bands(
+    tokens: Published, folder: Path, split: str, rows: pa.Table, settings: GriddingSettings
+) -> list[BandTask]:
     made_by = tokens.receipt.fingerprint.params
     layout = settings.layout(count_of(rows, split), int(made_by["n_ids"]))
-    create_grid(folder / f"{split}.zarr", layout, tokenizer=made_by["tokenizer"], attributes={"eot": made_by["eot"]})
+    create_grid(
+        folder / f"{split}.zarr",
+        layout,
+        tokenizer=made_by["tokenizer"],
+        attributes={"eot": made_by["eot"]},
+    )
     return [
-        BandTask(tokens=tokens.folder, folder=folder, split=split, block=block, row_tokens=settings.row_tokens, n_ids=layout.vocab_size)
+        BandTask(
+            tokens=tokens.folder,
+            folder=folder,
+            split=split,
+            block=block,
+            row_tokens=settings.row_tokens,
+            n_ids=layout.vocab_size,
+        )
         for block in plan_bands(layout)
     ]
 
@@ -135,16 +192,28 @@ def rows_table(grid: Published) -> pa.Table:
 def sizes_of(grid: Published) -> dict[str, float]:
     """Bytes of the ids as they are, and as they are stored."""
     rows = sum(grid.receipt.tally.also[f"{split} rows"] for split in SPLITS)
-    ids = GridReader(grid.folder / "train.zarr").dtype.itemsize * rows * int(grid.receipt.fingerprint.params["row_tokens"])
+    ids = (
+        GridReader(grid.folder / "train.zarr").dtype.itemsize
+        * rows
+        * int(grid.receipt.fingerprint.params["row_tokens"])
+    )
     stored = sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path)
     return {"ids as they are": ids, "stored": stored}
 
 
-def decoded_rows(grid: Published, tokenizer: str, *, n_rows: int, n_tokens: int = 48) -> list[dict[str, Any]]:
-    """The beginnings of the first training rows as text, for people, with the document each came from."""
+def decoded_rows(
+    grid: Published, tokenizer: str, *, n_rows: int, n_tokens: int = 48
+) -> list[dict[str, Any]]:
+    """The beginnings of the first training rows as text, for people, with the document each came
+    from.
+    """
     plan = rows_of(grid.folder, "train").slice(0, n_rows)
     reader = GridReader(grid.folder / "train.zarr")
-    heads: Iterable[Any] = reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens))) if plan.num_rows else []
+    heads: Iterable[Any] = (
+        reader.read(slice(0, plan.num_rows), slice(0, min(n_tokens, reader.row_tokens)))
+        if plan.num_rows
+        else []
+    )
     lines = plan.select(["url", "shift", "n_tokens", "id"]).to_pylist()
     return [
         {"row": row, "begins": _one_line(text_of(tokenizer, head)), **line}
@@ -163,11 +232,15 @@ def rows_of(folder: Path, split: str) -> pa.Table:
 
 
 def _plan_of(task: BandTask) -> pa.Table:
-    return rows_of(task.folder, task.split).slice(task.block.start, task.block.stop - task.block.start)
+    return rows_of(task.folder, task.split).slice(
+        task.block.start, task.block.stop - task.block.start
+    )
 
 
 def every_row_is_planned_once(evidence: Evidence) -> Finding:
-    """``rows.parquet`` fits its schema, names each stretch of a document once, counts rows from 0 without a gap, matches the arrays."""
+    """``rows.parquet`` fits its schema, names each stretch of a document once, counts rows from 0
+    without a gap, matches the arrays.
+    """
     table = read_table(evidence.folder / ROWS_FILE, ROWS.names)
     wrong = complaints_about([evidence.folder / ROWS_FILE], ROWS)
     n_twice = table.num_rows - len(set(row_keys(table)))
@@ -177,25 +250,40 @@ def every_row_is_planned_once(evidence: Evidence) -> Finding:
         rows = np.asarray(rows_of(evidence.folder, split)["row"])
         n_array = GridReader(evidence.folder / f"{split}.zarr").n_rows
         if not np.array_equal(rows, np.arange(n_array)):
-            wrong.append(f"{split}: {len(rows):,} planned rows do not count the array's {n_array:,}")
+            wrong.append(
+                f"{split}: {len(rows):,} planned rows do not count the array's {n_array:,}"
+            )
     asked = evidence.fingerprint.params
     beginnings = np.asarray(table.filter(pc.equal(table["stretch"], 0))["n_tokens"], np.int64)
-    n_due = int(rows_of_documents(beginnings, row_tokens=asked["row_tokens"], most=asked["rows_per_document"]).sum())
+    n_due = int(
+        rows_of_documents(
+            beginnings, row_tokens=asked["row_tokens"], most=asked["rows_per_document"]
+        ).sum()
+    )
     if n_due != table.num_rows:
         wrong.append(f"{table.num_rows:,} rows, the documents give {n_due:,}")
-    n_documents, n_rows = pc.count_distinct(table["id"]).as_py(), sum(evidence.tally.also[f"{split} rows"] for split in SPLITS)
+    n_documents, n_rows = (
+        pc.count_distinct(table["id"]).as_py(),
+        sum(evidence.tally.also[f"{split} rows"] for split in SPLITS),
+    )
     if (n_documents, table.num_rows) != (evidence.tally.seen, n_rows):
-        wrong.append(f"{table.num_rows:,} rows of {n_documents:,} documents, the receipt says {n_rows:,} of {evidence.tally.seen:,}")
+        wrong.append(
+            f"{table.num_rows:,} rows of {n_documents:,} documents, the receipt says {n_rows:,} "
+            f"of {evidence.tally.seen:,}"
+        )
     return Finding(
         claim="every_row_is_planned_once",
         passed=not wrong,
-        words="; ".join(wrong) or f"{table.num_rows:,} rows of {n_documents:,} documents, no stretch twice",
+        words="; ".join(wrong)
+        or f"{table.num_rows:,} rows of {n_documents:,} documents, no stretch twice",
         numbers={"rows": table.num_rows},
     )
 
 
 def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
-    """Rows read back from the Zarr, unrolled, are their documents' tokens: all rows, or an even 256 of each split."""
+    """Rows read back from the Zarr, unrolled, are their documents' tokens: all rows, or an even 256
+    of each split.
+    """
     tokens = evidence.only_input("tokens").folder
     n_checked, wrong = 0, []
     for split in SPLITS:
@@ -203,12 +291,15 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
         chosen = evenly_spaced(plan.num_rows, CHECKED_ROWS)
         reader = GridReader(evidence.folder / f"{split}.zarr")
         for rows in by_chunk(chosen, reader.chunk_shape[0]):
-            wrong += [f"{split} row {row}" for row in _wrong_rows(reader, rows, plan.take(rows), tokens)]
+            wrong += [
+                f"{split} row {row}" for row in _wrong_rows(reader, rows, plan.take(rows), tokens)
+            ]
         n_checked += len(chosen)
     return Finding(
         claim="rows_unroll_to_their_documents",
         passed=not wrong,
-        words=f"{n_checked:,} rows read back" + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' tokens"),
+        words=f"{n_checked:,} rows read back"
+        + (f"; wrong: {', '.join(wrong[:5])}" if wrong else ", all are their documents' tokens"),
         numbers={"rows read back": n_checked, "wrong": len(wrong)},
     )
 
@@ -216,8 +307,12 @@ def rows_unroll_to_their_documents(evidence: Evidence) -> Finding:
 def _wrong_rows(reader: GridReader, rows: list[int], plan: pa.Table, tokens: Path) -> list[int]:
     """Those of ``rows``, which lie close together, that are not their documents' tokens."""
     read = reader.read(slice(rows[0], rows[-1] + 1))[np.subtract(rows, rows[0])]
-    right = unroll_rows(read, np.asarray(plan["shift"])) == gather(plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size)
-    return [row for row, is_right in zip(rows, right.all(axis=1).tolist(), strict=True) if not is_right]
+    right = unroll_rows(read, np.asarray(plan["shift"])) == gather(
+        plan, tokens, row_tokens=reader.row_tokens, n_ids=reader.vocab_size
+    )
+    return [
+        row for row, is_right in zip(rows, right.all(axis=1).tolist(), strict=True) if not is_right
+    ]
 
 
 def train_and_heldout_share_nothing(evidence: Evidence) -> Finding:
@@ -226,14 +321,22 @@ def train_and_heldout_share_nothing(evidence: Evidence) -> Finding:
     return Finding(
         claim="train_and_heldout_share_nothing",
         passed=not shared,
-        words=f"{len(shared):,} ids or digests on both sides" + (f", such as {min(shared)}" if shared else ""),
-        numbers={"shared": len(shared), **{f"{split} rows": rows_of(evidence.folder, split).num_rows for split in SPLITS}},
+        words=f"{len(shared):,} ids or digests on both sides"
+        + (f", such as {min(shared)}" if shared else ""),
+        numbers={
+            "shared": len(shared),
+            **{f"{split} rows": rows_of(evidence.folder, split).num_rows for split in SPLITS},
+        },
     )
 
 
 def on_both_sides(grids: Sequence[Path]) -> set[str]:
-    """Ids and content digests that are both held out and trained on, in whichever grids; holds the smaller side and one grid."""
-    heldout_keys = pa.chunked_array([chunk for grid in grids for chunk in _keys(grid, "heldout").chunks], pa.string())
+    """Ids and content digests that are both held out and trained on, in whichever grids; holds the
+    smaller side and one grid.
+    """
+    heldout_keys = pa.chunked_array(
+        [chunk for grid in grids for chunk in _keys(grid, "heldout").chunks], pa.string()
+    )
     shared: set[str] = set()
     for grid in grids:
         keys = _keys(grid, "train")
@@ -243,12 +346,16 @@ def on_both_sides(grids: Sequence[Path]) -> set[str]:
 
 def _keys(grid: Path, split: str) -> pa.ChunkedArray:
     rows = rows_of(grid, split)
-    keys = pa.chunked_array([chunk for column in ("id", "digest") for chunk in rows[column].chunks], pa.string())
+    keys = pa.chunked_array(
+        [chunk for column in ("id", "digest") for chunk in rows[column].chunks], pa.string()
+    )
     return keys.filter(pc.not_equal(keys, ""))
 
 
 def order_and_shifts_are_uniform(evidence: Evidence) -> Finding:
-    """Priorities and shifts are spread as a uniform draw would be (Kolmogorov; a false alarm at most once in a million builds)."""
+    """Priorities and shifts are spread as a uniform draw would be (Kolmogorov; a false alarm at
+    most once in a million builds).
+    """
     table = read_table(evidence.folder / ROWS_FILE, ["priority", "shift"])
     row_tokens = evidence.fingerprint.params["row_tokens"]
     p_order = uniform_on_a_line(np.asarray(table["priority"]) / 2.0**64)

@@ -1,4 +1,6 @@
-"""Who does a workshop's work: this machine's processes, or a cluster's, which must have the lake where this machine has it."""
+"""Who does a workshop's work: this machine's processes, or a cluster's, which must have the lake
+where this machine has it.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,15 +18,22 @@ WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
 
 
 def hire(
-    address: str, *, lake: LakeFolder, reads: Sequence[Upstream | None], workers: int, watch: Watch, task_seconds: float = 0.0
+    address: str,
+    *,
+    lake: LakeFolder,
+    reads: Sequence[Upstream | None],
+    workers: int,
+    watch: Watch,
+    task_seconds: float = 0.0,
 ) -> Engine:
     """The engine at an address (`lc_assets.engines.choosing`), for work on a lake.
 
     Args:
         address: empty for this machine.
-        lake: where the work publishes; what is in a bucket is made in this machine's copy of it (``LC_CACHE``), which a cluster's
-            workers must see too.
-        reads: where it reads from; folders must be seen by workers as well, servers and buckets they ask themselves.
+        lake: where the work publishes; what is in a bucket is made in this machine's copy of it
+            (``LC_CACHE``), which a cluster's workers must see too.
+        reads: where it reads from; folders must be seen by workers as well, servers and buckets
+            they ask themselves.
         workers: processes on this machine.
         watch: what shows progress.
         task_seconds: how long a task may take; 0 is for ever.
@@ -32,7 +41,9 @@ def hire(
     Raises:
         BadInput: when the address means no engine.
     """
-    sees = [Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root]
+    sees = [
+        Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root
+    ]
     return engine_at(
         address,
         workers=workers,

@@ -1,4 +1,5 @@
-"""Which finished versions on the disk hold given documents, published now or not: asked before old versions are removed.
+"""Which finished versions on the disk hold given documents, published now or not: asked before old
+versions are removed.
 
 =========================  ============================================================================================
 stage                      holds a document
@@ -49,7 +50,9 @@ HOLDERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A version that holds some of the documents; ``n_documents`` is None where that is not known any more."""
+    """A version that holds some of the documents; ``n_documents`` is None where that is not known
+    any more.
+    """
 
     published: Published
     n_documents: int | None
@@ -75,7 +78,9 @@ def versions_with(lake: LakeFolder, ids: Collection[str]) -> Iterator[Held]:
 
 
 def keys_by_stage(lake: LakeFolder) -> dict[str, list[str]]:
-    """Keys of all partitions by their stage, sorted, also of those that have no published version."""
+    """Keys of all partitions by their stage, sorted, also of those that have no published
+    version.
+    """
     found: dict[str, list[str]] = {}
     for place in lake.partitions():
         stage, key = place.name.split("/")
@@ -95,25 +100,41 @@ class _Asked:
     known: dict[str, int] = field(default_factory=dict)
 
     def count(self, published: Published) -> int | None:
-        """How many of the documents a version holds; None when a version that would say so is gone."""
+        """How many of the documents a version holds; None when a version that would say so is
+        gone.
+        """
         return _COUNTS[published.receipt.fingerprint.stage](self, published)
 
     def of_snapshot(self, published: Published) -> int:
-        return sum(parse_document_id(name)[0].snapshot == published.receipt.fingerprint.key for name in self.ids)
+        return sum(
+            parse_document_id(name)[0].snapshot == published.receipt.fingerprint.key
+            for name in self.ids
+        )
 
     def in_documents(self, published: Published) -> int:
         folder = published.only(f"*{DOCUMENTS_SUFFIX}")
-        return sum(self._in(read_table(path, ["id"])) for path in documents_files(folder)) if self.of_snapshot(published) else 0
+        return (
+            sum(self._in(read_table(path, ["id"])) for path in documents_files(folder))
+            if self.of_snapshot(published)
+            else 0
+        )
 
     def in_rows(self, grid: Published) -> int:
         name = f"{grid.name}/{grid.version}"
         if name not in self.known:
-            self.known[name] = self._in(read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["id"])) if self.of_snapshot(grid) else 0
+            self.known[name] = (
+                self._in(read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["id"]))
+                if self.of_snapshot(grid)
+                else 0
+            )
         return self.known[name]
 
     def in_grids(self, published: Published) -> int | None:
         try:
-            return sum(self.in_rows(grid) for grid in GRIDS_OF[published.receipt.fingerprint.stage](self.lake, published))
+            return sum(
+                self.in_rows(grid)
+                for grid in GRIDS_OF[published.receipt.fingerprint.stage](self.lake, published)
+            )
         except LcError:
             return None  # a grid it was made of is gone, so nobody can tell
 
@@ -138,11 +159,15 @@ class _Asked:
 
     def in_indexed(self, lineage: Published) -> int | None:
         key = lineage.receipt.fingerprint.key
-        grid = self.lake.place("grid", key).with_digest(lineage.receipt.fingerprint.inputs.get(f"grid/{key}", ""))
+        grid = self.lake.place("grid", key).with_digest(
+            lineage.receipt.fingerprint.inputs.get(f"grid/{key}", "")
+        )
         return None if grid is None else self.in_rows(grid)
 
     def _in(self, table: pa.Table) -> int:
-        found = table.filter(pc.is_in(table["id"], value_set=pa.array(sorted(self.ids), pa.string())))
+        found = table.filter(
+            pc.is_in(table["id"], value_set=pa.array(sorted(self.ids), pa.string()))
+        )
         return int(pc.count_distinct(found["id"]).as_py())
 
 

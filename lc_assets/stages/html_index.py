@@ -1,12 +1,14 @@
 """`html_index`: which record of the crawl holds a filtered document's page, as it was fetched.
 
-A page is named by its key (`lc_assets.text.page_keys`). Where its records are is said by the archives themselves, read through once
-(``web.index = "scan"``; by the crawl's own lists of links with ``web.links_from = "wat"``), or by an index of the crawl: text
-(``"cdxj"``) or Parquet (``"columnar"``). By an index, a capture is found when the index's key of the document's address is the
-same, too. Which of several captures it is, `lc_assets.stages.capture_choice` says.
+A page is named by its key (`lc_assets.text.page_keys`). Where its records are is said by the
+archives themselves, read through once (``web.index = "scan"``; by the crawl's own lists of links
+with ``web.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
+(``"columnar"``). By an index, a capture is found when the index's key of the document's address is
+the same, too. Which of several captures it is, `lc_assets.stages.capture_choice` says.
 
-Published are a table per shard of filtered documents, and the files of the crawl with what identifies the content of those that
-were read: their digest is an input of the version, so it is out of date when a file of the crawl changes.
+Published are a table per shard of filtered documents, and the files of the crawl with what
+identifies the content of those that were read: their digest is an input of the version, so it is
+out of date when a file of the crawl changes.
 """
 
 import itertools
@@ -24,10 +26,37 @@ from lc_assets.formats.archives.paths import Kind, is_inside
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.publishing import finished
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.capture_choice import NO_CAPTURE, NO_PAGE, choose, note_what_is_wanted, publish_chosen
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
-from lc_assets.stages.crawl_files import FILES_TABLE, crawl_files, crawl_of, kind_that_is_read, looked_at, paths_of
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
+from lc_assets.stages.capture_choice import (
+    NO_CAPTURE,
+    NO_PAGE,
+    choose,
+    note_what_is_wanted,
+    publish_chosen,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    evenly_spaced,
+)
+from lc_assets.stages.crawl_files import (
+    FILES_TABLE,
+    crawl_files,
+    crawl_of,
+    kind_that_is_read,
+    looked_at,
+    paths_of,
+)
 from lc_assets.stages.deduplication.queries import Queries, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.link_tables import HTML_INDEX
@@ -67,7 +96,9 @@ def index_pages(workshop: Workshop, snapshot: SnapshotId) -> Built:
         write_table(draft.folder / FILES_TABLE, files)
         return _fill(workshop, draft, snapshot)
 
-    return build(workshop, STAGE, snapshot, fill, foreign_inputs={"crawl": digest_of(files.to_pylist())})
+    return build(
+        workshop, STAGE, snapshot, fill, foreign_inputs={"crawl": digest_of(files.to_pylist())}
+    )
 
 
 def look_at_crawl(workshop: Workshop, snapshot: SnapshotId) -> str:
@@ -88,13 +119,22 @@ def index_files(folder: Path) -> list[Path]:
 
 def records_by_kind(tally: Tally) -> dict[str, int]:
     """What was read of the crawl: captures, and other records by what they were."""
-    others = {name.removeprefix(LEFT_OUT): count for name, count in tally.also.items() if name.startswith(LEFT_OUT)}
+    others = {
+        name.removeprefix(LEFT_OUT): count
+        for name, count in tally.also.items()
+        if name.startswith(LEFT_OUT)
+    }
     return {CAPTURED: tally.also.get(CAPTURED, 0), **others}
 
 
 def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
     """Some lines of a version, for people."""
-    return list(itertools.islice((line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)), n_lines))
+    return list(
+        itertools.islice(
+            (line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)),
+            n_lines,
+        )
+    )
 
 
 def _files_of(workshop: Workshop, snapshot: str) -> pa.Table:
@@ -102,36 +142,60 @@ def _files_of(workshop: Workshop, snapshot: str) -> pa.Table:
     files = crawl_files(crawl, snapshot)
     if not files[kind]:
         found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
-        raise BadInput(f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which web.index and web.links_from ask for")
+        raise BadInput(
+            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which web.index and "
+            "web.links_from ask for"
+        )
     # An index names its pages' archives and digests, so that of these the names are enough.
-    needed: dict[Kind, list[str]] = {kind: files[kind]} if kind in {"warc", "wat"} else {"warc": files["warc"], kind: files[kind]}
+    needed: dict[Kind, list[str]] = (
+        {kind: files[kind]}
+        if kind in {"warc", "wat"}
+        else {"warc": files["warc"], kind: files[kind]}
+    )
     return looked_at(workshop, needed, [kind], what=f"look at the crawl of {snapshot}")
 
 
 def _fill(workshop: Workshop, draft: Draft, snapshot: SnapshotId) -> Tally:
     kind = kind_that_is_read(workshop.recipe.web)
     documents = documents_files(draft.inputs[f"filtered/{snapshot}"].folder)
-    notes = [DocumentsTask(documents=path, number=number, folder=draft.folder) for number, path in enumerate(documents)]
+    notes = [
+        DocumentsTask(documents=path, number=number, folder=draft.folder)
+        for number, path in enumerate(documents)
+    ]
     noted = run_shards(workshop, draft, note_documents, notes, what=f"keys of pages of {snapshot}")
     scratch = draft.folder / WORKINGS / "duckdb"
     shutil.rmtree(scratch, ignore_errors=True)
     with queries(scratch, Means().memory // 2) as asked:
         found, missing = _found(workshop, draft, asked, snapshot)
-        paths = [draft.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents]
+        paths = [
+            draft.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents
+        ]
         publish_chosen(asked, paths)
     dropped = {**noted.dropped, **missing}
-    tally = Tally(seen=noted.seen, kept=noted.kept - sum(missing.values()), dropped=dropped, complaints=dropped, also=found.also)
+    tally = Tally(
+        seen=noted.seen,
+        kept=noted.kept - sum(missing.values()),
+        dropped=dropped,
+        complaints=dropped,
+        also=found.also,
+    )
     return tally + Tally(also=_look_again(workshop, paths, kind))
 
 
-def _found(workshop: Workshop, draft: Draft, asked: Queries, snapshot: str) -> tuple[Tally, dict[str, int]]:
+def _found(
+    workshop: Workshop, draft: Draft, asked: Queries, snapshot: str
+) -> tuple[Tally, dict[str, int]]:
     kind = kind_that_is_read(workshop.recipe.web)
     note_what_is_wanted(asked, draft.folder, kind)
     tasks = [
-        CapturesTask(crawl=crawl_of(workshop), path=path, kind=kind, number=number, folder=draft.folder)
+        CapturesTask(
+            crawl=crawl_of(workshop), path=path, kind=kind, number=number, folder=draft.folder
+        )
         for number, path in enumerate(paths_of(draft.folder, kind))
     ]
-    found = run_shards(workshop, draft, find_captures, tasks, what=f"pages in the crawl of {snapshot}")
+    found = run_shards(
+        workshop, draft, find_captures, tasks, what=f"pages in the crawl of {snapshot}"
+    )
     return found, choose(asked, draft.folder)
 
 
@@ -143,7 +207,10 @@ def _look_again(workshop: Workshop, paths: Sequence[Path], kind: Kind) -> dict[s
     keys = [page_key(page.url) if isinstance(page, HtmlPage | WatPage) else None for page in pages]
     return {
         LOOKED_AT: len(lines),
-        OTHERS: sum(key is not None and key != line["page_key"] for key, line in zip(keys, lines, strict=True)),
+        OTHERS: sum(
+            key is not None and key != line["page_key"]
+            for key, line in zip(keys, lines, strict=True)
+        ),
         UNREAD: keys.count(None),
     }
 
@@ -167,7 +234,9 @@ def _evenly_chosen(paths: Sequence[Path]) -> list[dict[str, Any]]:
 
 
 def the_index_adds_up(evidence: Evidence) -> Finding:
-    """The tables hold as many documents as were counted; the others are missing for known reasons; every record read is accounted for."""
+    """The tables hold as many documents as were counted; the others are missing for known reasons;
+    every record read is accounted for.
+    """
     n_lines, tally = sum(count_lines(path) for path in index_files(evidence.folder)), evidence.tally
     left_out = sum(count for name, count in tally.also.items() if name.startswith(LEFT_OUT))
     records, captures = tally.also.get(RECORDS, 0), tally.also.get(CAPTURED, 0)
@@ -175,25 +244,38 @@ def the_index_adds_up(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_index_adds_up",
         passed=n_lines == tally.kept and records == captures + left_out and not strange,
-        words=f"{n_lines:,} documents in the tables, {tally.kept:,} counted; {records:,} records read: {captures:,} captures "
-        f"and {left_out:,} others" + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),
+        words=f"{n_lines:,} documents in the tables, {tally.kept:,} counted; {records:,} records "
+        f"read: {captures:,} captures "
+        f"and {left_out:,} others"
+        + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),
         numbers={"indexed": n_lines, "records read": records, "captures": captures},
     )
 
 
 def every_place_is_in_the_crawl(evidence: Evidence) -> Finding:
-    """The tables fit their schema; every document is a filtered one, once; every archive is the crawl's; places and page keys can be."""
+    """The tables fit their schema; every document is a filtered one, once; every archive is the
+    crawl's; places and page keys can be.
+    """
     paths, filtered = index_files(evidence.folder), evidence.only_input("filtered").folder
     wrong = complaints_about(paths, HTML_INDEX, unique="id")
     archives = {path for kind in ("warc", "wat") for path in paths_of(evidence.folder, kind)}
     for path in paths:
         documents = filtered / path.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX)
-        urls = {line["id"]: line["url"] for line in read_lines(documents, ["id", "url"], batch_lines=1024)}
-        wrong += [f"{path.name}: {line['id']}: {said}" for line in read_lines(path) if (said := _complaint(line, urls, archives))]
+        urls = {
+            line["id"]: line["url"]
+            for line in read_lines(documents, ["id", "url"], batch_lines=1024)
+        }
+        wrong += [
+            f"{path.name}: {line['id']}: {said}"
+            for line in read_lines(path)
+            if (said := _complaint(line, urls, archives))
+        ]
     return Finding(
         claim="every_place_is_in_the_crawl",
         passed=not wrong,
-        words="; ".join(wrong[:5]) if wrong else f"{len(paths):,} tables fit, {len(archives):,} archives",
+        words="; ".join(wrong[:5])
+        if wrong
+        else f"{len(paths):,} tables fit, {len(archives):,} archives",
         numbers={"wrong": len(wrong)},
     )
 
@@ -201,7 +283,10 @@ def every_place_is_in_the_crawl(evidence: Evidence) -> Finding:
 def _complaint(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -> str:
     if urls.get(line["id"]) != line["url"]:
         return "no filtered document of this shard, or another address"
-    if page_key(line["url"]) != line["page_key"] or page_key(line["captured_url"]) != line["page_key"]:
+    if (
+        page_key(line["url"]) != line["page_key"]
+        or page_key(line["captured_url"]) != line["page_key"]
+    ):
         return "the page key is not that of its address"
     if not is_inside(line["filename"]) or (archives and line["filename"] not in archives):
         return f"{line['filename']} is no file of the crawl"
@@ -211,13 +296,18 @@ def _complaint(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -
 
 
 def records_hold_the_pages_they_should(evidence: Evidence) -> Finding:
-    """Records that were fetched from the crawl again, evenly chosen, hold the pages that the index names."""
-    n_looked_at, n_others, n_unread = (evidence.tally.also.get(name, 0) for name in (LOOKED_AT, OTHERS, UNREAD))
+    """Records that were fetched from the crawl again, evenly chosen, hold the pages that the index
+    names.
+    """
+    n_looked_at, n_others, n_unread = (
+        evidence.tally.also.get(name, 0) for name in (LOOKED_AT, OTHERS, UNREAD)
+    )
     enough = n_looked_at >= min(evidence.tally.kept, LOOKED_AT_AGAIN)
     return Finding(
         claim="records_hold_the_pages_they_should",
         passed=not n_others and n_unread <= n_looked_at // 2 and enough,
-        words=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, {n_unread:,} none that can be read",
+        words=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, "
+        f"{n_unread:,} none that can be read",
         numbers={LOOKED_AT: n_looked_at, OTHERS: n_others, UNREAD: n_unread},
     )
 
@@ -231,7 +321,12 @@ STAGE = Stage(
     code_version="1",
     upstream=("filtered",),
     params=_params,
-    claims=(all_that_was_kept_came_in("filtered"), the_index_adds_up, every_place_is_in_the_crawl, records_hold_the_pages_they_should),
+    claims=(
+        all_that_was_kept_came_in("filtered"),
+        the_index_adds_up,
+        every_place_is_in_the_crawl,
+        records_hold_the_pages_they_should,
+    ),
     wanted=lambda recipe: recipe.longpack.wanted,
 )
 """Where the pages of a snapshot's filtered documents are in the crawl's archives."""

@@ -3,10 +3,12 @@
 ::
 
     {"id": …, "url": …, "n_tokens": …, "text": …,
-     "spans": [{"role": "child", "url": …, "keys": …, "start": 0, "stop": 120, "depth": 1, "child_id": …, "n_tokens": …}, …]}
+     "spans": [{"role": "child", "url": …, "keys": …, "start": 0, "stop": 120, "depth": 1,
+     "child_id": …, "n_tokens": …}, …]}
 
-A document has one root, whose id and address are its own; every other part is a child. Spans touch, and together are the whole
-text; ``start`` and ``stop`` count characters. `lc longpack` writes the same lines.
+A document has one root, whose id and address are its own; every other part is a child. Spans touch,
+and together are the whole text; ``start`` and ``stop`` count characters. `lc longpack` writes the
+same lines.
 
 Here: parts to lines, and files of them. Not here: which parts stand together (`lc_assets.packing`).
 """
@@ -30,7 +32,9 @@ from lc_assets.tally import Tally
 
 PART_END: Final = "\n\n"
 PART_TOKENS: Final = 2
-"""Set aside per part: where two meet, tokens fall otherwise than in either alone, one more of GPT-2's."""
+"""Set aside per part: where two meet, tokens fall otherwise than in either alone, one more of
+GPT-2's.
+"""
 DOCUMENTS_PER_FILE: Final = 1000
 DOCUMENTS: Final = "documents"
 SUFFIX: Final = ".jsonl.gz"
@@ -62,7 +66,9 @@ class JoinedText(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Where a part's text is, and what is said of it: ``keys`` on a line before it, and ``depth``, 0 for the root."""
+    """Where a part's text is, and what is said of it: ``keys`` on a line before it, and ``depth``,
+    0 for the root.
+    """
 
     text: SpooledText
     keys: str = ""
@@ -71,7 +77,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoiningTask:
-    """Documents to be written to one file: the parts of each, in order, and which of them is the root."""
+    """Documents to be written to one file: the parts of each, in order, and which of them is the
+    root.
+    """
 
     path: Path
     spool: Path
@@ -87,7 +95,8 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         seen: documents met; ``kept``: that are parts of packs; ``dropped``: the others, by reason.
-        packs: how many there are; ``alone``: of one part; ``too_long``: of one part that is longer than ``max_tokens``.
+        packs: how many there are; ``alone``: of one part; ``too_long``: of one part that is longer
+            than ``max_tokens``.
         max_tokens: the limit.
         before: documents and tokens by length, as they came; ``after``: packs.
         also: further counts.
@@ -115,7 +124,8 @@ def publish_packed(
     max_tokens: int,
     engine: Engine,
 ) -> Packed:
-    """Write packs into files of `DOCUMENTS_PER_FILE`, ``OUT/documents/00000.jsonl.gz`` and so on, and what was counted.
+    """Write packs into files of `DOCUMENTS_PER_FILE`, ``OUT/documents/00000.jsonl.gz`` and so on,
+    and what was counted.
 
     Args:
         out: folder; files of packs that stand there and are not written again are removed.
@@ -160,7 +170,9 @@ def publish_packed(
         after=tuple(bucket_counts(after)),
         also=read.also,
     )
-    publish_bytes(out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(packed), indent=1) + b"\n")
+    publish_bytes(
+        out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(packed), indent=1) + b"\n"
+    )
     return packed
 
 
@@ -168,11 +180,20 @@ def write_joined(task: JoiningTask) -> Tally:
     """Write the documents of one file."""
     with publish(task.path) as draft, gzipped(draft) as out:
         for parts in task.documents:
-            out.write(msgspec.json.encode(joined(parts, read_texts(task.spool, [part.text for part in parts]), root=task.root)) + b"\n")
+            out.write(
+                msgspec.json.encode(
+                    joined(
+                        parts, read_texts(task.spool, [part.text for part in parts]), root=task.root
+                    )
+                )
+                + b"\n"
+            )
     return Tally(seen=len(task.documents), kept=len(task.documents))
 
 
-def joined(parts: Sequence[Part], texts: Sequence[str], *, root: Literal["first", "last"]) -> JoinedText:
+def joined(
+    parts: Sequence[Part], texts: Sequence[str], *, root: Literal["first", "last"]
+) -> JoinedText:
     r"""Put parts together.
 
     Args:
@@ -202,4 +223,10 @@ def joined(parts: Sequence[Part], texts: Sequence[str], *, root: Literal["first"
         for number, (part, (start, stop)) in enumerate(zip(parts, places, strict=True))
     )
     chosen = parts[at_root].text
-    return JoinedText(id=chosen.id, url=chosen.url, n_tokens=sum(span.n_tokens for span in spans), text="".join(written), spans=spans)
+    return JoinedText(
+        id=chosen.id,
+        url=chosen.url,
+        n_tokens=sum(span.n_tokens for span in spans),
+        text="".join(written),
+        spans=spans,
+    )

@@ -1,6 +1,8 @@
-"""Judging one document by a set of rules: cheap columns first, and nothing costlier once a rule has spoken.
+"""Judging one document by a set of rules: cheap columns first, and nothing costlier once a rule has
+spoken.
 
-Here: a document of a plain corpus, or what is stored of one. Not here: files and counts (`judging`), computing columns and
+Here: a document of a plain corpus, or what is stored of one. Not here: files and counts
+    (`judging`), computing columns and
 what they cost (`lc_assets.text.columns`).
 """
 
@@ -58,7 +60,10 @@ class _Group:
 
     def passes(self, values: Values) -> bool:
         """Whether every rule has a value and none complains; spares most documents the words."""
-        return all((value := values.get(column)) is not None and low <= value <= high for column, low, high in self.bounds)
+        return all(
+            (value := values.get(column)) is not None and low <= value <= high
+            for column, low, high in self.bounds
+        )
 
 
 class Judge:
@@ -93,7 +98,9 @@ class Judge:
         self._all, self._language, self._lists, self._models = all_signals, language, lists, models
 
     def offered(self, document: CorpusDocument) -> Offered:
-        """What a document offers to be judged: its text, with its lines edited where the rules say so."""
+        """What a document offers to be judged: its text, with its lines edited where the rules say
+        so.
+        """
         return Offered(
             text=document.text if self._edit is None else edit(document.text, self._edit).text,
             whole=None if self._edit is None else document.text,
@@ -104,9 +111,13 @@ class Judge:
         )
 
     def document(self, document: CorpusDocument) -> tuple[Offered, Judged]:
-        """Judge a document by its text; what it offered comes with it, for its text may have been edited."""
+        """Judge a document by its text; what it offered comes with it, for its text may have been
+        edited.
+        """
         offered = self.offered(document)
-        return offered, self._judged(lambda columns: values_of(offered, columns, self._lists, self._models))
+        return offered, self._judged(
+            lambda columns: values_of(offered, columns, self._lists, self._models)
+        )
 
     def stored(self, stored: StoredValues) -> Judged:
         """Judge a document by what is stored of it.
@@ -114,7 +125,9 @@ class Judge:
         A rule whose column was not computed for it is a reason against it, where nothing else is.
         """
         known = stored.values
-        return self._judged(lambda columns: {name: known[name] for name in columns if name in known})
+        return self._judged(
+            lambda columns: {name: known[name] for name in columns if name in known}
+        )
 
     def _judged(self, compute: Callable[[tuple[str, ...]], Values]) -> Judged:
         values: Values = {}
@@ -132,13 +145,25 @@ class Judge:
             asked.append(tuple(rule.name for rule in known.rules))
             complaints.extend(judge(found, known))
             if lost.rules and not complaints:
-                complaints.append(Complaint(NOT_COMPUTED, None, f"{lost.rules[0].column} was not computed when its values were stored"))
+                complaints.append(
+                    Complaint(
+                        NOT_COMPUTED,
+                        None,
+                        f"{lost.rules[0].column} was not computed when its values were stored",
+                    )
+                )
         return Judged(values, tuple(complaints), tuple(asked))
 
 
 def in_order_of_cost(rules: RuleSet) -> RuleSet:
-    """The same rules in the order in which they are asked: by what their columns cost, then as they stood."""
-    return RuleSet(rules.name, tuple(rule for group in by_cost(rules.columns) for rule in rules.on(group).rules), rules.edit)
+    """The same rules in the order in which they are asked: by what their columns cost, then as they
+    stood.
+    """
+    return RuleSet(
+        rules.name,
+        tuple(rule for group in by_cost(rules.columns) for rule in rules.on(group).rules),
+        rules.edit,
+    )
 
 
 def _copied(document: CorpusDocument) -> Values:
@@ -147,6 +172,10 @@ def _copied(document: CorpusDocument) -> Values:
     values: Values = {}
     for name in CCNET_SIGNALS:
         found = msgspec.json.decode(rest.get(name.removeprefix("ccnet_"), msgspec.Raw(b"null")))
-        number = BUCKET_SCORES.get(found) if isinstance(found, str) and name == "ccnet_bucket" else found
+        number = (
+            BUCKET_SCORES.get(found) if isinstance(found, str) and name == "ccnet_bucket" else found
+        )
         values[name] = as_float(number)
-    return values | ({} if document.perplexity is None else {"ccnet_perplexity": document.perplexity})
+    return values | (
+        {} if document.perplexity is None else {"ccnet_perplexity": document.perplexity}
+    )

@@ -1,4 +1,5 @@
-"""Judging a plain corpus, or stored values, by a set of rules: what is kept, what is dropped and why, and every value.
+"""Judging a plain corpus, or stored values, by a set of rules: what is kept, what is dropped and
+why, and every value.
 
 ::
 
@@ -7,10 +8,12 @@
     OUT/signals/{stem}.parquet     every computed column of every document (`stored_values`): thresholds can be changed later
     OUT/sweeps/{stem}.parquet      how many documents each threshold would keep, when asked for
 
-Columns are computed by their cost, cheapest first, and rules are asked in that order. A document that a cheap rule speaks
-against is asked nothing more, unless all signals are wanted; what was not computed is null in the table.
+Columns are computed by their cost, cheapest first, and rules are asked in that order. A document
+that a cheap rule speaks against is asked nothing more, unless all signals are wanted; what was not
+computed is null in the table.
 
-Here: one file, and how many rules were asked of how many. Not here: the rules and what they cost (`lc_assets.text`).
+Here: one file, and how many rules were asked of how many. Not here: the rules and what they cost
+    (`lc_assets.text`).
 """
 
 import contextlib
@@ -87,7 +90,9 @@ class JudgeTask:
         return str(self.file)
 
 
-def require_judgeable(path: Path, rules: RuleSet, lists: WordLists = NO_LISTS, models: Models = NO_MODELS) -> None:
+def require_judgeable(
+    path: Path, rules: RuleSet, lists: WordLists = NO_LISTS, models: Models = NO_MODELS
+) -> None:
     """Refuse rules that a file cannot be judged by, before any work is done.
 
     Raises:
@@ -106,15 +111,25 @@ def judge_file(task: JudgeTask) -> Tally:
         BadInput: when its values were stored without what the rules judge.
         CorruptFile: when it is damaged; nothing of it is published.
     """
-    lists, models = lists_of(task.lists), NO_MODELS if is_stored(task.file) else models_of(task.models, task.rules.columns)
+    lists, models = (
+        lists_of(task.lists),
+        NO_MODELS if is_stored(task.file) else models_of(task.models, task.rules.columns),
+    )
     require_judgeable(task.file, task.rules, lists, models)
-    judge = Judge(task.rules, all_signals=task.all_signals, language=task.language, lists=lists, models=models)
+    judge = Judge(
+        task.rules, all_signals=task.all_signals, language=task.language, lists=lists, models=models
+    )
     with contextlib.ExitStack() as stack:
         results = _Results(task, stack)
         if is_stored(task.file):
             for stored in read_values(task.file, task.rules.columns):
                 judged = judge.stored(stored)
-                results.take(stored.id, stored.url, judged, partial(_line, {"id": stored.id, "url": stored.url}))
+                results.take(
+                    stored.id,
+                    stored.url,
+                    judged,
+                    partial(_line, {"id": stored.id, "url": stored.url}),
+                )
         else:
             _judge_texts(task, judge, results)
         results.finish()
@@ -124,10 +139,19 @@ def judge_file(task: JudgeTask) -> Tally:
 def _judge_texts(task: JudgeTask, judge: Judge, results: "_Results") -> None:
     for document in read_corpus(task.file, text_field=task.text_field):
         if isinstance(document, Unread):
-            results.take(document.id, "", Judged({}, (Complaint(document.why, None, document.where),), ()), None)
+            results.take(
+                document.id,
+                "",
+                Judged({}, (Complaint(document.why, None, document.where),), ()),
+                None,
+            )
             continue
         offered, judged = judge.document(document)
-        kept = document if offered.whole is None else msgspec.structs.replace(document, text=offered.text)
+        kept = (
+            document
+            if offered.whole is None
+            else msgspec.structs.replace(document, text=offered.text)
+        )
         results.take(document.id, document.url, judged, partial(json_line, kept))
 
 
@@ -140,16 +164,26 @@ class _Results:
         self._dropped = stack.enter_context(_gzipped(task.place("dropped", ".jsonl.gz")))
         self._stored = is_stored(task.file)
         self._schema = values_schema(task.rules.columns, task.rules.edit)
-        self._values = None if self._stored else stack.enter_context(_parquet(task.place("signals", ".parquet"), self._schema))
+        self._values = (
+            None
+            if self._stored
+            else stack.enter_context(_parquet(task.place("signals", ".parquet"), self._schema))
+        )
         self._columns = sorted(task.rules.columns)
         self._rules = {rule.name: rule for rule in task.rules.rules}
         self._rows: list[tuple[str, str, Values]] = []
         self._sweep = Sweep.none_of(task.rules)
         self._incomplete: set[str] = set()
         self._seen = self._n_kept = 0
-        self._first, self._any, self._asked = Counter[str](), Counter[str](), Counter[tuple[tuple[str, ...], ...]]()
+        self._first, self._any, self._asked = (
+            Counter[str](),
+            Counter[str](),
+            Counter[tuple[tuple[str, ...], ...]](),
+        )
 
-    def take(self, identity: str, url: str, judged: Judged, line: Callable[[], bytes] | None) -> None:
+    def take(
+        self, identity: str, url: str, judged: Judged, line: Callable[[], bytes] | None
+    ) -> None:
         """Write down what was found of one document; ``line`` makes the one that is kept."""
         self._seen += 1
         self._asked[judged.asked] += 1
@@ -170,16 +204,25 @@ class _Results:
         """Write what is still held."""
         self._flush()
         if self._task.sweep:
-            unmeasured = {rule.name for rule in self._task.rules.rules if rule.column in self._incomplete}
-            write_table(self._task.place("sweeps", ".parquet"), table_of(self._sweep, unmeasured=unmeasured))
+            unmeasured = {
+                rule.name for rule in self._task.rules.rules if rule.column in self._incomplete
+            }
+            write_table(
+                self._task.place("sweeps", ".parquet"), table_of(self._sweep, unmeasured=unmeasured)
+            )
 
     def _flush(self) -> None:
         columns = {name: [row[2].get(name, ...) for row in self._rows] for name in self._columns}
         if self._values is not None:
             identities = [pa.array([row[at] for row in self._rows], pa.string()) for at in range(2)]
-            self._values.write_table(pa.table([*identities, *map(_column, columns.values())], schema=self._schema))
+            self._values.write_table(
+                pa.table([*identities, *map(_column, columns.values())], schema=self._schema)
+            )
         if self._task.sweep:
-            numbers = {name: np.array([nan if value in {None, ...} else value for value in found]) for name, found in columns.items()}
+            numbers = {
+                name: np.array([nan if value in {None, ...} else value for value in found])
+                for name, found in columns.items()
+            }
             self._sweep += sweep(numbers, self._task.rules)
             self._incomplete.update(name for name, found in columns.items() if ... in found)
         self._rows = []
@@ -189,18 +232,33 @@ class _Results:
         asked = Counter[str]()
         for groups, count in self._asked.items():
             asked.update({f"{ASKED}{name}": count for names in groups for name in names})
-        return Tally(seen=self._seen, kept=self._n_kept, dropped=dict(self._first), complaints=dict(self._any), also=dict(asked))
+        return Tally(
+            seen=self._seen,
+            kept=self._n_kept,
+            dropped=dict(self._first),
+            complaints=dict(self._any),
+            also=dict(asked),
+        )
 
     def _reason(self, complaint: Complaint) -> dict[str, Any]:
         rule = self._rules.get(complaint.rule)
         if rule is None:
             return {"rule": complaint.rule, "says": complaint.words}
-        return {"rule": rule.name, "column": rule.column, "value": complaint.value, "wanted": rule.wanted}
+        return {
+            "rule": rule.name,
+            "column": rule.column,
+            "value": complaint.value,
+            "wanted": rule.wanted,
+        }
 
 
 def _column(values: list[Any]) -> pa.Array:
     """Null where nothing was computed, NaN where there is no value."""
-    return pa.array([None if value is ... else nan if value is None else value for value in values], pa.float64(), from_pandas=False)
+    return pa.array(
+        [None if value is ... else nan if value is None else value for value in values],
+        pa.float64(),
+        from_pandas=False,
+    )
 
 
 def _line(fields: Mapping[str, Any]) -> bytes:
@@ -215,5 +273,8 @@ def _gzipped(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _parquet(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    with publish(path) as draft, pq.ParquetWriter(draft, schema, compression=COMPRESSION, write_statistics=False) as writer:
+    with (
+        publish(path) as draft,
+        pq.ParquetWriter(draft, schema, compression=COMPRESSION, write_statistics=False) as writer,
+    ):
         yield writer

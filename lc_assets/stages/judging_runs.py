@@ -1,6 +1,7 @@
 """Judging a whole corpus: a task per file, and the summary, which must balance.
 
-Here: which files, which order of rules, adding up, ``OUT/summary.json``. Not here: judging one file (`judging`), printing.
+Here: which files, which order of rules, adding up, ``OUT/summary.json``. Not here: judging one file
+    (`judging`), printing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,8 @@ class RuleCount(msgspec.Struct, frozen=True, kw_only=True):
         column: what it judged; empty for what is no rule.
         wanted: its bounds in words.
         asked: documents that it was asked of.
-        first: documents that it was the first to speak against: these add up to all that were dropped.
+        first: documents that it was the first to speak against: these add up to all that were
+            dropped.
         any: documents that it spoke against.
     """
 
@@ -95,7 +97,8 @@ def judge_corpus(
     lists: ListSettings = NO_LIST_SETTINGS,
     models: ModelSettings = NO_MODEL_SETTINGS,
 ) -> Summary:
-    """Judge every file of a corpus, or of stored values, and write the results below ``out``; see `judging`.
+    """Judge every file of a corpus, or of stored values, and write the results below ``out``; see
+    `judging`.
 
     Args:
         sources: files and folders: of texts, or of stored values, not of both.
@@ -110,7 +113,8 @@ def judge_corpus(
         models: where the models are that some columns need; only what the rules need is opened.
 
     Raises:
-        BadInput: when the sources cannot be judged by these rules, or texts and stored values are mixed.
+        BadInput: when the sources cannot be judged by these rules, or texts and stored values are
+            mixed.
     """
     ordered = in_order_of_cost(rules)
     stored = _require_one_kind(sources, ordered)
@@ -135,16 +139,24 @@ def judge_corpus(
         tasks.append(task)
         return task
 
-    tally = over_corpus(sources, out, task_of, judge_file, engine=engine, what=f"judge by {rules.name}")
-    swept = total_sweep(task.place("sweeps", ".parquet") for task in tasks).to_pylist() if sweep else ()
+    tally = over_corpus(
+        sources, out, task_of, judge_file, engine=engine, what=f"judge by {rules.name}"
+    )
+    swept = (
+        total_sweep(task.place("sweeps", ".parquet") for task in tasks).to_pylist() if sweep else ()
+    )
     summary = _summary(ordered, tally, stored=stored, all_signals=all_signals or sweep, swept=swept)
     summary = msgspec.structs.replace(summary, lists=lists_of(lists).digests, models=opened.digests)
-    publish_bytes(out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n")
+    publish_bytes(
+        out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
+    )
     return summary
 
 
 def _require_one_kind(sources: Sequence[Path], rules: RuleSet) -> bool:
-    """Whether all files hold stored values, which must be those that the rules judge; none may where others do not."""
+    """Whether all files hold stored values, which must be those that the rules judge; none may
+    where others do not.
+    """
     files = corpus_files(sources)
     stored = [file for file in files if is_stored(file)]
     if stored and len(stored) != len(files):
@@ -155,8 +167,19 @@ def _require_one_kind(sources: Sequence[Path], rules: RuleSet) -> bool:
     return bool(stored)
 
 
-def _summary(rules: RuleSet, tally: Tally, *, stored: bool, all_signals: bool, swept: Sequence[Mapping[str, Any]]) -> Summary:
-    asked = {name.removeprefix(ASKED): count for name, count in tally.also.items() if name.startswith(ASKED)}
+def _summary(
+    rules: RuleSet,
+    tally: Tally,
+    *,
+    stored: bool,
+    all_signals: bool,
+    swept: Sequence[Mapping[str, Any]],
+) -> Summary:
+    asked = {
+        name.removeprefix(ASKED): count
+        for name, count in tally.also.items()
+        if name.startswith(ASKED)
+    }
     known = {rule.name: (rule.column, rule.wanted) for rule in rules.rules}
     names = [*known, *(name for name in tally.dropped if name not in known)]
     by_rule = tuple(

@@ -1,8 +1,8 @@
 """Tables of documents that are asked for a few lines: by id, address, domain or digest.
 
-A look-up is a search in a mapped array (`lc_assets.formats.key_index`) and one small row group of the table
-(`lc_assets.stages.line_reading`) per line found, whatever the table's length. Not here: what keys are of
-(`lc_assets.text.lookup_keys`), who writes which table.
+A look-up is a search in a mapped array (`lc_assets.formats.key_index`) and one small row group of
+the table (`lc_assets.stages.line_reading`) per line found, whatever the table's length. Not here:
+what keys are of (`lc_assets.text.lookup_keys`), who writes which table.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,17 +30,23 @@ class KeyedTable:
     index: KeyIndex
 
     def find(self, kind: Kind, value: str) -> list[dict[str, Any]]:
-        """Lines of the documents that are found by a value, in their order; each has been compared with it.
+        """Lines of the documents that are found by a value, in their order; each has been compared
+        with it.
 
         Raises:
             CorruptFile: when the index or its table is damaged.
         """
         wanted, key = sought(kind, value)
         places = self.index.places(key)
-        return [line for line in self.lines(places) if wanted in values_of(kind, line)] if places else []
+        return (
+            [line for line in self.lines(places) if wanted in values_of(kind, line)]
+            if places
+            else []
+        )
 
     def find_all(self, wanted: Sequence[tuple[Kind, str]]) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Lines that are found by any of some normal values, each with the number of the value; by value, then in their order.
+        """Lines that are found by any of some normal values, each with the number of the value; by
+        value, then in their order.
 
         Raises:
             CorruptFile: when the index or its table is damaged.

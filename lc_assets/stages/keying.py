@@ -1,13 +1,15 @@
-"""`keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what was judged of each.
+"""`keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what
+was judged of each.
 
-Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is a binary search in a
-mapped array, and one row group of ``documents.parquet`` to compare what was asked for. The stage reads every text once,
-for its digest.
+Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is
+a binary search in a mapped array, and one row group of ``documents.parquet`` to compare what was
+asked for. The stage reads every text once, for its digest.
 
 =====================  =======================================================================================
 file                   what
 =====================  =======================================================================================
-``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the values judged
+``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
+values judged
 ``document_key.npy``   keys of all kinds (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
 ``document_place.npy`` which line of ``documents.parquet`` each key is of
 =====================  =======================================================================================
@@ -24,11 +26,35 @@ import pyarrow.parquet as pq
 
 from lc_assets.formats.key_index import KeyIndex, write_key_index
 from lc_assets.publishing import publish
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, evenly_spaced
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    evenly_spaced,
+)
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
-from lc_assets.stages.tables import COMPRESSION, FILTERED, IDENTITY, KEYED, count_lines, opened_table, read_all, read_schema, read_table
+from lc_assets.stages.tables import (
+    COMPRESSION,
+    FILTERED,
+    IDENTITY,
+    KEYED,
+    count_lines,
+    opened_table,
+    read_all,
+    read_schema,
+    read_table,
+)
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.storage.versions import Published
@@ -78,14 +104,18 @@ def key_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         tasks = [KeyTask(documents=path, folder=draft.folder) for path in files]
         counted = run_shards(workshop, draft, list_shard, tasks, what=f"keys of {snapshot}")
         schema = schema_of(read_schema(files[0])) if files else KEYED
-        n_keys = write_keys(draft.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema)
+        n_keys = write_keys(
+            draft.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
+        )
         return counted + Tally(also={"keys": n_keys})
 
     return build(workshop, STAGE, snapshot, fill)
 
 
 def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
-    """Write the files of an index of documents that come in parts; return how many keys these have."""
+    """Write the files of an index of documents that come in parts; return how many keys these
+    have.
+    """
     path = folder / DOCUMENTS_FILE
     write_parts_in_groups(path, parts, schema)
     keys, places = keys_of_parts(_keyed_columns(path))
@@ -98,7 +128,10 @@ def list_shard(task: KeyTask) -> Tally:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
-    with publish(task.listed) as draft, pq.ParquetWriter(draft, schema, compression=COMPRESSION) as writer:
+    with (
+        publish(task.listed) as draft,
+        pq.ParquetWriter(draft, schema, compression=COMPRESSION) as writer,
+    ):
         for batch in _with_digests(task.documents, schema.names):
             writer.write_batch(batch)
             n_documents += batch.num_rows
@@ -107,15 +140,22 @@ def list_shard(task: KeyTask) -> Tally:
 
 def schema_of(filtered: pa.Schema) -> pa.Schema:
     """Columns of ``documents.parquet``, by those of the filtered documents."""
-    return pa.schema([*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)])
+    return pa.schema(
+        [*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)]
+    )
 
 
 def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     columns = [name for name in names if name != "text_digest"]
     with opened_table(path) as file:
         for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
-            digests = [text_digest(text) for text in batch.column("raw_content").cast(pa.binary()).to_pylist()]
-            arrays = {name: batch.column(name) for name in columns} | {"text_digest": pa.array(digests, pa.string())}
+            digests = [
+                text_digest(text)
+                for text in batch.column("raw_content").cast(pa.binary()).to_pylist()
+            ]
+            arrays = {name: batch.column(name) for name in columns} | {
+                "text_digest": pa.array(digests, pa.string())
+            }
             yield pa.record_batch([arrays[name] for name in names], names=list(names))
 
 
@@ -128,7 +168,9 @@ def text_digest(text: bytes) -> str:
     return f"sha256:{hashlib.sha256(text).hexdigest()}"
 
 
-def _by_shard_and_line(paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+def _by_shard_and_line(
+    paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
     """Tables of the shards, which are sorted, each by its lines."""
     for path in paths:
         table = read_all([path], schema, columns)
@@ -151,7 +193,9 @@ def _keyed_columns(path: Path) -> Iterator[dict[str, Sequence[str]]]:
 
 def documents_of(keys: Published) -> KeyedTable:
     """One snapshot's index, for asking."""
-    return KeyedTable(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX))
+    return KeyedTable(
+        keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX)
+    )
 
 
 def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedTable | None:
@@ -162,19 +206,25 @@ def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedTable | None:
 
 def most_common_domains(keys: Published, n: int) -> dict[str, int]:
     """The hosts with most documents, and how many these are; of equal ones the first by name."""
-    found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])["source_domain"]
+    found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])[
+        "source_domain"
+    ]
     counted = {line["values"]: line["counts"] for line in found.value_counts().to_pylist()}
     return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:n])
 
 
 def the_documents_are_those_filtered(evidence: Evidence) -> Finding:
-    """The index lists every filtered document once and as it stands filtered; some texts are read again for their digests."""
+    """The index lists every filtered document once and as it stands filtered; some texts are read
+    again for their digests.
+    """
     filtered = evidence.only_input("filtered").folder
     names = [name for name, _ in IDENTITY]
     path, files = evidence.folder / DOCUMENTS_FILE, documents_files(filtered)
     n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
     standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)
-    same = n_listed == n_standing and all(map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing))
+    same = n_listed == n_standing and all(
+        map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing)
+    )
     lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
     stated = {line["id"]: line["text_digest"] for line in lines}
     chosen, digests = list(stated), _digests_again(filtered, set(stated))
@@ -192,22 +242,31 @@ def the_documents_are_those_filtered(evidence: Evidence) -> Finding:
 def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
     shards = {parse_document_id(name)[0].name for name in chosen}
     found: dict[str, str] = {}
-    for path in (path for path in documents_files(filtered) if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards):
+    for path in (
+        path
+        for path in documents_files(filtered)
+        if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards
+    ):
         for batch in _with_digests(path, ["id", "text_digest"]):
-            lines = zip(batch.column("id").to_pylist(), batch.column("text_digest").to_pylist(), strict=True)
+            lines = zip(
+                batch.column("id").to_pylist(), batch.column("text_digest").to_pylist(), strict=True
+            )
             found |= {name: digest for name, digest in lines if name in chosen}
     return found
 
 
 def every_document_is_found_by_its_keys(evidence: Evidence) -> Finding:
-    """The keys are those of the listed documents, all of them and no other, and each leads to its document."""
+    """The keys are those of the listed documents, all of them and no other, and each leads to its
+    document.
+    """
     wanted = keys_of_parts(_keyed_columns(evidence.folder / DOCUMENTS_FILE))
     index = KeyIndex(evidence.folder / INDEX)
     right = index.holds(*wanted)
     return Finding(
         claim="every_document_is_found_by_its_keys",
         passed=right,
-        words=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}" + ("" if right else ": they are not the same"),
+        words=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
+        + ("" if right else ": they are not the same"),
         numbers={"keys": len(index.keys())},
     )
 
@@ -217,6 +276,10 @@ STAGE = Stage(
     code_version="1",
     upstream=("filtered",),
     params=lambda _, __: {},
-    claims=(all_that_was_kept_came_in("filtered"), the_documents_are_those_filtered, every_document_is_found_by_its_keys),
+    claims=(
+        all_that_was_kept_came_in("filtered"),
+        the_documents_are_those_filtered,
+        every_document_is_found_by_its_keys,
+    ),
 )
 """Filtered documents by id, address, domain and digest."""

@@ -5,7 +5,8 @@
     OUT/4K-8K/{stem}.jsonl.gz …    the documents of one bucket, as they came
     OUT/summary.json               what was counted
 
-A task per file; memory: one document. Here: files. Not here: the buckets (`lc_assets.packing.length_buckets`).
+A task per file; memory: one document. Here: files. Not here: the buckets
+(`lc_assets.packing.length_buckets`).
 """
 
 import contextlib
@@ -35,7 +36,9 @@ DOCUMENTS, TOKENS = "documents: ", "tokens: "
 
 
 class Bucketed(msgspec.Struct, frozen=True, kw_only=True):
-    """Content of ``summary.json``: documents met, those in buckets, the others by reason, and each bucket."""
+    """Content of ``summary.json``: documents met, those in buckets, the others by reason, and each
+    bucket.
+    """
 
     seen: int
     kept: int
@@ -78,18 +81,30 @@ def bucket_corpus(
 
     def task_of(file: Path, stem: Path) -> BucketTask:
         return BucketTask(
-            file=file, out=out, stem=stem.relative_to(out).as_posix(), edges=tuple(edges), tokenizer=tokenizer, text_field=text_field
+            file=file,
+            out=out,
+            stem=stem.relative_to(out).as_posix(),
+            edges=tuple(edges),
+            tokenizer=tokenizer,
+            text_field=text_field,
         )
 
     tally = over_corpus(sources, out, task_of, bucket_file, engine=engine, what="part by length")
     total = max(sum(tally.also.get(f"{TOKENS}{name}", 0) for name in names), 1)
     buckets = tuple(
-        BucketCount(name=name, n_docs=tally.also.get(f"{DOCUMENTS}{name}", 0), n_tokens=n_tokens, share=n_tokens / total)
+        BucketCount(
+            name=name,
+            n_docs=tally.also.get(f"{DOCUMENTS}{name}", 0),
+            n_tokens=n_tokens,
+            share=n_tokens / total,
+        )
         for name in names
         for n_tokens in [tally.also.get(f"{TOKENS}{name}", 0)]
     )
     bucketed = Bucketed(seen=tally.seen, kept=tally.kept, dropped=tally.dropped, buckets=buckets)
-    publish_bytes(out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(bucketed), indent=1) + b"\n")
+    publish_bytes(
+        out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(bucketed), indent=1) + b"\n"
+    )
     return bucketed
 
 
@@ -109,7 +124,9 @@ def bucket_file(task: BucketTask) -> Tally:
                 continue
             name = names[int(bucket_of(np.array([n_tokens]), task.edges)[0])]
             if name not in opened:
-                opened[name] = stack.enter_context(gzipped(stack.enter_context(publish(task.out / name / f"{task.stem}.jsonl.gz"))))
+                opened[name] = stack.enter_context(
+                    gzipped(stack.enter_context(publish(task.out / name / f"{task.stem}.jsonl.gz")))
+                )
             opened[name].write(json_line(document))
             also.update({f"{DOCUMENTS}{name}": 1, f"{TOKENS}{name}": n_tokens})
     n_kept = sum(count for name, count in also.items() if name.startswith(DOCUMENTS))

@@ -1,4 +1,5 @@
-"""What must hold of a report on lengths: every document has one, the shares are theirs, and some are counted anew.
+"""What must hold of a report on lengths: every document has one, the shares are theirs, and some
+are counted anew.
 
 Here too: the shares, which a claim computes again. Not here: counting (`stages.lengths`).
 """
@@ -35,7 +36,10 @@ def lengths_files(folder: Path, document_set: str) -> list[Path]:
 
 def lengths_of(folder: Path, document_set: str) -> NDArray[np.int64]:
     """Tokens of each document of a set, shard by shard."""
-    parts = [np.asarray(read_table(path, ["n_tokens"])["n_tokens"], np.int64) for path in lengths_files(folder, document_set)]
+    parts = [
+        np.asarray(read_table(path, ["n_tokens"])["n_tokens"], np.int64)
+        for path in lengths_files(folder, document_set)
+    ]
     return np.concatenate([np.empty(0, np.int64), *parts])
 
 
@@ -48,10 +52,15 @@ def shares_of(folder: Path) -> list[dict[str, Any]]:
     """Lines of the table of all sets, out of the tables of their documents."""
     lines = []
     for document_set in sets_of(folder):
-        groups = [(found.n_docs, found.n_tokens) for found in bucket_counts(lengths_of(folder, document_set), LOWER[1:])]
+        groups = [
+            (found.n_docs, found.n_tokens)
+            for found in bucket_counts(lengths_of(folder, document_set), LOWER[1:])
+        ]
         n_docs, n_tokens = (max(sum(counts), 1) for counts in zip(*groups, strict=True))
         for number, (name, lower) in enumerate(zip(group_names(), LOWER, strict=True)):
-            longer_docs, longer_tokens = (sum(counts) for counts in zip(*groups[number:], strict=True))
+            longer_docs, longer_tokens = (
+                sum(counts) for counts in zip(*groups[number:], strict=True)
+            )
             lines.append(
                 {
                     "document_set": document_set,
@@ -70,39 +79,64 @@ def shares_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def every_document_has_a_length(evidence: Evidence) -> Finding:
-    """The tables have as many lines and tokens as were counted; what came in is what the sets' stages kept."""
+    """The tables have as many lines and tokens as were counted; what came in is what the sets'
+    stages kept.
+    """
     wrong, came_in, tally = [], 0, evidence.tally
     for document_set in SETS:
         lengths = lengths_of(evidence.folder, document_set)
         found = {"documents": len(lengths), "tokens": int(lengths.sum())}
         wrong += [
-            f"{document_set}: {count:,} {what}, counted were {tally.also.get(f'{document_set} {what}', 0):,}"
+            f"{document_set}: {count:,} {what}, counted were "
+            f"{tally.also.get(f'{document_set} {what}', 0):,}"
             for what, count in found.items()
             if count != tally.also.get(f"{document_set} {what}", 0)
         ]
         name = f"{STAGE_OF_SET[document_set]}/{evidence.fingerprint.key}"
         if (published := evidence.inputs.get(name)) is not None:
-            came_in += published.receipt.tally.also["pieces"] if document_set == PACKED else published.receipt.tally.kept
-    wrong += [f"{came_in:,} documents stand, {tally.seen:,} came in"] if came_in != tally.seen else []
+            came_in += (
+                published.receipt.tally.also["pieces"]
+                if document_set == PACKED
+                else published.receipt.tally.kept
+            )
+    wrong += (
+        [f"{came_in:,} documents stand, {tally.seen:,} came in"] if came_in != tally.seen else []
+    )
     return Finding(
         claim="every_document_has_a_length",
         passed=not wrong,
-        words="; ".join(wrong) or f"{tally.kept:,} lengths of {came_in:,} documents, the others are accounted for",
+        words="; ".join(wrong)
+        or f"{tally.kept:,} lengths of {came_in:,} documents, the others are accounted for",
         numbers={"lengths": tally.kept, "documents": came_in},
     )
 
 
 def the_shares_are_those_of_the_lengths(evidence: Evidence) -> Finding:
-    """The table of groups is what the tables of documents give, each document is in the group of its length, and shares sum to one."""
+    """The table of groups is what the tables of documents give, each document is in the group of
+    its length, and shares sum to one.
+    """
     lines = read_table(evidence.folder / SHARES_FILE, LENGTH_SHARES.names).to_pylist()
-    wrong = [f"{line['document_set']} {line['length_group']}" for line in lines if line not in shares_of(evidence.folder)]
-    wrong += [] if len(lines) == len(LOWER) * len(sets_of(evidence.folder)) else [f"{len(lines):,} lines"]
+    wrong = [
+        f"{line['document_set']} {line['length_group']}"
+        for line in lines
+        if line not in shares_of(evidence.folder)
+    ]
+    wrong += (
+        []
+        if len(lines) == len(LOWER) * len(sets_of(evidence.folder))
+        else [f"{len(lines):,} lines"]
+    )
     names, n_strange = group_names(), 0
     for document_set in SETS:
         for path in lengths_files(evidence.folder, document_set):
             table = read_table(path, ["length_group", "n_tokens"])
             groups = np.searchsorted(LOWER, np.asarray(table["n_tokens"]), side="right") - 1
-            n_strange += sum(names[group] != name for group, name in zip(groups.tolist(), table["length_group"].to_pylist(), strict=True))
+            n_strange += sum(
+                names[group] != name
+                for group, name in zip(
+                    groups.tolist(), table["length_group"].to_pylist(), strict=True
+                )
+            )
     return Finding(
         claim="the_shares_are_those_of_the_lengths",
         passed=not wrong and not n_strange,
@@ -114,17 +148,24 @@ def the_shares_are_those_of_the_lengths(evidence: Evidence) -> Finding:
 
 
 def lengths_are_counted_anew(evidence: Evidence) -> Finding:
-    """Of an even choice of natural and packed documents, the text has so many characters, and by the tokenizer's twin so many tokens."""
+    """Of an even choice of natural and packed documents, the text has so many characters, and by
+    the tokenizer's twin so many tokens.
+    """
     n_counted, wrong = 0, []
     for document_set in (NATURAL, LONGPACK):
         for line, text in _chosen(evidence, document_set):
             n_counted += 1
-            if text is None or len(text) != line["n_chars"] or not _has_tokens(evidence, text, line["n_tokens"]):
+            if (
+                text is None
+                or len(text) != line["n_chars"]
+                or not _has_tokens(evidence, text, line["n_tokens"])
+            ):
                 wrong.append(line["id"])
     return Finding(
         claim="lengths_are_counted_anew",
         passed=not wrong,
-        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"counted anew": n_counted, "differ": len(wrong)},
     )
 
@@ -133,12 +174,23 @@ def _has_tokens(evidence: Evidence, text: str, n_tokens: int) -> bool:
     params = evidence.fingerprint.params
     if params["tokenizer"] not in (*GPT2_NAMES, *TIKTOKEN):
         return True  # where the file of another one lay is in no receipt
-    return len(tokenizer_of(params["tokenizer"], fast=False).encode(escape(text, params["text_encoding"]))) == n_tokens
+    return (
+        len(
+            tokenizer_of(params["tokenizer"], fast=False).encode(
+                escape(text, params["text_encoding"])
+            )
+        )
+        == n_tokens
+    )
 
 
 def _chosen(evidence: Evidence, document_set: str) -> Iterator[tuple[dict[str, Any], str | None]]:
     """Some lines of a set with the texts of their documents; None where there is none."""
-    lines = [(path, line) for path in lengths_files(evidence.folder, document_set) for line in read_lines(path)]
+    lines = [
+        (path, line)
+        for path in lengths_files(evidence.folder, document_set)
+        for line in read_lines(path)
+    ]
     if not lines:
         return
     folder = evidence.only_input(STAGE_OF_SET[document_set]).folder
@@ -146,5 +198,12 @@ def _chosen(evidence: Evidence, document_set: str) -> Iterator[tuple[dict[str, A
     for place in evenly_spaced(len(lines), COUNTED_AGAIN):
         path, line = lines[place]
         shard = path.name.removeprefix(f"{document_set}-").removesuffix(SUFFIX)
-        documents = read_lines(known[shard], ["id", "raw_content"], batch_lines=16) if shard in known else iter(())
-        yield line, next((found["raw_content"] for found in documents if found["id"] == line["id"]), None)
+        documents = (
+            read_lines(known[shard], ["id", "raw_content"], batch_lines=16)
+            if shard in known
+            else iter(())
+        )
+        yield (
+            line,
+            next((found["raw_content"] for found in documents if found["id"] == line["id"]), None),
+        )

@@ -1,8 +1,9 @@
-"""`lengths`: how long the documents of a snapshot's sets are, in tokens: natural ones, LongPack's, pieces of packed rows.
+"""`lengths`: how long the documents of a snapshot's sets are, in tokens: natural ones, LongPack's,
+pieces of packed rows.
 
-Published are a table per set and shard, one of all sets by groups of lengths, and how roots grew by packing. Here: the report.
-Not here: which sets there are (`stages.document_sets`), what must hold of it (`stages.length_claims`), growth
-(`lc_assets.packing.growth`).
+Published are a table per set and shard, one of all sets by groups of lengths, and how roots grew by
+packing. Here: the report. Not here: which sets there are (`stages.document_sets`), what must hold
+of it (`stages.length_claims`), growth (`lc_assets.packing.growth`).
 """
 
 from collections import Counter
@@ -98,8 +99,14 @@ def report_lengths(workshop: Workshop, snapshot: SnapshotId) -> Built:
             for shard in shards_of_sets(draft.inputs, snapshot, workshop.recipe)
         ]
         tally = run_shards(workshop, draft, count_shard, tasks, what=f"lengths of {snapshot}")
-        write_table(draft.folder / SHARES_FILE, pa.Table.from_pylist(shares_of(draft.folder), schema=LENGTH_SHARES))
-        write_table(draft.folder / GROWTH_FILE, pa.Table.from_pylist(_growth(draft, snapshot), schema=GROWTH))
+        write_table(
+            draft.folder / SHARES_FILE,
+            pa.Table.from_pylist(shares_of(draft.folder), schema=LENGTH_SHARES),
+        )
+        write_table(
+            draft.folder / GROWTH_FILE,
+            pa.Table.from_pylist(_growth(draft, snapshot), schema=GROWTH),
+        )
         return tally
 
     return build(workshop, STAGE, snapshot, fill)
@@ -113,13 +120,26 @@ def count_shard(task: LengthTask) -> Tally:
     with publish(path) as draft:
         writer = TableWriter(draft, LENGTHS)
         for name, n_tokens, n_chars in _lengths(task, dropped):
-            writer.add({"id": name, "length_group": names[group_of(n_tokens)], "n_tokens": n_tokens, "n_chars": n_chars})
+            writer.add(
+                {
+                    "id": name,
+                    "length_group": names[group_of(n_tokens)],
+                    "n_tokens": n_tokens,
+                    "n_chars": n_chars,
+                }
+            )
             counts["documents"] += 1
             counts["tokens"] += n_tokens
         writer.close()
     kept = counts["documents"]
     also = {f"{task.shard.document_set} {what}": counts[what] for what in ("documents", "tokens")}
-    return Tally(seen=kept + dropped.total(), kept=kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
+    return Tally(
+        seen=kept + dropped.total(),
+        kept=kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=also,
+    )
 
 
 def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int, int | None]]:
@@ -145,10 +165,15 @@ def _lengths(task: LengthTask, dropped: Counter[str]) -> Iterator[tuple[str, int
 
 def _growth(draft: Draft, snapshot: str) -> list[dict[str, Any]]:
     """How roots grew: one line, or none when nothing was packed along links."""
-    packed, claims = draft.inputs.get(f"longpack/{snapshot}"), draft.inputs.get(f"link_claims/{snapshot}")
+    packed, claims = (
+        draft.inputs.get(f"longpack/{snapshot}"),
+        draft.inputs.get(f"link_claims/{snapshot}"),
+    )
     if packed is None or claims is None:
         return []
-    found = growth(*_before_and_after(draft.folder, packed.folder), n_roots=roots_tried(claims.receipt.tally))
+    found = growth(
+        *_before_and_after(draft.folder, packed.folder), n_roots=roots_tried(claims.receipt.tally)
+    )
     return [{name: getattr(found, name) for name in GROWTH.names}]
 
 
@@ -168,7 +193,9 @@ def _before_and_after(lengths: Path, packed: Path) -> tuple[NDArray[np.int64], N
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     found = params_of(recipe.tokenizing, recipe.privacy)
-    return {name: found[name] for name in ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")} | {"lengths": list(LOWER)}
+    return {
+        name: found[name] for name in ("tokenizer", "n_ids", "tokenizer_sha256", "text_encoding")
+    } | {"lengths": list(LOWER)}
 
 
 STAGE = Stage(
@@ -176,7 +203,11 @@ STAGE = Stage(
     code_version="1",
     upstream=("filtered", "removals", "longpack", "link_claims", "packed"),
     params=_params,
-    claims=(every_document_has_a_length, the_shares_are_those_of_the_lengths, lengths_are_counted_anew),
+    claims=(
+        every_document_has_a_length,
+        the_shares_are_those_of_the_lengths,
+        lengths_are_counted_anew,
+    ),
     needs=needs,
     wanted=lambda recipe: recipe.reports.wanted,
 )

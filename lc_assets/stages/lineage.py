@@ -1,4 +1,5 @@
-"""`lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds where each document is.
+"""`lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds
+where each document is.
 
 ======================  ==========================================================================================
 file                    what
@@ -10,8 +11,9 @@ file                    what
 ``removed_place.npy``   which line of the table of removals each is of
 ======================  ==========================================================================================
 
-Made for one version of a grid, and found by its digest: what an older order or a release is made of is looked up in the
-index that was made with it. Without one the tables themselves are searched, which takes fifty times as long.
+Made for one version of a grid, and found by its digest: what an older order or a release is made of
+is looked up in the index that was made with it. Without one the tables themselves are searched,
+which takes fifty times as long.
 """
 
 from collections.abc import Sequence
@@ -41,7 +43,17 @@ from lc_assets.vocabulary import SPLITS, SnapshotId
 RECORDS_FILE: Final = "records.parquet"
 ROW_INDEX: Final = "row"
 REMOVED_INDEX: Final = "removed"
-RECORDS: Final = ("split", "row", "id", "url", "digest", "cc_segment", "stretch", "shift", "n_tokens")
+RECORDS: Final = (
+    "split",
+    "row",
+    "id",
+    "url",
+    "digest",
+    "cc_segment",
+    "stretch",
+    "shift",
+    "n_tokens",
+)
 """Columns of `tables.ROWS` that say which document a row is of, and which token stands where."""
 SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
 
@@ -55,7 +67,10 @@ def index_rows(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
     def fill(draft: Draft) -> Tally:
         rows = read_table(draft.inputs[f"grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS)
-        removed = read_table(draft.inputs[f"removals/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
+        removed = read_table(
+            draft.inputs[f"removals/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
+            REMOVALS.names,
+        )
         return write_index(draft.folder, rows, removed)
 
     return build(workshop, STAGE, snapshot, fill)
@@ -67,15 +82,22 @@ def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Tally:
     keys, places = keys_of_documents(_keyed_columns(rows))
     write_key_index(folder / ROW_INDEX, keys, places)
     write_key_index(folder / REMOVED_INDEX, *keys_of_removals(removed))
-    also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {"keys": len(keys), "removals": removed.num_rows}
+    also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+        "keys": len(keys),
+        "removals": removed.num_rows,
+    }
     return Tally(seen=rows.num_rows, kept=rows.num_rows, also=also)
 
 
 def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """Keys of removed documents and of those that stayed for them, and the line each is of; ascending."""
+    """Keys of removed documents and of those that stayed for them, and the line each is of;
+    ascending.
+    """
     names, kept = (np.array(removed[column].to_pylist(), object) for column in ("id", "kept_id"))
     instead = np.flatnonzero(kept != "")
-    keys = np.concatenate([_removed_keys("id", names.tolist()), _removed_keys("kept_id", kept[instead].tolist())])
+    keys = np.concatenate(
+        [_removed_keys("id", names.tolist()), _removed_keys("kept_id", kept[instead].tolist())]
+    )
     places = np.concatenate([np.arange(len(names)), instead]).astype(np.uint32)
     order = np.lexsort((places, keys))
     return keys[order], places[order]
@@ -99,14 +121,19 @@ class RowIndex:
     def rows(self) -> KeyedTable:
         """The records of the rows' documents, in the row table's order."""
         home = self.published
-        return KeyedTable(home.only(RECORDS_FILE) / RECORDS_FILE, KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX))
+        return KeyedTable(
+            home.only(RECORDS_FILE) / RECORDS_FILE,
+            KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
+        )
 
     def documents(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """Records of some documents, in the order of the ids."""
         return [line for _, line in self.rows.find_all([("document", name) for name in ids])]
 
     def row(self, split: str, row: int) -> dict[str, Any] | None:
-        """The record of one row; None when there is no such row. The table holds train rows first, each split's in order."""
+        """The record of one row; None when there is no such row. The table holds train rows first,
+        each split's in order.
+        """
         counts = self.published.receipt.tally.also
         if not 0 <= row < counts[f"{split} rows"]:
             return None
@@ -114,7 +141,9 @@ class RowIndex:
         return self.rows.lines([before + row])[0]
 
     def removal_lines(self, column: str, value: str) -> list[int]:
-        """Numbers of the lines of the table of removals whose ``id`` or ``kept_id`` has this value, or, once in 2⁶⁴, another one."""
+        """Numbers of the lines of the table of removals whose ``id`` or ``kept_id`` has this value,
+        or, once in 2⁶⁴, another one.
+        """
         index = KeyIndex(self.published.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
         return index.places(int(_removed_keys(column, [value])[0]))
 
@@ -129,9 +158,18 @@ def row_index(lake: LakeFolder, grid: Published) -> RowIndex | None:
 
 
 def current_index(lake: LakeFolder, snapshot: str) -> RowIndex | None:
-    """The index of a snapshot's published grid, for looking documents up; None when there is none of that very grid."""
-    index, pointer = lake.place("lineage", snapshot).glance(), lake.place("grid", snapshot).pointer()
-    if index is None or pointer is None or index.receipt.fingerprint.inputs.get(f"grid/{snapshot}") != pointer.digest:
+    """The index of a snapshot's published grid, for looking documents up; None when there is none
+    of that very grid.
+    """
+    index, pointer = (
+        lake.place("lineage", snapshot).glance(),
+        lake.place("grid", snapshot).pointer(),
+    )
+    if (
+        index is None
+        or pointer is None
+        or index.receipt.fingerprint.inputs.get(f"grid/{snapshot}") != pointer.digest
+    ):
         return None
     return RowIndex(index)
 
@@ -145,19 +183,30 @@ def every_row_is_recorded(evidence: Evidence) -> Finding:
     return Finding(
         claim="every_row_is_recorded",
         passed=right,
-        words=f"{records.num_rows:,} records of {rows.num_rows:,} rows" + ("" if right else ": they are not the same"),
+        words=f"{records.num_rows:,} records of {rows.num_rows:,} rows"
+        + ("" if right else ": they are not the same"),
         numbers={"records": records.num_rows},
     )
 
 
 def every_row_is_found_by_its_keys(evidence: Evidence) -> Finding:
-    """The keys are those of the rows' documents and of the removals, all of them and no other, and each leads to its line."""
+    """The keys are those of the rows' documents and of the removals, all of them and no other, and
+    each leads to its line.
+    """
     removals = evidence.only_input("removals")
     wanted = {
-        ROW_INDEX: keys_of_documents(_keyed_columns(read_table(evidence.folder / RECORDS_FILE, ["id", "url", "digest"]))),
-        REMOVED_INDEX: keys_of_removals(read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)),
+        ROW_INDEX: keys_of_documents(
+            _keyed_columns(read_table(evidence.folder / RECORDS_FILE, ["id", "url", "digest"]))
+        ),
+        REMOVED_INDEX: keys_of_removals(
+            read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
+        ),
     }
-    wrong = [name for name, (keys, places) in wanted.items() if not KeyIndex(evidence.folder / name).holds(keys, places)]
+    wrong = [
+        name
+        for name, (keys, places) in wanted.items()
+        if not KeyIndex(evidence.folder / name).holds(keys, places)
+    ]
     n_keys = {name: len(keys) for name, (keys, _) in wanted.items()}
     return Finding(
         claim="every_row_is_found_by_its_keys",

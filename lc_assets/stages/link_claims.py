@@ -1,8 +1,10 @@
-"""`link_claims`: which page's text goes before which root, along the links of one snapshot, and by which words.
+"""`link_claims`: which page's text goes before which root, along the links of one snapshot, and by
+which words.
 
-Roots are drawn by a keyed hash of their page keys; the first by that hash keeps a page that several point at (docs/longpack.md).
-What is removed (`removals`) takes no part, and nothing crosses from what is trained on to what is held out, of the grid's split or
-of packed rows': a root and its children are on one side of both. Tokens are counted of the pages that are needed, by the recipe's
+Roots are drawn by a keyed hash of their page keys; the first by that hash keeps a page that several
+point at (docs/longpack.md). What is removed (`removals`) takes no part, and nothing crosses from
+what is trained on to what is held out, of the grid's split or of packed rows': a root and its
+children are on one side of both. Tokens are counted of the pages that are needed, by the recipe's
 tokenizer. Not here: finding the links (`page_links`), putting texts together (`longpack`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every value a number
@@ -16,7 +18,16 @@ from typing import Any, Final
 from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.roots import roots_drawn_by
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import Queries
 from lc_assets.stages.longpacking.auditing import asking, how_many, on_two_sides
@@ -49,14 +60,18 @@ def claim_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
                 folder=draft.folder,
                 out=draft.folder / TABLE,
                 settings=recipe.longpack,
-                draws=Draws(seed=recipe.longpack.seed, share=recipe.longpack.roots, splits=splits_of(recipe)),
+                draws=Draws(
+                    seed=recipe.longpack.seed, share=recipe.longpack.roots, splits=splits_of(recipe)
+                ),
                 tokenizer=recipe.tokenizing.tokenizer,
                 text_encoding=recipe.tokenizing.text_encoding,
                 run=functools.partial(run_shards, workshop, draft),
             )
         )
 
-    return build(workshop, STAGE, snapshot, fill, randomness=roots_drawn_by(workshop.recipe.longpack.seed))
+    return build(
+        workshop, STAGE, snapshot, fill, randomness=roots_drawn_by(workshop.recipe.longpack.seed)
+    )
 
 
 def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:
@@ -65,8 +80,13 @@ def first_lines(folder: Path, most: int) -> list[dict[str, Any]]:
 
 
 def splits_of(recipe: Recipe) -> tuple[tuple[int, float], ...]:
-    """Seed and fraction of every split into trained on and held out that a recipe makes; one that is made twice counts once."""
-    both = ((recipe.gridding.seed, recipe.gridding.heldout_fraction), (recipe.packing.seed, recipe.packing.heldout_fraction))
+    """Seed and fraction of every split into trained on and held out that a recipe makes; one that
+    is made twice counts once.
+    """
+    both = (
+        (recipe.gridding.seed, recipe.gridding.heldout_fraction),
+        (recipe.packing.seed, recipe.packing.heldout_fraction),
+    )
     return tuple(dict.fromkeys(both))
 
 
@@ -83,8 +103,12 @@ def _all_hold(name: str, wrong: dict[str, int], said: str) -> Finding:
 
 
 def the_claims_add_up(evidence: Evidence) -> Finding:
-    """The table holds as many lines as were counted; every link of `page_links` was looked at; a root's places are 0, 1, 2, …"""
-    links = sum(count_lines(path) for path in page_links_files(evidence.only_input("page_links").folder))
+    """The table holds as many lines as were counted; every link of `page_links` was looked at; a
+    root's places are 0, 1, 2, …
+    """
+    links = sum(
+        count_lines(path) for path in page_links_files(evidence.only_input("page_links").folder)
+    )
     with _asking(evidence) as asked:
         n_claims = how_many(asked, "SELECT * FROM claims")
         wrong = {
@@ -92,57 +116,99 @@ def the_claims_add_up(evidence: Evidence) -> Finding:
             "links that were not looked at": max(0, links - evidence.tally.seen),
             "roots with places that are not 0, 1, 2, …": how_many(
                 asked,
-                "SELECT root_id FROM claims GROUP BY root_id HAVING min(place) != 0 OR max(place) != count(*) - 1 "
+                "SELECT root_id FROM claims GROUP BY root_id HAVING min(place) != 0 OR max(place) "
+                "!= count(*) - 1 "
                 "OR count(DISTINCT place) != count(*)",
             ),
         }
-    return _all_hold("the_claims_add_up", wrong, f"{n_claims:,} claims of {evidence.tally.seen:,} links")
+    return _all_hold(
+        "the_claims_add_up", wrong, f"{n_claims:,} claims of {evidence.tally.seen:,} links"
+    )
 
 
 def claimed_documents_go_on(evidence: Evidence) -> Finding:
-    """Roots, children and what points at these are filtered documents of the snapshot, and none is removed."""
+    """Roots, children and what points at these are filtered documents of the snapshot, and none is
+    removed.
+    """
     with _asking(evidence) as asked:
-        named = "SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT parent_id FROM claims"
+        named = (
+            "SELECT root_id AS id FROM claims UNION SELECT child_id FROM claims UNION SELECT "
+            "parent_id FROM claims"
+        )
         n_named = how_many(asked, named)
         wrong = {
-            "documents that were not filtered": how_many(asked, f"SELECT * FROM ({named}) ANTI JOIN documents USING (id)"),
-            "documents that were removed": how_many(asked, f"SELECT * FROM ({named}) SEMI JOIN removed USING (id)"),
+            "documents that were not filtered": how_many(
+                asked, f"SELECT * FROM ({named}) ANTI JOIN documents USING (id)"
+            ),
+            "documents that were removed": how_many(
+                asked, f"SELECT * FROM ({named}) SEMI JOIN removed USING (id)"
+            ),
         }
     return _all_hold("claimed_documents_go_on", wrong, f"{n_named:,} documents take part")
 
 
 def no_text_is_held_too_often(evidence: Evidence) -> Finding:
-    """A content is held by as many roots as allowed, once each; where pages are consumed, a page once, and never one that is a root."""
+    """A content is held by as many roots as allowed, once each; where pages are consumed, a page
+    once, and never one that is a root.
+    """
     settings = evidence.fingerprint.params["longpack"]
     with _asking(evidence) as asked:
-        most = asked.number("SELECT max(n) FROM (SELECT count(*) AS n FROM claims GROUP BY cluster)")
+        most = asked.number(
+            "SELECT max(n) FROM (SELECT count(*) AS n FROM claims GROUP BY cluster)"
+        )
         wrong = {
             "contents held more often": how_many(
-                asked, f"SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > {settings['repetitions']}"
+                asked,
+                "SELECT cluster FROM claims GROUP BY cluster HAVING count(*) > "
+                f"{settings['repetitions']}",
             ),
-            "contents twice in a document": how_many(asked, "SELECT root_id FROM claims GROUP BY root_id, cluster HAVING count(*) > 1"),
-            "roots in their own documents": how_many(asked, "SELECT * FROM claims WHERE root_id = child_id"),
+            "contents twice in a document": how_many(
+                asked, "SELECT root_id FROM claims GROUP BY root_id, cluster HAVING count(*) > 1"
+            ),
+            "roots in their own documents": how_many(
+                asked, "SELECT * FROM claims WHERE root_id = child_id"
+            ),
         }
         if settings["mode"] == "consume":
-            wrong["pages held twice"] = how_many(asked, "SELECT child_id FROM claims GROUP BY child_id HAVING count(*) > 1")
-            wrong["pages held that are roots"] = how_many(
-                asked, "SELECT child_id FROM claims SEMI JOIN (SELECT root_id AS child_id FROM claims) USING (child_id)"
+            wrong["pages held twice"] = how_many(
+                asked, "SELECT child_id FROM claims GROUP BY child_id HAVING count(*) > 1"
             )
-    return _all_hold("no_text_is_held_too_often", wrong, f"a text is held {most:,} times at most, {settings['repetitions']:,} are allowed")
+            wrong["pages held that are roots"] = how_many(
+                asked,
+                "SELECT child_id FROM claims SEMI JOIN (SELECT root_id AS child_id FROM claims) "
+                "USING (child_id)",
+            )
+    return _all_hold(
+        "no_text_is_held_too_often",
+        wrong,
+        f"a text is held {most:,} times at most, {settings['repetitions']:,} are allowed",
+    )
 
 
 def documents_keep_their_limit(evidence: Evidence) -> Finding:
-    """Root and children are no more tokens than a document may have, line ends and anchor lines counted at their most."""
+    """Root and children are no more tokens than a document may have, line ends and anchor lines
+    counted at their most.
+    """
     limit = evidence.fingerprint.params["longpack"]["max_tokens"]
     size = f"any_value(root_tokens) + {PART_TOKENS} + sum(n_tokens + strlen(keys) + {PART_TOKENS})"
     with _asking(evidence) as asked:
-        longest = asked.number(f"SELECT max(n) FROM (SELECT {size} AS n FROM claims GROUP BY root_id)")
-        n_longer = how_many(asked, f"SELECT root_id FROM claims GROUP BY root_id HAVING {size} > {limit}")
-    return _all_hold("documents_keep_their_limit", {"documents too long": n_longer}, f"the longest has {longest:,} tokens of {limit:,}")
+        longest = asked.number(
+            f"SELECT max(n) FROM (SELECT {size} AS n FROM claims GROUP BY root_id)"
+        )
+        n_longer = how_many(
+            asked, f"SELECT root_id FROM claims GROUP BY root_id HAVING {size} > {limit}"
+        )
+    return _all_hold(
+        "documents_keep_their_limit",
+        {"documents too long": n_longer},
+        f"the longest has {longest:,} tokens of {limit:,}",
+    )
 
 
 def children_stand_before_what_points_at_them(evidence: Evidence) -> Finding:
-    """A child is pointed at by its root, or by a page of the round before that stands behind it; rounds are as many as asked for."""
+    """A child is pointed at by its root, or by a page of the round before that stands behind it;
+    rounds are as many as asked for.
+    """
     depth = evidence.fingerprint.params["longpack"]["depth"]
     with _asking(evidence) as asked:
         wrong = {
@@ -155,15 +221,21 @@ def children_stand_before_what_points_at_them(evidence: Evidence) -> Finding:
                     WHERE above.root_id = child.root_id AND above.child_id = child.parent_id
                     AND above.depth = child.depth - 1 AND above.place > child.place)""",
             ),
-            "children of no round that was asked for": how_many(asked, f"SELECT * FROM claims WHERE depth NOT BETWEEN 1 AND {depth}"),
+            "children of no round that was asked for": how_many(
+                asked, f"SELECT * FROM claims WHERE depth NOT BETWEEN 1 AND {depth}"
+            ),
         }
         rounds = asked.number("SELECT max(depth) FROM claims")
-    return _all_hold("children_stand_before_what_points_at_them", wrong, f"{rounds} of {depth} rounds")
+    return _all_hold(
+        "children_stand_before_what_points_at_them", wrong, f"{rounds} of {depth} rounds"
+    )
 
 
 def nothing_crosses_the_held_out_split(evidence: Evidence) -> Finding:
     """A root and its children are on one side of every split, so no held-out text is trained on."""
-    splits = [(int(seed), float(fraction)) for seed, fraction in evidence.fingerprint.params["splits"]]
+    splits = [
+        (int(seed), float(fraction)) for seed, fraction in evidence.fingerprint.params["splits"]
+    ]
     with _asking(evidence) as asked:
         n_pairs, n_wrong = on_two_sides(asked, splits)
     return _all_hold(

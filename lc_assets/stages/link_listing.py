@@ -1,9 +1,10 @@
 """Lists of links of plain WARC files, as JSON lines: what `lc links` does, a file after the other.
 
-A line is a page: its ``url``, and under the extractor's name (``html5`` or ``paper_regex``) its links in their order, ``[address, text]``
-each, as they are written; or, with ``targets``, the pages that they lead to, each once. Pages without links have their line, too.
-Beside the lists, for as long as the work lasts, stands which page points at which of its own host: what most pages of a host point at is
-a portal.
+A line is a page: its ``url``, and under the extractor's name (``html5`` or ``paper_regex``) its
+links in their order, ``[address, text]`` each, as they are written; or, with ``targets``, the pages
+that they lead to, each once. Pages without links have their line, too. Beside the lists, for as
+long as the work lasts, stands which page points at which of its own host: what most pages of a host
+point at is a portal.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -40,7 +41,9 @@ FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
 """Under which name a line holds its links."""
 
 
-WITHIN: Final = pa.schema([("host", pa.string()), ("target_key", pa.string()), ("keys", pa.string())])
+WITHIN: Final = pa.schema(
+    [("host", pa.string()), ("target_key", pa.string()), ("keys", pa.string())]
+)
 """Pages of a host (no target), and the pages of the same host that they point at."""
 
 MOST: Final = 10
@@ -49,7 +52,9 @@ MOST: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """What became of records and links, and the pages that most pages of their own host point at: ``page, pages, share, keys``."""
+    """What became of records and links, and the pages that most pages of their own host point at:
+    ``page, pages, share, keys``.
+    """
 
     tally: Tally
     most: list[dict[str, Any]]
@@ -89,7 +94,10 @@ def list_links(
 
     def task_of(source: Path, stem: Path) -> ListingTask:
         if not source.name.endswith(WARC):
-            raise BadInput(f"{source}: links are read out of WARC files, whose names end in {' or '.join(WARC)}")
+            raise BadInput(
+                f"{source}: links are read out of WARC files, whose names end in "
+                f"{' or '.join(WARC)}"
+            )
         return ListingTask(
             source=source,
             out=stem.with_name(f"{stem.name}.links.jsonl.gz"),
@@ -109,7 +117,12 @@ def list_links(
 def list_archive(task: ListingTask) -> Tally:
     """Publish the list of one archive."""
     dropped, also, n_pages = Counter[str](), Counter[str](), 0
-    with publish(task.out) as draft, gzipped(draft) as out, publish(task.within) as within, contextlib.closing(_table(within)) as edges:
+    with (
+        publish(task.out) as draft,
+        gzipped(draft) as out,
+        publish(task.within) as within,
+        contextlib.closing(_table(within)) as edges,
+    ):
         for page in html_pages(task.source, max_page_bytes=task.max_page_bytes):
             if isinstance(page, Unread):
                 dropped[page.why] += 1
@@ -118,15 +131,25 @@ def list_archive(task: ListingTask) -> Tally:
             if read.unread:
                 dropped[read.unread] += 1
                 continue
-            found = targets_of(read.links, page.url, base=read.base, resolve=task.extractor == "html5")
+            found = targets_of(
+                read.links, page.url, base=read.base, resolve=task.extractor == "html5"
+            )
             links = [(link.href, link.text) for link in read.links]
-            line = {"url": page.url} | ({"targets": found.found} if task.targets else {FIELDS[task.extractor]: links})
+            line = {"url": page.url} | (
+                {"targets": found.found} if task.targets else {FIELDS[task.extractor]: links}
+            )
             out.write(msgspec.json.encode(line) + b"\n")
             n_pages += 1
             also.update({LINKS: len(links), TARGETS: len(found.found)})
             also.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
             _note_within_host(edges, page.url, found)
-    return Tally(seen=n_pages + dropped.total(), kept=n_pages, dropped=dict(dropped), complaints=dict(dropped), also=dict(also))
+    return Tally(
+        seen=n_pages + dropped.total(),
+        kept=n_pages,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=dict(also),
+    )
 
 
 def _table(path: Path) -> TableWriter:
@@ -145,7 +168,9 @@ def _note_within_host(edges: TableWriter, url: str, found: Targets) -> None:
 
 
 def _most_within_hosts(work: Path) -> list[dict[str, Any]]:
-    """The pages that most pages of their own host point at, with their share of the host's pages; out of core."""
+    """The pages that most pages of their own host point at, with their share of the host's pages;
+    out of core.
+    """
     files = finished(work.rglob("*.parquet"))
     if not files:
         return []

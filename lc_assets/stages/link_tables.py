@@ -1,7 +1,7 @@
 """The tables between a crawl's pages and LongPack's documents: their columns and what these hold.
 
-A page is named by its **page key** (`lc_assets.text.page_keys`), a document by its id. One table per shard of filtered
-documents, named like it, but for `LINK_CLAIMS`, which is one per snapshot.
+A page is named by its **page key** (`lc_assets.text.page_keys`), a document by its id. One table
+per shard of filtered documents, named like it, but for `LINK_CLAIMS`, which is one per snapshot.
 """
 
 import pyarrow as pa
@@ -19,10 +19,21 @@ HTML_INDEX = pa.schema(
         ("digest", pa.string()),
     ]
 )
-"""`html_index`: filtered document → the record of the crawl that holds its page; ``filename`` is relative to the crawl's root."""
+"""`html_index`: filtered document → the record of the crawl that holds its page; ``filename`` is
+relative to the crawl's root.
+"""
 
-CRAWL_FILES = pa.schema([("path", pa.string()), ("kind", pa.string()), ("n_bytes", pa.int64()), ("identity", pa.string())])
-"""`html_index`: the files of the crawl; ``n_bytes`` and ``identity`` are null for those that were not read."""
+CRAWL_FILES = pa.schema(
+    [
+        ("path", pa.string()),
+        ("kind", pa.string()),
+        ("n_bytes", pa.int64()),
+        ("identity", pa.string()),
+    ]
+)
+"""`html_index`: the files of the crawl; ``n_bytes`` and ``identity`` are null for those that were
+not read.
+"""
 
 PAGE_LINKS = pa.schema(
     [
@@ -41,10 +52,10 @@ PAGE_LINKS = pa.schema(
 )
 """`page_links`: one line per page and page that it points at, by first appearance.
 
-``keys`` are the different anchor texts in order of appearance, joined by ``", "``; ``n_links`` how many links there are;
-``nofollow``, ``navigation`` and ``generic`` hold when they do of every one of them (rel of nofollow, sponsored or ugc; below nav,
-header, footer, aside or role=navigation; anchor texts such as "here" only); ``in_text`` when an anchor text stands in the page's
-cleaned text.
+``keys`` are the different anchor texts in order of appearance, joined by ``", "``; ``n_links`` how
+many links there are; ``nofollow``, ``navigation`` and ``generic`` hold when they do of every one of
+them (rel of nofollow, sponsored or ugc; below nav, header, footer, aside or role=navigation; anchor
+texts such as "here" only); ``in_text`` when an anchor text stands in the page's cleaned text.
 """
 
 LINK_CLAIMS = pa.schema(
@@ -61,11 +72,12 @@ LINK_CLAIMS = pa.schema(
         ("root_tokens", pa.int64()),
     ]
 )
-"""`link_claims`: which root holds which page's content; ``place`` counts a root's children in the order they are written.
+"""`link_claims`: which root holds which page's content; ``place`` counts a root's children in the
+order they are written.
 
-``keys`` are the words above the page: those of `page_links`, or the page's title where these say nothing; ``cluster`` names the
-content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and ``root_tokens`` are of the texts alone. Roots
-come in the order of their turns, children by place.
+``keys`` are the words above the page: those of `page_links`, or the page's title where these say
+nothing; ``cluster`` names the content (`lc_assets.text.duplicate_keys.text_key`); ``n_tokens`` and
+``root_tokens`` are of the texts alone. Roots come in the order of their turns, children by place.
 """
 
 SPANS = pa.schema(
@@ -83,5 +95,5 @@ SPANS = pa.schema(
         ("n_tokens", pa.int64()),
     ]
 )
-"""`longpack`: the parts of each packed document, in their order; ``start`` and ``stop`` in characters, of the part with its anchor
-line; ``role`` is ``child`` or ``root``."""
+"""`longpack`: the parts of each packed document, in their order; ``start`` and ``stop`` in
+characters, of the part with its anchor line; ``role`` is ``child`` or ``root``."""

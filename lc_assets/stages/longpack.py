@@ -1,7 +1,9 @@
-"""`longpack`: one snapshot's packed documents, each a root behind what it points at, with a span per part.
+"""`longpack`: one snapshot's packed documents, each a root behind what it points at, with a span
+per part.
 
-A packed document bears its root's id, address and digest, and lies in a file called like its root's shard; roots that hold nothing
-are natural documents still, and not here. Not here: who holds what (`link_claims`), rows of packed documents (`packing_tokens`).
+A packed document bears its root's id, address and digest, and lies in a file called like its root's
+shard; roots that hold nothing are natural documents still, and not here. Not here: who holds what
+(`link_claims`), rows of packed documents (`packing_tokens`).
 """
 # ruff: noqa: S608 - every name in these queries is this package's own
 
@@ -16,12 +18,31 @@ from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
 from lc_assets.publishing import finished
 from lc_assets.stages import link_claims
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced, tables_fit
 from lc_assets.stages.deduplication.queries import parquet
 from lc_assets.stages.longpacking.auditing import asking, how_many
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents, packed_documents_of
-from lc_assets.stages.longpacking.page_index import INDEX, PAGES_FILE, keys_of_pages, write_page_index
+from lc_assets.stages.longpacking.gathering import (
+    SPANS_SUFFIX,
+    Packing,
+    pack_documents,
+    packed_documents_of,
+)
+from lc_assets.stages.longpacking.page_index import (
+    INDEX,
+    PAGES_FILE,
+    keys_of_pages,
+    write_page_index,
+)
 from lc_assets.stages.longpacking.pages import n_tokens_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import FILTERED, count_lines, read_lines
@@ -29,7 +50,9 @@ from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 READ_AGAIN: Final = 12
-"""Packed documents whose texts the audit holds against the filtered ones; of each the root and `PARTS_READ_AGAIN` children."""
+"""Packed documents whose texts the audit holds against the filtered ones; of each the root and
+`PARTS_READ_AGAIN` children.
+"""
 PARTS_READ_AGAIN: Final = 4
 
 
@@ -50,7 +73,9 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
             run=functools.partial(run_shards, workshop, draft),
         )
         tally = pack_documents(packing)
-        return tally + Tally(also={"keys of pages": write_page_index(draft.folder, spans_files(draft.folder))})
+        return tally + Tally(
+            also={"keys of pages": write_page_index(draft.folder, spans_files(draft.folder))}
+        )
 
     return build(workshop, STAGE, snapshot, fill)
 
@@ -72,61 +97,97 @@ def first_documents(folder: Path, most: int) -> list[tuple[dict[str, Any], list[
 
 
 def documents_are_made_of_their_spans(evidence: Evidence) -> Finding:
-    """A document's spans touch from its first character to its last; they are numbered, and the last one is the root's."""
+    """A document's spans touch from its first character to its last; they are numbered, and the
+    last one is the root's.
+    """
     n_docs = n_wrong = 0
     first = ""
     for document, spans in packed_documents(evidence.folder):
         n_docs += 1
         ends = [0, *(span["stop"] for span in spans)]
-        touch = ends[:-1] == [span["start"] for span in spans] and ends[-1] == len(document["raw_content"])
+        touch = ends[:-1] == [span["start"] for span in spans] and ends[-1] == len(
+            document["raw_content"]
+        )
         named = [(span["part"], span["role"]) for span in spans]
-        right = touch and named == [*((part, "child") for part in range(len(spans) - 1)), (len(spans) - 1, "root")]
+        right = touch and named == [
+            *((part, "child") for part in range(len(spans) - 1)),
+            (len(spans) - 1, "root"),
+        ]
         n_wrong += not right
         first = first or ("" if right else document["id"])
     agrees = n_docs == evidence.tally.kept and not n_wrong
     return Finding(
         claim="documents_are_made_of_their_spans",
         passed=agrees,
-        words=f"{n_docs:,} documents of {evidence.tally.kept:,} counted, {n_wrong:,} are not" + (f", such as {first}" if first else ""),
+        words=f"{n_docs:,} documents of {evidence.tally.kept:,} counted, {n_wrong:,} are not"
+        + (f", such as {first}" if first else ""),
         numbers={"documents": n_docs, "wrong": n_wrong},
     )
 
 
 def every_claim_is_packed(evidence: Evidence) -> Finding:
-    """The spans are the claims, in their places, with their tokens, and a root for each; nothing more: tokens are conserved."""
-    claims, spans = evidence.only_input("link_claims").folder / link_claims.TABLE, spans_files(evidence.folder)
-    claimed = "SELECT root_id AS id, place AS part, child_id, depth, keys, cluster, n_tokens FROM claims"
-    roots = "SELECT root_id, count(*), root_id, 0, '', '', any_value(root_tokens) FROM claims GROUP BY root_id"
+    """The spans are the claims, in their places, with their tokens, and a root for each; nothing
+    more: tokens are conserved.
+    """
+    claims, spans = (
+        evidence.only_input("link_claims").folder / link_claims.TABLE,
+        spans_files(evidence.folder),
+    )
+    claimed = (
+        "SELECT root_id AS id, place AS part, child_id, depth, keys, cluster, n_tokens FROM claims"
+    )
+    roots = (
+        "SELECT root_id, count(*), root_id, 0, '', '', any_value(root_tokens) FROM claims "
+        "GROUP BY root_id"
+    )
     with asking(claims) as asked:
         wanted = f"({claimed} UNION ALL {roots})"
-        found = f"(SELECT id, part, child_id, depth, keys, cluster, n_tokens FROM {parquet(spans)})" if spans else f"({claimed} LIMIT 0)"
+        found = (
+            f"(SELECT id, part, child_id, depth, keys, cluster, n_tokens FROM {parquet(spans)})"
+            if spans
+            else f"({claimed} LIMIT 0)"
+        )
         names = "USING (id, part, child_id, depth, cluster, n_tokens)"
         n_missing = how_many(asked, f"SELECT * FROM {wanted} ANTI JOIN {found} {names}")
         n_strange = how_many(asked, f"SELECT * FROM {found} ANTI JOIN {wanted} {names}")
         n_spans = how_many(asked, f"SELECT * FROM {found}")
         n_tokens = asked.number(f"SELECT sum(n_tokens) FROM {wanted}")
-    agrees = not n_missing and not n_strange and n_tokens == evidence.tally.also.get("tokens of parts", 0)
+    agrees = (
+        not n_missing
+        and not n_strange
+        and n_tokens == evidence.tally.also.get("tokens of parts", 0)
+    )
     return Finding(
         claim="every_claim_is_packed",
         passed=agrees,
-        words=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; {n_tokens:,} tokens claimed, "
+        words=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
+        f"{n_tokens:,} tokens claimed, "
         f"{evidence.tally.also.get('tokens of parts', 0):,} packed",
         numbers={"parts": n_spans, "missing": n_missing, "strange": n_strange, "tokens": n_tokens},
     )
 
 
 def parts_are_the_cleaned_pages(evidence: Evidence) -> Finding:
-    """Of an even choice of documents, the root and some children are, character for character, the filtered documents' texts."""
-    exact, filtered = evidence.fingerprint.params["paper_exact"], evidence.only_input("filtered").folder
+    """Of an even choice of documents, the root and some children are, character for character, the
+    filtered documents' texts.
+    """
+    exact, filtered = (
+        evidence.fingerprint.params["paper_exact"],
+        evidence.only_input("filtered").folder,
+    )
     n_parts = n_wrong = 0
     first = ""
     for document, spans in _chosen(evidence):
-        chosen = [spans[place] for place in evenly_spaced(len(spans) - 1, PARTS_READ_AGAIN)] + spans[-1:]
+        chosen = [
+            spans[place] for place in evenly_spaced(len(spans) - 1, PARTS_READ_AGAIN)
+        ] + spans[-1:]
         for span in chosen:
             text = _text_of(filtered, span["child_id"])
             part = document["raw_content"][span["start"] : span["stop"]]
             right = text is not None and part == (
-                ROOT_LINE + text if span["role"] == "root" else part_text(span["keys"], text, paper_exact=exact)
+                ROOT_LINE + text
+                if span["role"] == "root"
+                else part_text(span["keys"], text, paper_exact=exact)
             )
             n_parts += 1
             n_wrong += not right
@@ -134,36 +195,60 @@ def parts_are_the_cleaned_pages(evidence: Evidence) -> Finding:
     return Finding(
         claim="parts_are_the_cleaned_pages",
         passed=not n_wrong,
-        words=f"{n_parts:,} parts read again, {n_wrong:,} differ from their pages" + (f", such as {first}" if first else ""),
+        words=f"{n_parts:,} parts read again, {n_wrong:,} differ from their pages"
+        + (f", such as {first}" if first else ""),
         numbers={"read again": n_parts, "differ": n_wrong},
     )
 
 
 def packed_documents_keep_the_limit(evidence: Evidence) -> Finding:
-    """No document's parts are more tokens than it may have; an even choice of texts, and the longest, are counted again as a whole."""
+    """No document's parts are more tokens than it may have; an even choice of texts, and the
+    longest, are counted again as a whole.
+    """
     claims = evidence.only_input("link_claims")
     params = claims.receipt.fingerprint.params
     limit, spans = params["longpack"]["max_tokens"], spans_files(evidence.folder)
-    size = f"SELECT sum(n_tokens + strlen(keys) + {PART_TOKENS}) AS n FROM {parquet(spans)} GROUP BY id"
+    size = (
+        f"SELECT sum(n_tokens + strlen(keys) + {PART_TOKENS}) AS n FROM {parquet(spans)} GROUP "
+        "BY id"
+    )
     with asking(claims.folder / link_claims.TABLE) as asked:
         n_long = how_many(asked, f"SELECT * FROM ({size}) WHERE n > {limit}") if spans else 0
     # The setting of a tokenizer that is a file says where it lay, and is in no receipt.
     known = params["tokenizer"] in (*GPT2_NAMES, *TIKTOKEN)
-    counted = [n_tokens_of(text, params["tokenizer"], params["text_encoding"]) or 0 for text in _texts_to_count(evidence)] if known else []
+    counted = (
+        [
+            n_tokens_of(text, params["tokenizer"], params["text_encoding"]) or 0
+            for text in _texts_to_count(evidence)
+        ]
+        if known
+        else []
+    )
     n_longer = sum(n_tokens > limit for n_tokens in counted)
     return Finding(
         claim="packed_documents_keep_the_limit",
         passed=not n_long and not n_longer,
-        words=f"{n_long:,} documents have parts of more than {limit:,} tokens; of {len(counted):,} counted again {n_longer:,} are longer, "
+        words=f"{n_long:,} documents have parts of more than {limit:,} tokens; of "
+        f"{len(counted):,} counted again {n_longer:,} are longer, "
         f"the longest has {max(counted, default=0):,}",
-        numbers={"longer by parts": n_long, "counted": len(counted), "longer": n_longer, "longest": max(counted, default=0)},
+        numbers={
+            "longer by parts": n_long,
+            "counted": len(counted),
+            "longer": n_longer,
+            "longest": max(counted, default=0),
+        },
     )
 
 
 def every_page_is_found_in_its_documents(evidence: Evidence) -> Finding:
-    """The table of pages is that of the spans, and its index has the keys of all of its lines and no other."""
+    """The table of pages is that of the spans, and its index has the keys of all of its lines and
+    no other.
+    """
     path, spans = evidence.folder / PAGES_FILE, spans_files(evidence.folder)
-    listed, within = f"SELECT * FROM {parquet([path])}", f"SELECT id, child_id, url FROM {parquet(spans)}"
+    listed, within = (
+        f"SELECT * FROM {parquet([path])}",
+        f"SELECT id, child_id, url FROM {parquet(spans)}",
+    )
     with asking(evidence.only_input("link_claims").folder / link_claims.TABLE) as asked:
         n_pages = how_many(asked, listed)
         n_strange = how_many(asked, f"{listed} EXCEPT ALL {within}") if spans else n_pages

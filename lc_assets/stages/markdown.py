@@ -1,6 +1,8 @@
-"""Values from anywhere as Markdown that shows them and does nothing else: for data-set cards and for the Dagster UI.
+"""Values from anywhere as Markdown that shows them and does nothing else: for data-set cards and
+for the Dagster UI.
 
-Pages of the web end up here: no text of theirs may end a cell, hide a link behind words, load an image or put an element into the page.
+Pages of the web end up here: no text of theirs may end a cell, hide a link behind words, load an
+image or put an element into the page.
 """
 
 import re
@@ -12,20 +14,29 @@ SHOWN_CHARS = 160
 
 
 def cell(value: object) -> str:
-    r"""Text from anywhere as one cell of a table: no line ends, nothing that Markdown or HTML would take for its own.
+    r"""Text from anywhere as one cell of a table: no line ends, nothing that Markdown or HTML would
+    take for its own.
 
     >>> cell("a|b\n<img src=x> [c](d) `e`")
     'a\\|b \\<img src=x\\> \\[c\\](d) \\`e\\`'
     >>> cell("https://a.org/b_c")
     'https&#58;//a.org/b\\_c'
     """
-    words = " ".join("".join(letter if letter.isprintable() else " " for letter in str(value)).split())
-    # Readers that make links of bare addresses take the address as it is written, with its backslashes: it must not look like one.
-    return re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words).replace("://", "&#58;//").replace("www.", "www&#46;")
+    words = " ".join(
+        "".join(letter if letter.isprintable() else " " for letter in str(value)).split()
+    )
+    # Readers that make links of bare addresses take the address as it is written, with its
+    # backslashes: it must not look like one.
+    return (
+        re.sub(r"([\\`*_\[\]<>|~!&])", r"\\\1", words)
+        .replace("://", "&#58;//")
+        .replace("www.", "www&#46;")
+    )
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """A table of plain values, columns as the first line has them; numbers to the right, long text cut.
+    """A table of plain values, columns as the first line has them; numbers to the right, long text
+    cut.
 
     >>> print(table([{"rule": "words", "kept": 1234, "share": 0.123456}]))
     | rule | kept | share |
@@ -37,9 +48,17 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
     if not lines:
         return "nothing"
     names = list(dict.fromkeys(name for line in lines for name in line))
-    sides = ["---:" if all(_is_number(line.get(name)) for line in lines) else "---" for name in names]
+    sides = [
+        "---:" if all(_is_number(line.get(name)) for line in lines) else "---" for name in names
+    ]
     rows = [" | ".join(cell(shown(line.get(name))) for name in names) for line in lines]
-    return "\n".join([f"| {' | '.join(map(cell, names))} |", f"|{'|'.join(sides)}|", *(f"| {row} |" for row in rows)])
+    return "\n".join(
+        [
+            f"| {' | '.join(map(cell, names))} |",
+            f"|{'|'.join(sides)}|",
+            *(f"| {row} |" for row in rows),
+        ]
+    )
 
 
 def passages(lines: Sequence[Mapping[str, Any]]) -> str:
@@ -54,13 +73,18 @@ def passages(lines: Sequence[Mapping[str, Any]]) -> str:
     """
     said = []
     for line in lines:
-        values = " · ".join(f"**{cell(name)}** {cell(shown(value))}" for name, value in line.items() if name not in {"begins", "ends"})
+        values = " · ".join(
+            f"**{cell(name)}** {cell(shown(value))}"
+            for name, value in line.items()
+            if name not in {"begins", "ends"}
+        )
         said.append(f"{values}\n\n> {cell(line['begins'])}\n>\n> … {cell(line['ends'])}")
     return "\n\n".join(said) or "nothing"
 
 
 def shown(value: Any) -> str:
-    """A plain value for people: four digits of a fraction, thousands apart, the beginning of a long text, nothing for None.
+    """A plain value for people: four digits of a fraction, thousands apart, the beginning of a long
+    text, nothing for None.
 
     >>> shown(12345), shown(1e5), shown(0.48888), shown(True), shown(None), len(shown("long " * 100))
     ('12,345', '100,000', '0.4889', 'yes', '', 161)

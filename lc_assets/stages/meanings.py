@@ -1,6 +1,8 @@
-"""What the columns of tables hold, in words for people: the Dagster UI shows them beside each column.
+"""What the columns of tables hold, in words for people: the Dagster UI shows them beside each
+column.
 
-One sentence per name; a name that two tables use for different things says both. Types and nulls: docs/formats/tables.md.
+One sentence per name; a name that two tables use for different things says both. Types and nulls:
+docs/formats/tables.md.
 """
 
 from typing import Final
@@ -17,7 +19,10 @@ MEANINGS: Final = {
     "title": "first line of the page; not part of the text",
     "raw_content": "the text",
     "shard": "snapshot/shard/language_bucket",
-    "part": "of a manifest: documents, signals, duplicates or minhash; of a packed document: number of the part, from 0",
+    "part": (
+        "of a manifest: documents, signals, duplicates or minhash; of a packed document: "
+        "number of the part, from 0"
+    ),
     "path": "relative to the upstream's root",
     "n_bytes": "size in bytes; of a document, of its UTF-8",
     "identity": "what changes when the file does: a digest or a server's tag",
@@ -41,24 +46,37 @@ MEANINGS: Final = {
     "depth": "links between root and child; 0 for the root",
     "parent_id": "document that points at the child: the root, or a child of the round before",
     "child_id": "document whose text stands in a packed one; of the root's part, the root itself",
-    "keys": "anchor texts that lead to the child, or its title where they say nothing: the line above its text",
+    "keys": (
+        "anchor texts that lead to the child, or its title where they say nothing: the line "
+        "above its text"
+    ),
     "target_url": "address of the link, as resolved",
     "cluster": "names the words of a text; pages of one cluster hold the same",
     "root_tokens": "tokens of the root's text alone",
     "role": "child or root",
-    "start": "first character: of the part, with its anchor line; of an item's longest find, of that",
+    "start": (
+        "first character: of the part, with its anchor line; of an item's longest find, of that"
+    ),
     "stop": "the character behind the part and the blank line after it",
     "piece": "number of the piece within its row, from 0",
     "document_start": "first token of the piece, counted in its document",
-    "document_stop": "the token behind its last, counted in its document; n_tokens + 1 where end of text is the last",
+    "document_stop": (
+        "the token behind its last, counted in its document; n_tokens + 1 where end "
+        "of text is the last"
+    ),
     "row_start": "where in its row the piece begins, in tokens",
     "row_stop": "where in its row it ends",
     "length_group": "which group of lengths in tokens, such as 4K-8K",
-    "document_set": "natural, longpack or packed; packed documents are pieces of rows, in referrals whole rows",
+    "document_set": (
+        "natural, longpack or packed; packed documents are pieces of rows, in referrals whole rows"
+    ),
     "lower": "tokens that the group of lengths begins at",
     "documents": "how many documents",
     "tokens": "of all of them",
-    "document_share": "of the set's documents; of evaluation items, the share of the document's words that they cover",
+    "document_share": (
+        "of the set's documents; of evaluation items, the share of the document's "
+        "words that they cover"
+    ),
     "token_share": "of the set's tokens",
     "documents_from": "documents as long as that group or longer",
     "document_share_from": "their share of the set's documents",
@@ -89,7 +107,9 @@ MEANINGS: Final = {
     "offset": "byte of the archive where the page's record begins",
     "length": "bytes of the archive that the page's record takes",
     "timestamp": "when the page was fetched: year to second, UTC",
-    "kind": "of an archive: warc, wat, cdxj or columnar; of an entry: document, url, domain or digest",
+    "kind": (
+        "of an archive: warc, wat, cdxj or columnar; of an entry: document, url, domain or digest"
+    ),
     "text_digest": "of the text's UTF-8: sha256 in hexadecimal digits",
     "how": "listed, same digest or near duplicate",
     "for_id": "the document that this one is withdrawn or removed for",
@@ -100,7 +120,9 @@ MEANINGS: Final = {
     "end": "the character behind the find",
     "shard_id": "file of RedPajama-V2 that holds the document",
     "id_int": "first eight bytes of the SHA-1 of the id, as a number",
-    "signature_sim1.0": "one band of 128 numbers, all that there is; null of a text of fewer than 13 words",
+    "signature_sim1.0": (
+        "one band of 128 numbers, all that there is; null of a text of fewer than 13 words"
+    ),
     "signature_sim0.9": "5 bands of 25 numbers: texts that are 90% alike share one of them",
     "signature_sim0.8": "9 bands of 13 numbers: texts that are 80% alike share one of them",
     "signature_sim0.7": "14 bands of 9 numbers: texts that are 70% alike share one of them",

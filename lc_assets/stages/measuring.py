@@ -1,6 +1,8 @@
-"""Measuring the text of the few documents that published signals speak for, by the rules that no published signal serves.
+"""Measuring the text of the few documents that published signals speak for, by the rules that no
+published signal serves.
 
-Here: their values, the complaints about them, what a document offers to be computed from, and the lists and models. Not here: computing
+Here: their values, the complaints about them, what a document offers to be computed from, and the
+    lists and models. Not here: computing
 (`lc_assets.text.columns`), the fates of documents (`verdicts`).
 """
 
@@ -31,23 +33,35 @@ NOTHING: Final[dict[str, float]] = {}
 
 
 def lists_of(settings: ListSettings) -> WordLists:
-    """The lists that the settings name, read once in a process, and again when a file of them was written since.
+    """The lists that the settings name, read once in a process, and again when a file of them was
+    written since.
 
     Raises:
         BadInput: as `lc_assets.formats.word_lists.read_word_lists`.
     """
-    return _read_lists(settings, _written(settings.stop_words), _written(settings.bad_words), _written(settings.domains))
+    return _read_lists(
+        settings,
+        _written(settings.stop_words),
+        _written(settings.bad_words),
+        _written(settings.domains),
+    )
 
 
 def models_of(settings: ModelSettings, columns: Collection[str]) -> Models:
-    """The models that some columns need, of those that the settings name; opened once in a process, as the lists are.
+    """The models that some columns need, of those that the settings name; opened once in a process,
+    as the lists are.
 
     Raises:
-        BadInput: as `lc_assets.formats.models.open_models`; a model that is needed and not named is merely absent.
+        BadInput: as `lc_assets.formats.models.open_models`; a model that is needed and not named is
+            merely absent.
         CorruptFile: as well.
     """
     needs = needs_of(columns)
-    places = (settings.language, settings.blocklist, settings.perplexity, *_quality(settings).values()) if needs else ()
+    places = (
+        (settings.language, settings.blocklist, settings.perplexity, *_quality(settings).values())
+        if needs
+        else ()
+    )
     return _open_models(settings, needs, *map(_written, places)) if needs else NO_MODELS
 
 
@@ -63,7 +77,11 @@ def _open_models(settings: ModelSettings, needs: frozenset[str], *_: object) -> 
 
 
 def _quality(settings: ModelSettings) -> dict[str, str]:
-    return {"palm": settings.quality.palm, "wikiref": settings.quality.wikiref, "wikipedia": settings.quality.wikipedia}
+    return {
+        "palm": settings.quality.palm,
+        "wikiref": settings.quality.wikiref,
+        "wikipedia": settings.quality.wikipedia,
+    }
 
 
 def _path(place: str) -> Path | None:
@@ -72,14 +90,22 @@ def _path(place: str) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _read_lists(settings: ListSettings, *_: object) -> WordLists:
-    named = {"stop_words": settings.stop_words, "bad_words": settings.bad_words, "domains": settings.domains}
+    named = {
+        "stop_words": settings.stop_words,
+        "bad_words": settings.bad_words,
+        "domains": settings.domains,
+    }
     return read_word_lists(**{name: _path(place) for name, place in named.items()})
 
 
 def _written(place: str) -> tuple[tuple[str, int, int], ...]:
     """When each file was written last, and its size; nothing where there is none."""
-    files = [path for path in (Path(place), *Path(place).rglob("*")) if path.is_file()] if place else []
-    return tuple(sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files))
+    files = (
+        [path for path in (Path(place), *Path(place).rglob("*")) if path.is_file()] if place else []
+    )
+    return tuple(
+        sorted((str(path), path.stat().st_mtime_ns, path.stat().st_size) for path in files)
+    )
 
 
 def record_offers(record: DocumentRecord) -> Offered:
@@ -98,7 +124,8 @@ class Survivors:
 
     Attributes:
         rules: on what is measured; none at all costs nothing.
-        rows: of the signals' table, one per document that was measured or kept, in the order of the lines.
+        rows: of the signals' table, one per document that was measured or kept, in the order of the
+            lines.
         complaints: about each document that the measures speak against, in the order of its fates.
         latest: the values of the latest document by column, NaN where missing.
     """
@@ -114,7 +141,9 @@ class Survivors:
         self._fails: list[bool] = []
 
     def fate(self, line: int, record: DocumentRecord) -> int | None:
-        """Measure a document; the number of its fate when that speaks against it, None when it is kept."""
+        """Measure a document; the number of its fate when that speaks against it, None when it is
+        kept.
+        """
         self.rows.append(self._verdicts.fate_of[line])
         if not self._columns:
             return None
@@ -132,9 +161,13 @@ class Survivors:
     def columns(self) -> dict[str, NDArray[np.float64]]:
         """What was measured, by column, one value per entry of ``rows``; NaN where missing."""
         values = np.array(self._values, np.float64).reshape(-1, max(len(self._columns), 1))
-        return {name: np.ascontiguousarray(values[:, place]) for place, name in enumerate(self._columns)}
+        return {
+            name: np.ascontiguousarray(values[:, place]) for place, name in enumerate(self._columns)
+        }
 
     @property
     def fails(self) -> NDArray[np.bool_]:
         """Which of ``rows`` the measures speak against."""
-        return np.array(self._fails, np.bool_) if self._columns else np.zeros(len(self.rows), np.bool_)
+        return (
+            np.array(self._fails, np.bool_) if self._columns else np.zeros(len(self.rows), np.bool_)
+        )

@@ -1,7 +1,8 @@
-"""`megatron`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would build over them.
+"""`megatron`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would
+build over them.
 
-Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no end-of-document token is added.
-A split without rows has no files: Megatron cannot map an empty ``.bin``.
+Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no end-of-document
+token is added. A split without rows has no files: Megatron cannot map an empty ``.bin``.
 """
 
 from pathlib import Path
@@ -25,7 +26,9 @@ COPIED_ROWS = 256
 """Rows in memory while they are copied: 32 MiB."""
 
 MOST_EPOCHS = 1000
-"""A size that repeats a source more often is a slip of the pen, and the index it asks for may not fit into memory."""
+"""A size that repeats a source more often is a slip of the pen, and the index it asks for may not
+fit into memory.
+"""
 
 
 def write_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
@@ -44,7 +47,13 @@ def write_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
             index_train(draft.folder, settings)
         return Tally.total(copied)
 
-    return build(workshop, STAGE, snapshot, fill, randomness={"gpt index": f"numpy RandomState (MT19937), seed {settings.seed}"})
+    return build(
+        workshop,
+        STAGE,
+        snapshot,
+        fill,
+        randomness={"gpt index": f"numpy RandomState (MT19937), seed {settings.seed}"},
+    )
 
 
 def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
@@ -53,17 +62,31 @@ def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
     if reader.n_rows:
         with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
             for start in range(0, reader.n_rows, COPIED_ROWS):
-                for row in reader.read(slice(start, min(start + COPIED_ROWS, reader.n_rows)), slice(0, reader.row_tokens)):
+                for row in reader.read(
+                    slice(start, min(start + COPIED_ROWS, reader.n_rows)),
+                    slice(0, reader.row_tokens),
+                ):
                     writer.add(row)
-    return Tally(seen=reader.n_rows, kept=reader.n_rows, also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens})
+    return Tally(
+        seen=reader.n_rows,
+        kept=reader.n_rows,
+        also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens},
+    )
 
 
 def index_train(folder: Path, settings: MegatronSettings) -> None:
     """Write the GPT index over the training rows."""
     reader = MegatronReader(folder / "train")
     if settings.samples is not None:
-        require_sensible(settings.samples, reader.n_tokens / settings.sequence_length, whose="megatron.samples")
-    index = build_gpt_index(reader.lengths, sequence_length=settings.sequence_length, seed=settings.seed, n_samples=settings.samples)
+        require_sensible(
+            settings.samples, reader.n_tokens / settings.sequence_length, whose="megatron.samples"
+        )
+    index = build_gpt_index(
+        reader.lengths,
+        sequence_length=settings.sequence_length,
+        seed=settings.seed,
+        n_samples=settings.samples,
+    )
     write_gpt_index(folder / "train", index)
 
 
@@ -75,7 +98,8 @@ def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
     """
     if n_samples > MOST_EPOCHS * available:
         raise BadInput(
-            f"{whose} asks for {n_samples:,.0f} samples where one epoch has {available:,.0f}: that is more than {MOST_EPOCHS:,} epochs;"
+            f"{whose} asks for {n_samples:,.0f} samples where one epoch has {available:,.0f}: "
+            f"that is more than {MOST_EPOCHS:,} epochs;"
             " ask for fewer samples, or shorter ones"
         )
 
@@ -98,24 +122,39 @@ def megatron_rows_are_the_grids_rows(evidence: Evidence) -> Finding:
         data = MegatronReader(evidence.folder / split)
         n_rows += len(data)
         if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
-            wrong.append(f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}")
-        wrong += [f"{split} row {row}" for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1}) if not _same_row(rows, data, row)]
+            wrong.append(
+                f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}"
+            )
+        wrong += [
+            f"{split} row {row}"
+            for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
+            if not _same_row(rows, data, row)
+        ]
     return Finding(
         claim="megatron_rows_are_the_grids_rows",
         passed=not wrong and n_rows == evidence.tally.kept,
-        words="; ".join(wrong[:5]) or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
+        words="; ".join(wrong[:5])
+        or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
         numbers={"rows": n_rows},
     )
 
 
 def _same_row(rows: GridReader, data: MegatronReader, row: int) -> bool:
-    return bool(np.array_equal(rows.read(slice(row, row + 1), slice(0, rows.row_tokens))[0], data[row]))
+    return bool(
+        np.array_equal(rows.read(slice(row, row + 1), slice(0, rows.row_tokens))[0], data[row])
+    )
 
 
 def the_index_shuffles_whole_epochs(evidence: Evidence) -> Finding:
-    """The GPT index names every training document once per epoch, and its shuffle names every sample once."""
+    """The GPT index names every training document once per epoch, and its shuffle names every
+    sample once.
+    """
     if not (evidence.folder / "train.idx").is_file():
-        return Finding(claim="the_index_shuffles_whole_epochs", passed=True, words="no training rows, so no index")
+        return Finding(
+            claim="the_index_shuffles_whole_epochs",
+            passed=True,
+            words="no training rows, so no index",
+        )
     index = read_gpt_index(evidence.folder / "train")
     n_documents = len(MegatronReader(evidence.folder / "train"))
     known = bool(((index.document_index >= 0) & (index.document_index < n_documents)).all())
@@ -125,7 +164,8 @@ def the_index_shuffles_whole_epochs(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_index_shuffles_whole_epochs",
         passed=whole and once,
-        words=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} documents",
+        words=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} "
+        "documents",
         numbers={"samples": index.n_samples, "epochs": int(epochs[0])},
     )
 

@@ -1,4 +1,6 @@
-"""What `lc_assets.stages.megatron_writing` does per document: collecting ids, and asking the twin now and then."""
+"""What `lc_assets.stages.megatron_writing` does per document: collecting ids, and asking the twin
+now and then.
+"""
 
 from types import TracebackType
 from typing import Any, Final, Self
@@ -18,7 +20,9 @@ CHECKED_CHARS: Final = 20_000
 
 
 class TwinDiffers(Exception):
-    """The twin gave other ids for the beginning of a document; what was written of the file goes."""
+    """The twin gave other ids for the beginning of a document; what was written of the file
+    goes.
+    """
 
 
 class Batch:
@@ -26,18 +30,26 @@ class Batch:
 
     def __init__(self, writer: MegatronWriter, n_documents: int, *, eod: int | None) -> None:
         self._writer, self._most = writer, n_documents
-        self._eod = None if eod is None else np.array([eod], np.int64 if eod < 0 else np.min_scalar_type(eod))
+        self._eod = (
+            None
+            if eod is None
+            else np.array([eod], np.int64 if eod < 0 else np.min_scalar_type(eod))
+        )
         self._parts, self._lengths, self._n_ids = list[NDArray[Any]](), list[int](), 0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
         if kind is None:
             self.flush()
 
     def add(self, ids: NDArray[Any]) -> None:
-        """Add the ids of one document, at least one, and the end of document where one is wanted."""
+        """Add the ids of one document, at least one, and the end of document where one is
+        wanted.
+        """
         self._parts.append(ids)
         if self._eod is not None:
             self._parts.append(self._eod)
@@ -60,8 +72,8 @@ class Batch:
 class SpotCheck:
     """Compares the fast tokenizer with its twin on the beginnings of some documents of a file.
 
-    One in each of 1, 2 to 3, 4 to 7, 8 to 15, ... is drawn, so that the length of the file need not be known: twenty of
-    a million, ten of a thousand.
+    One in each of 1, 2 to 3, 4 to 7, 8 to 15, ... is drawn, so that the length of the file need not
+    be known: twenty of a million, ten of a thousand.
     """
 
     def __init__(self, fast: Tokenizer, twin: Tokenizer, *, key: str) -> None:

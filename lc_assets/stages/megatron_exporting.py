@@ -1,4 +1,5 @@
-"""A Megatron data set in the formats of other loaders: nanoGPT's ``.bin``, Parquet for Hugging Face ``datasets``, MosaicML's MDS.
+"""A Megatron data set in the formats of other loaders: nanoGPT's ``.bin``, Parquet for Hugging Face
+``datasets``, MosaicML's MDS.
 
 ============  ==================================================================================================
 kind          what is written
@@ -10,7 +11,8 @@ mds           a folder of shards, one column ``input_ids``, an array per documen
               package ``streaming``, an extra
 ============  ==================================================================================================
 
-A file or a folder is there whole or not at all. Memory is bounded by a block of ids, and the longest document.
+A file or a folder is there whole or not at all. Memory is bounded by a block of ids, and the
+longest document.
 """
 
 import contextlib
@@ -35,7 +37,9 @@ KINDS: Final = ("nanogpt", "datasets", "mds")
 COLUMN: Final = "input_ids"
 BLOCK_IDS: Final = 1 << 21
 FILE_BYTES: Final = 500_000_000
-"""Ids of one Parquet file, in bytes before compression; the size that Hugging Face's own files have."""
+"""Ids of one Parquet file, in bytes before compression; the size that Hugging Face's own files
+have.
+"""
 
 
 def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) -> int:
@@ -44,7 +48,8 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
     Args:
         prefix: of the data set.
         path: of the file.
-        over_last: an id that takes the place of the last one of every document; None leaves all as they are.
+        over_last: an id that takes the place of the last one of every document; None leaves all as
+            they are.
 
     Raises:
         BadInput: when ``over_last`` is no uint16.
@@ -67,8 +72,11 @@ def export_nanogpt(prefix: Path, path: Path, *, over_last: int | None = None) ->
     return reader.n_tokens
 
 
-def export_datasets(prefix: Path, folder: Path, *, split: str = "train", file_bytes: int = FILE_BYTES) -> int:
-    """Write Parquet files that ``datasets.load_dataset("parquet", data_dir=folder)`` reads; return how many.
+def export_datasets(
+    prefix: Path, folder: Path, *, split: str = "train", file_bytes: int = FILE_BYTES
+) -> int:
+    """Write Parquet files that ``datasets.load_dataset("parquet", data_dir=folder)`` reads; return
+    how many.
 
     Raises:
         BadInput: when the folder holds something already, or the split's name is none.
@@ -82,7 +90,9 @@ def export_datasets(prefix: Path, folder: Path, *, split: str = "train", file_by
     with _new_folder(folder) as draft:
         for number, (stretch,) in enumerate(files):
             first, last = (int(reader.document_indices[at]) for at in (stretch.start, stretch.stop))
-            _write_parquet(draft / f"{split}-{number:05}-of-{len(files):05}.parquet", reader, first, last)
+            _write_parquet(
+                draft / f"{split}-{number:05}-of-{len(files):05}.parquet", reader, first, last
+            )
     return len(files)
 
 
@@ -97,15 +107,25 @@ def export_mds(prefix: Path, folder: Path) -> int:
     try:
         from streaming import MDSWriter  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise BadInput("MDS is written by the package streaming, which is not installed: pip install mosaicml-streaming") from error
+        raise BadInput(
+            "MDS is written by the package streaming, which is not installed: pip install "
+            "mosaicml-streaming"
+        ) from error
     reader = MegatronReader(prefix)
-    with _new_folder(folder) as draft, MDSWriter(out=str(draft), columns={COLUMN: f"ndarray:{reader.dtype.name}"}, hashes=["sha1"]) as out:
+    with (
+        _new_folder(folder) as draft,
+        MDSWriter(
+            out=str(draft), columns={COLUMN: f"ndarray:{reader.dtype.name}"}, hashes=["sha1"]
+        ) as out,
+    ):
         for ids in reader:
             out.write({COLUMN: np.array(ids)})
     return len(reader)
 
 
-def _blocks(reader: MegatronReader, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, int]]:
+def _blocks(
+    reader: MegatronReader, start: int = 0, stop: int | None = None
+) -> Iterator[tuple[int, int]]:
     """Stretches of sequences of about `BLOCK_IDS` ids, at least one sequence each."""
     end = len(reader) if stop is None else stop
     starts = reader.index.byte_offsets
@@ -127,7 +147,9 @@ def _lists(reader: MegatronReader, start: int, stop: int) -> pa.ListArray:
     lengths = reader.lengths[start:stop]
     ends: NDArray[Any] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     begin, end = reader.places(start, stop)
-    return pa.ListArray.from_arrays(pa.array(as_dtype(ends, np.dtype(np.int32))), pa.array(reader.ids[begin:end]))
+    return pa.ListArray.from_arrays(
+        pa.array(as_dtype(ends, np.dtype(np.int32))), pa.array(reader.ids[begin:end])
+    )
 
 
 @contextlib.contextmanager

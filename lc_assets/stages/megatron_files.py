@@ -1,7 +1,7 @@
 """One GPT index or one blend as files, outside any lake: what a person asks for by hand.
 
-The arrays bear the plain names of what they are; those under which Megatron looks for them are a cache's
-(`lc_assets.stages.caching`).
+The arrays bear the plain names of what they are; those under which Megatron looks for them are a
+cache's (`lc_assets.stages.caching`).
 """
 
 from collections.abc import Sequence
@@ -37,14 +37,23 @@ class MadeIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeBlend:
-    """What a blend came to: weight or size that was asked for, and samples taken, of each source."""
+    """What a blend came to: weight or size that was asked for, and samples taken, of each
+    source.
+    """
 
     size: int
     lines: list[tuple[float | int, int]]
 
 
 def index_prefix(
-    prefix: Path, out: Path, *, sequence_length: int, seed: int, n_samples: int | None, split: str | None = None, part: str = "train"
+    prefix: Path,
+    out: Path,
+    *,
+    sequence_length: int,
+    seed: int,
+    n_samples: int | None,
+    split: str | None = None,
+    part: str = "train",
 ) -> MadeIndex:
     """Write the GPT index of a data set, or of one part of a split of it.
 
@@ -59,9 +68,21 @@ def index_prefix(
     try:
         epochs = plan_epochs(epoch_tokens, cut, n_samples)
     except BadInput as error:
-        raise BadInput(f"{prefix}: {len(chosen):,} of {len(lengths):,} documents: {error}") from error
-    documents = None if len(chosen) == len(lengths) else np.arange(chosen.start, chosen.stop, dtype=np.int32)
-    index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples, documents=documents)
+        raise BadInput(
+            f"{prefix}: {len(chosen):,} of {len(lengths):,} documents: {error}"
+        ) from error
+    documents = (
+        None
+        if len(chosen) == len(lengths)
+        else np.arange(chosen.start, chosen.stop, dtype=np.int32)
+    )
+    index = build_gpt_index(
+        lengths,
+        sequence_length=sequence_length,
+        seed=seed,
+        n_samples=n_samples,
+        documents=documents,
+    )
     for name in GPT_FILES:
         write_npy(out / f"{name}.npy", getattr(index, name))
     return MadeIndex(
@@ -75,7 +96,12 @@ def index_prefix(
 
 
 def write_blend(
-    out: Path, *, weights: Sequence[str] | None, sizes: Sequence[str] | None, size: int | None, uint8: bool = False
+    out: Path,
+    *,
+    weights: Sequence[str] | None,
+    sizes: Sequence[str] | None,
+    size: int | None,
+    uint8: bool = False,
 ) -> MadeBlend:
     """Write a blend by weights, or of everything.
 
@@ -85,7 +111,9 @@ def write_blend(
     if (weights is None) == (sizes is None):
         raise BadInput("wanted either --weights with --size, or --sizes")
     if (sizes is None) == (size is None):
-        raise BadInput("--size says how long a blend by --weights is; one by --sizes takes everything")
+        raise BadInput(
+            "--size says how long a blend by --weights is; one by --sizes takes everything"
+        )
     asked = _numbers(weights or sizes or ())
     if sizes is not None or size is None:
         if fractions := [number for number in asked if number != int(number)]:
@@ -96,7 +124,9 @@ def write_blend(
     numbers = for_uint8(drawn[0], len(asked)) if uint8 else drawn[0]
     for name, array in zip(BLEND_FILES, (numbers, drawn[1]), strict=True):
         write_npy(out / f"{name}.npy", array)
-    return MadeBlend(size=len(numbers), lines=list(zip(asked, counts(numbers, len(asked)), strict=True)))
+    return MadeBlend(
+        size=len(numbers), lines=list(zip(asked, counts(numbers, len(asked)), strict=True))
+    )
 
 
 def _part(n_documents: int, split: str | None, part: str) -> range:
@@ -116,7 +146,10 @@ def _numbers(words: Sequence[str]) -> list[float]:
         try:
             found.append(float(word))
         except ValueError as error:
-            raise BadInput(f"{word!r} is not a number; wanted weights such as 0.7 0.2 0.1, or sizes such as 700 200") from error
+            raise BadInput(
+                f"{word!r} is not a number; wanted weights such as 0.7 0.2 0.1, or sizes such as "
+                "700 200"
+            ) from error
     if odd := [number for number in found if not np.isfinite(number)]:
         raise BadInput(f"{odd[0]} is neither a weight nor a size")
     return found

@@ -1,7 +1,9 @@
-"""The receipt beside a Megatron data set: ``{prefix}.receipt``, JSON that says what the two files are and where they come from.
+"""The receipt beside a Megatron data set: ``{prefix}.receipt``, JSON that says what the two files
+are and where they come from.
 
-Megatron does not look at it; `lc verify` does, and knows from it the digests, the vocabulary and whether every document
-ends with the end-of-document id. Its name does not end in ``.json``, because a file that does is a corpus to `lc`.
+Megatron does not look at it; `lc verify` does, and knows from it the digests, the vocabulary and
+whether every document ends with the end-of-document id. Its name does not end in ``.json``, because
+a file that does is a corpus to `lc`.
 """
 
 from pathlib import Path
@@ -64,7 +66,9 @@ def receipt_path(prefix: Path) -> Path:
     return prefix.with_name(f"{prefix.name}{SUFFIX}")
 
 
-def write_receipt(prefix: Path, *, made_by: str, ids: Ids | None, dropped: dict[str, int]) -> DataSetReceipt:
+def write_receipt(
+    prefix: Path, *, made_by: str, ids: Ids | None, dropped: dict[str, int]
+) -> DataSetReceipt:
     """Read a data set whole and publish its receipt."""
     reader = MegatronReader(prefix)
     receipt = sealed(

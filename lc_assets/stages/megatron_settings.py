@@ -1,4 +1,5 @@
-"""How a corpus is to be written for Megatron: what a person asks for, and the same looked up, found possible and named.
+"""How a corpus is to be written for Megatron: what a person asks for, and the same looked up, found
+possible and named.
 
 Here: values alone. Not here: the work (`lc_assets.stages.megatron_writing`).
 """
@@ -27,7 +28,8 @@ class Writing:
     """How a corpus is to be written.
 
     Attributes:
-        tokenizer: a name, a file, a folder or a model of the hub (`lc_assets.formats.tokenizer_places`).
+        tokenizer: a name, a file, a folder or a model of the hub
+            (`lc_assets.formats.tokenizer_places`).
         append_eod: end every document with the tokenizer's end of text.
         dtype: ``auto``, ``uint16`` or ``int32`` (`lc_assets.tokens.dtypes`).
         text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``.
@@ -62,7 +64,13 @@ class Settled:
     @property
     def label(self) -> str:
         """Everything that determines a part's bytes beside its file."""
-        chosen = (self.ids.tokenizer_sha256, self.ids.eod, self.ids.dtype, self.writing.text_field, self.writing.max_document_bytes)
+        chosen = (
+            self.ids.tokenizer_sha256,
+            self.ids.eod,
+            self.ids.dtype,
+            self.writing.text_field,
+            self.writing.max_document_bytes,
+        )
         return msgspec.json.encode(chosen).decode()
 
 
@@ -70,18 +78,29 @@ def settle(writing: Writing) -> Settled:
     """Look up the tokenizer and choose the dtype.
 
     Raises:
-        BadInput: when there is no such tokenizer or dtype, the vocabulary does not fit the dtype, or no document fits a batch.
+        BadInput: when there is no such tokenizer or dtype, the vocabulary does not fit the dtype,
+            or no document fits a batch.
         Unreachable: when a vocabulary has to be fetched and cannot.
     """
     if writing.batch_size < 1:
-        raise BadInput(f"batch_size is a number of documents, at least 1, got {writing.batch_size:,}")
+        raise BadInput(
+            f"batch_size is a number of documents, at least 1, got {writing.batch_size:,}"
+        )
     setting = located(writing.tokenizer)
     vocabulary = vocabulary_of(setting)
     dtype = stored_dtype(vocabulary.n_ids, writing.dtype)
     warnings = [trap] if (trap := readers_trap(vocabulary.n_ids, dtype)) else []
     if writing.append_eod and vocabulary.eot is None:
-        warnings.append(f"{vocabulary.name} has no end of text, so none is appended to the documents, though it was asked for")
-    return Settled(setting=setting, ids=_ids(vocabulary, writing, dtype), writing=writing, warnings=tuple(warnings))
+        warnings.append(
+            f"{vocabulary.name} has no end of text, so none is appended to the documents, though "
+            "it was asked for"
+        )
+    return Settled(
+        setting=setting,
+        ids=_ids(vocabulary, writing, dtype),
+        writing=writing,
+        warnings=tuple(warnings),
+    )
 
 
 def _ids(vocabulary: Vocabulary, writing: Writing, dtype: np.dtype[Any]) -> Ids:
@@ -100,4 +119,6 @@ def part_name(sources: Sequence[str], task: str) -> str:
     >>> part_name(["b.jsonl", "a.jsonl"], "7") == part_name(["a.jsonl", "b.jsonl"], "7")
     True
     """
-    return hashlib.sha256(f"{'|'.join(sorted(sources))}|{task}".encode("utf-8", "surrogateescape")).hexdigest()[:HASH_DIGITS]
+    return hashlib.sha256(
+        f"{'|'.join(sorted(sources))}|{task}".encode("utf-8", "surrogateescape")
+    ).hexdigest()[:HASH_DIGITS]

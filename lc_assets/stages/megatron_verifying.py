@@ -1,4 +1,5 @@
-"""Verifying a Megatron data set: header, sizes, offsets and boundaries by its reader; here the ids, their ends, and the digests.
+"""Verifying a Megatron data set: header, sizes, offsets and boundaries by its reader; here the ids,
+their ends, and the digests.
 
 Ids are looked at in blocks, so memory does not grow with the file.
 """
@@ -52,10 +53,12 @@ class Verified:
 
 
 def verify_data_set(prefix: Path, expected: Expected) -> Verified:
-    """Read every byte of a data set and hold it against its own promises, its receipt's, and those of whoever asks.
+    """Read every byte of a data set and hold it against its own promises, its receipt's, and those
+    of whoever asks.
 
     Raises:
-        CorruptFile: when a file is missing or broken, or the two do not fit: nothing more can be said then.
+        CorruptFile: when a file is missing or broken, or the two do not fit: nothing more can be
+            said then.
     """
     reader, receipt = MegatronReader(prefix), read_receipt(prefix)
     ids = receipt.ids if receipt else None
@@ -63,21 +66,41 @@ def verify_data_set(prefix: Path, expected: Expected) -> Verified:
     eod = ids.eod if ids and ids.eod is not None else expected.eod
     appended = expected.appended or bool(ids and ids.eod is not None)
     lowest, highest = _range(reader)
-    digests = {"SHA-256 of the .bin": sha256_of_file(bin_path(prefix)), "SHA-256 of the .idx": sha256_of_file(idx_path(prefix))}
-    damage = [*_outside(reader, lowest, highest, n_ids), *_contradicted(prefix, reader, receipt, digests)]
+    digests = {
+        "SHA-256 of the .bin": sha256_of_file(bin_path(prefix)),
+        "SHA-256 of the .idx": sha256_of_file(idx_path(prefix)),
+    }
+    damage = [
+        *_outside(reader, lowest, highest, n_ids),
+        *_contradicted(prefix, reader, receipt, digests),
+    ]
     facts: list[tuple[str, Any]] = [
         ("documents", len(reader.document_indices) - 1),
         ("sequences", len(reader)),
         ("empty sequences", int((reader.lengths == 0).sum())),
         ("tokens", reader.n_tokens),
         ("dtype", reader.dtype.name),
-        ("ids", f"{lowest:,} to {highest:,}" + ("" if n_ids is None else f", of a vocabulary of {n_ids:,}")),
+        (
+            "ids",
+            f"{lowest:,} to {highest:,}"
+            + ("" if n_ids is None else f", of a vocabulary of {n_ids:,}"),
+        ),
         *digests.items(),
-        ("receipt", "none beside it" if receipt is None else f"by {receipt.made_by}" + (f", {ids.tokenizer}" if ids else "")),
+        (
+            "receipt",
+            "none beside it"
+            if receipt is None
+            else f"by {receipt.made_by}" + (f", {ids.tokenizer}" if ids else ""),
+        ),
     ]
     if eod is not None:
         n_ending, n_inside = _ends(reader, eod)
-        facts.append((f"end of document {eod:,}", f"behind {n_ending:,} of {len(reader):,} sequences, {n_inside:,} times inside"))
+        facts.append(
+            (
+                f"end of document {eod:,}",
+                f"behind {n_ending:,} of {len(reader):,} sequences, {n_inside:,} times inside",
+            )
+        )
         damage += _misplaced(prefix, len(reader), n_ending, n_inside) if appended else []
     trap = readers_trap(n_ids, reader.dtype) if n_ids is not None else None
     return Verified(facts=facts, damage=damage, warnings=[trap] if trap else [])
@@ -103,11 +126,18 @@ def _outside(reader: MegatronReader, lowest: int, highest: int, n_ids: int | Non
         if len(wrong) and first < 0:
             first = number * BLOCK + int(wrong[0])
         n_wrong += len(wrong)
-    sequence = int(np.searchsorted(reader.index.byte_offsets, first * reader.dtype.itemsize, side="right")) - 1
-    where = (
-        f"{bin_path(reader.prefix)}: {n_wrong:,} ids are outside the vocabulary, the first {reader.ids[first]:,} in sequence {sequence:,}"
+    sequence = (
+        int(np.searchsorted(reader.index.byte_offsets, first * reader.dtype.itemsize, side="right"))
+        - 1
     )
-    yield (f"{where}; expected 0 to {most:,}: written with another tokenizer than you name, or with another dtype than the header says")
+    where = (
+        f"{bin_path(reader.prefix)}: {n_wrong:,} ids are outside the vocabulary, the first "
+        f"{reader.ids[first]:,} in sequence {sequence:,}"
+    )
+    yield (
+        f"{where}; expected 0 to {most:,}: written with another tokenizer than you name, or with "
+        "another dtype than the header says"
+    )
 
 
 def _ends(reader: MegatronReader, eod: int) -> tuple[int, int]:
@@ -115,7 +145,10 @@ def _ends(reader: MegatronReader, eod: int) -> tuple[int, int]:
     n_all = sum(int(np.count_nonzero(block == eod)) for block in _blocks(reader))
     n_ending = 0
     for start in range(0, len(reader), BLOCK):
-        offsets, lengths = reader.index.byte_offsets[start : start + BLOCK], reader.lengths[start : start + BLOCK]
+        offsets, lengths = (
+            reader.index.byte_offsets[start : start + BLOCK],
+            reader.lengths[start : start + BLOCK],
+        )
         filled = lengths > 0
         last = offsets[filled] // reader.dtype.itemsize + lengths[filled] - 1
         n_ending += int(np.count_nonzero(reader.ids[last] == eod))
@@ -125,12 +158,20 @@ def _ends(reader: MegatronReader, eod: int) -> tuple[int, int]:
 def _misplaced(prefix: Path, n_sequences: int, n_ending: int, n_inside: int) -> Iterator[str]:
     where = f"{bin_path(prefix)}: end of document"
     if n_ending < n_sequences:
-        yield f"{where}: {n_sequences - n_ending:,} of {n_sequences:,} documents do not end with it; write it again"
+        yield (
+            f"{where}: {n_sequences - n_ending:,} of {n_sequences:,} documents do not end with "
+            "it; write it again"
+        )
     if n_inside:
-        yield f"{where}: {n_inside:,} stand inside documents, where masks and positions would be reset; write it again"
+        yield (
+            f"{where}: {n_inside:,} stand inside documents, where masks and positions would be "
+            "reset; write it again"
+        )
 
 
-def _contradicted(prefix: Path, reader: MegatronReader, receipt: DataSetReceipt | None, digests: dict[str, str]) -> Iterator[str]:
+def _contradicted(
+    prefix: Path, reader: MegatronReader, receipt: DataSetReceipt | None, digests: dict[str, str]
+) -> Iterator[str]:
     """What the receipt says otherwise."""
     if receipt is None:
         return
@@ -141,8 +182,17 @@ def _contradicted(prefix: Path, reader: MegatronReader, receipt: DataSetReceipt 
     }
     for path, (promised, found) in said.items():
         if promised != found:
-            yield f"{path}: SHA-256 {found}, {receipt_path(prefix).name} says {promised}: it changed since; write it again"
+            yield (
+                f"{path}: SHA-256 {found}, {receipt_path(prefix).name} says {promised}: it "
+                "changed since; write it again"
+            )
     if (receipt.documents, receipt.tokens) != (n_documents, reader.n_tokens):
-        yield f"{prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt says {receipt.documents:,}, {receipt.tokens:,}"
+        yield (
+            f"{prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt says "
+            f"{receipt.documents:,}, {receipt.tokens:,}"
+        )
     if not is_as_sealed(receipt_path(prefix).read_bytes(), receipt):
-        yield f"{receipt_path(prefix)}: its content is not what was sealed: it changed since; write it again"
+        yield (
+            f"{receipt_path(prefix)}: its content is not what was sealed: it changed since; "
+            "write it again"
+        )

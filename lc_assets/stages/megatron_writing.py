@@ -1,18 +1,23 @@
-"""Any corpus to Megatron's ``.bin`` and ``.idx``: what ``tools/preprocess_data.py`` and NeMo Curator's ``MegatronTokenizerWriter`` do.
+"""Any corpus to Megatron's ``.bin`` and ``.idx``: what ``tools/preprocess_data.py`` and NeMo
+Curator's ``MegatronTokenizerWriter`` do.
 
-Each file of the corpus becomes a part, a whole data set of its own, in a process of its own. The parts are then put together
-in the order of their files' names, or kept (Curator's layout). A run that was killed finds its finished parts again.
+Each file of the corpus becomes a part, a whole data set of its own, in a process of its own. The
+parts are then put together in the order of their files' names, or kept (Curator's layout). A run
+that was killed finds its finished parts again.
 
-* One sequence per document. A document without ids is dropped and counted: Megatron keeps a boundary for it that nobody
-  reads, Curator a sequence of length 0, or of nothing but the end of document.
+* One sequence per document. A document without ids is dropped and counted: Megatron keeps a
+  boundary for it that nobody reads, Curator a sequence of length 0, or of nothing but the end of
+  document.
 * A file without documents has no part: nobody could map its ``.bin``.
-* The fast tokenizer does the work; its slow twin checks the beginnings of some documents of every file. If they differ, the
-  twin does the file again, and that is counted.
+* The fast tokenizer does the work; its slow twin checks the beginnings of some documents of every
+  file. If they differ, the twin does the file again, and that is counted.
 * Text that spells a special token is text.
 
-Here: tokenizing a corpus. Not here: joining data sets (`lc_assets.stages.megatron_merging`), the lake's own shards
+Here: tokenizing a corpus. Not here: joining data sets (`lc_assets.stages.megatron_merging`), the
+    lake's own shards
 (`lc_assets.stages.tokenizing`).
-Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator ``nemo_curator/stages/text/io/writer/megatron_tokenizer.py``.
+Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator
+    ``nemo_curator/stages/text/io/writer/megatron_tokenizer.py``.
 """
 
 import contextlib
@@ -36,7 +41,12 @@ from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish_bytes, remove_drafts
 from lc_assets.stages.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron_merging import join
-from lc_assets.stages.megatron_receipts import DataSetReceipt, read_receipt, receipt_path, write_receipt
+from lc_assets.stages.megatron_receipts import (
+    DataSetReceipt,
+    read_receipt,
+    receipt_path,
+    write_receipt,
+)
 from lc_assets.stages.megatron_settings import Settled, part_name
 from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.tally import Tally
@@ -75,24 +85,29 @@ class PartTask:
 
 
 class Memo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered of a finished part: which file it was made of, as it was then, and what was counted."""
+    """What is remembered of a finished part: which file it was made of, as it was then, and what
+    was counted.
+    """
 
     n_bytes: int
     modified_ns: int
     tally: Tally
 
 
-def write_data_set(sources: Sequence[Path], prefix: Path, settled: Settled, *, engine: Engine) -> tuple[Tally, DataSetReceipt]:
+def write_data_set(
+    sources: Sequence[Path], prefix: Path, settled: Settled, *, engine: Engine
+) -> tuple[Tally, DataSetReceipt]:
     """Write a whole corpus as one data set, its files in the order of their names.
 
-    While it is written the parts lie in the hidden folder ``.{prefix}.parts``: as many bytes again, until the end. After a
-    failure the finished ones stay there, and the next run goes on with them.
+    While it is written the parts lie in the hidden folder ``.{prefix}.parts``: as many bytes again,
+    until the end. After a failure the finished ones stay there, and the next run goes on with them.
 
     Returns:
         What was counted, and the receipt beside the data set.
 
     Raises:
-        BadInput: when a source cannot be meant, or no document was left to write; nothing is replaced then.
+        BadInput: when a source cannot be meant, or no document was left to write; nothing is
+            replaced then.
         CorruptFile: when a file's container is damaged.
         NotWritable, StorageFull: when the place cannot be written to.
     """
@@ -113,19 +128,24 @@ def write_data_set(sources: Sequence[Path], prefix: Path, settled: Settled, *, e
 def write_parts(
     sources: Sequence[Path], folder: Path, settled: Settled, *, engine: Engine
 ) -> tuple[Tally, dict[tuple[Path, Path], DataSetReceipt]]:
-    """Write each file of a corpus as a data set of its own, ``{folder}/{hash of its name}``, as Curator does.
+    """Write each file of a corpus as a data set of its own, ``{folder}/{hash of its name}``, as
+    Curator does.
 
     Returns:
-        What was counted, and the receipt of every file that has documents, by the file and the prefix.
+        What was counted, and the receipt of every file that has documents, by the file and the
+        prefix.
 
     Raises:
-        BadInput, CorruptFile, NotWritable, StorageFull: as `write_data_set`; what was finished stays.
+        BadInput, CorruptFile, NotWritable, StorageFull: as `write_data_set`; what was finished
+        stays.
     """
     tasks = _tasks(sources, folder, folder / ".parts", settled)
     for task in tasks:
         _remove_drafts(task.memos, task.prefix)
     tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
-    receipts = {(task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))}
+    receipts = {
+        (task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))
+    }
     return tally, receipts
 
 
@@ -157,23 +177,32 @@ def write_part(task: PartTask) -> Tally:
     memo_path, now = task.memos / f"{task.name}.json", task.file.stat()
     if memo_path.is_file():
         memo = decode_json(memo_path, Memo)
-        whole = not memo.tally.kept or (bin_path(task.prefix).is_file() and idx_path(task.prefix).is_file())
+        whole = not memo.tally.kept or (
+            bin_path(task.prefix).is_file() and idx_path(task.prefix).is_file()
+        )
         if whole and (memo.n_bytes, memo.modified_ns) == (now.st_size, now.st_mtime_ns):
             return memo.tally
     tally = _tokenize(task)
     if task.folder != task.memos and tally.kept:
         write_receipt(task.prefix, made_by="write", ids=task.settled.ids, dropped=tally.dropped)
-    publish_bytes(memo_path, encode_json(Memo(n_bytes=now.st_size, modified_ns=now.st_mtime_ns, tally=tally)))
+    publish_bytes(
+        memo_path, encode_json(Memo(n_bytes=now.st_size, modified_ns=now.st_mtime_ns, tally=tally))
+    )
     return tally
 
 
 def _tokenize(task: PartTask) -> Tally:
     """By the fast tokenizer if its twin agrees, else by the twin."""
-    twin, fast = tokenizer_or_why(task.settled.setting, fast=False), tokenizer_or_why(task.settled.setting, fast=True)
+    twin, fast = (
+        tokenizer_or_why(task.settled.setting, fast=False),
+        tokenizer_or_why(task.settled.setting, fast=True),
+    )
     if isinstance(fast, Tokenizer):
         try:
             unchecked = not isinstance(twin, Tokenizer)
-            check = None if isinstance(twin, BadInput) else SpotCheck(fast, twin, key=task.file.name)
+            check = (
+                None if isinstance(twin, BadInput) else SpotCheck(fast, twin, key=task.file.name)
+            )
             return _write(task, fast, check) + Tally(also={BY_TWIN: 0, UNCHECKED: int(unchecked)})
         except TwinDiffers:
             pass
@@ -183,7 +212,9 @@ def _tokenize(task: PartTask) -> Tally:
 
 
 def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
-    """A tokenizer, or why there is none: the fast one does not know every kind of file, the twin's package may be missing."""
+    """A tokenizer, or why there is none: the fast one does not know every kind of file, the twin's
+    package may be missing.
+    """
     try:
         return tokenizer_of(setting, fast=fast)
     except BadInput as why:
@@ -192,8 +223,13 @@ def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
 
 def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
     dropped, n_characters, writing, ids = Counter[str](), 0, task.settled.writing, task.settled.ids
-    with MegatronWriter.publishing(task.prefix, np.dtype(ids.dtype)) as writer, Batch(writer, writing.batch_size, eod=ids.eod) as batch:
-        for document in read_corpus(task.file, text_field=writing.text_field, max_document_bytes=writing.max_document_bytes):
+    with (
+        MegatronWriter.publishing(task.prefix, np.dtype(ids.dtype)) as writer,
+        Batch(writer, writing.batch_size, eod=ids.eod) as batch,
+    ):
+        for document in read_corpus(
+            task.file, text_field=writing.text_field, max_document_bytes=writing.max_document_bytes
+        ):
             if isinstance(document, Unread):
                 dropped[document.why] += 1
                 continue
@@ -206,7 +242,13 @@ def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tal
                 n_characters += len(document.text)
     also = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, FILES: 1}
     n_kept = writer.n_documents
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=also,
+    )
 
 
 def _add(batch: Batch, tokenizer: Tokenizer, text: str) -> str | None:
@@ -224,4 +266,7 @@ def _add(batch: Batch, tokenizer: Tokenizer, text: str) -> str | None:
 def _require_documents(tally: Tally, prefix: Path) -> None:
     if not tally.kept:
         reasons = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
-        raise BadInput(f"{prefix}: no document to write of {tally.seen:,} seen ({reasons}); Megatron cannot open an empty data set")
+        raise BadInput(
+            f"{prefix}: no document to write of {tally.seen:,} seen ({reasons}); Megatron cannot "
+            "open an empty data set"
+        )

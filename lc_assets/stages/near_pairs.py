@@ -1,10 +1,13 @@
-"""`near_pairs`: which documents of a snapshot are nearly the same as others of it, or of an older one.
+"""`near_pairs`: which documents of a snapshot are nearly the same as others of it, or of an older
+one.
 
-A partition reads its own and all older snapshots, so a newer one makes none of them out of date. Older means that the
-name comes before, as text. Candidates share one of 18 bands of 7 numbers of their signatures, whichever scheme made
-these. Bands were cut once, with their snapshot (`lc_assets.stages.signature_bands`): of older ones the keys are passed by, and
-nothing is opened but what is like something new. Candidates are compared by their texts; pairs that are alike to the floor
-are published. Who goes is not decided here (`lc_assets.stages.removals`), so another threshold costs no comparison.
+A partition reads its own and all older snapshots, so a newer one makes none of them out of date.
+Older means that the name comes before, as text. Candidates share one of 18 bands of 7 numbers of
+their signatures, whichever scheme made these. Bands were cut once, with their snapshot
+(`lc_assets.stages.signature_bands`): of older ones the keys are passed by, and nothing is opened
+but what is like something new. Candidates are compared by their texts; pairs that are alike to the
+floor are published. Who goes is not decided here (`lc_assets.stages.removals`), so another
+threshold costs no comparison.
 """
 
 import contextlib
@@ -37,8 +40,12 @@ from lc_assets.text.duplicates import Numbers
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
 
-NEAR_PAIRS: Final = pa.schema([("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())])
-"""`near_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true Jaccard index."""
+NEAR_PAIRS: Final = pa.schema(
+    [("a", pa.string()), ("b", pa.string()), ("bands", pa.uint64()), ("similarity", pa.float64())]
+)
+"""`near_pairs`: two documents, ``b`` of this snapshot, the bands that they share, and their true
+Jaccard index.
+"""
 
 TABLE: Final = "near_pairs.parquet"
 REFUTED: Final = "less alike than the floor"
@@ -51,7 +58,8 @@ def pair_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
     Raises:
         NotPublished: when filtered documents or bands of the snapshot are not there.
-        Mismatch: when bands are of other documents than those that stand filtered, or signed otherwise than those of another one.
+        Mismatch: when bands are of other documents than those that stand filtered, or signed
+            otherwise than those of another one.
     """
 
     def fill(draft: Draft) -> Tally:
@@ -88,13 +96,19 @@ def _fill(workshop: Workshop, draft: Draft, snapshot: SnapshotId) -> Tally:
     n_pairs = _publish(draft, work, verified, files)
     n_candidates = counted.also.get("candidates", 0)
     dropped = {REFUTED: n_candidates - n_pairs} if n_candidates > n_pairs else {}
-    also = {name: count for name, count in counted.also.items() if name in {"documents compared", "characters compared"}}
+    also = {
+        name: count
+        for name, count in counted.also.items()
+        if name in {"documents compared", "characters compared"}
+    }
     return Tally(seen=n_candidates, kept=n_pairs, dropped=dropped, complaints=dropped, also=also)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandedFile:
-    """A file of bands: of which snapshot, its number there, where it lies, how many documents it is of."""
+    """A file of bands: of which snapshot, its number there, where it lies, how many documents it is
+    of.
+    """
 
     snapshot: str
     number: int
@@ -107,19 +121,26 @@ def banded_files(inputs: Mapping[str, Published]) -> list[BandedFile]:
 
     Raises:
         NotPublished: when a snapshot stands filtered whose bands do not.
-        Mismatch: when they are of other documents, or were signed otherwise than those of the newest snapshot.
+        Mismatch: when they are of other documents, or were signed otherwise than those of the
+            newest snapshot.
     """
     found, schemes = list[BandedFile](), dict[str, str]()
-    for snapshot in sorted(name.partition("/")[2] for name in inputs if name.startswith("filtered/")):
+    for snapshot in sorted(
+        name.partition("/")[2] for name in inputs if name.startswith("filtered/")
+    ):
         folder = _bands_of_what_stands(inputs, snapshot).folder
         manifest = read_bands_manifest(folder)
         counted = enumerate(manifest.documents)
-        found += [BandedFile(snapshot=snapshot, number=number, folder=folder, n_documents=n_documents) for number, n_documents in counted]
+        found += [
+            BandedFile(snapshot=snapshot, number=number, folder=folder, n_documents=n_documents)
+            for number, n_documents in counted
+        ]
         schemes |= {snapshot: manifest.signature} if manifest.signature else {}
     newest = schemes[max(schemes)] if schemes else ""
     if other := [snapshot for snapshot, scheme in schemes.items() if scheme != newest]:
         raise Mismatch(
-            f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of {max(schemes)} by {newest}, and the two do not "
+            f"signatures of {', '.join(other)} were made by {schemes[other[0]]}, those of "
+            f"{max(schemes)} by {newest}, and the two do not "
             "compare: materialize `signatures` and `signature_bands` of all snapshots by one recipe"
         )
     return found
@@ -129,30 +150,51 @@ def _bands_of_what_stands(inputs: Mapping[str, Published], snapshot: str) -> Pub
     bands, filtered = bands_of(inputs, snapshot), inputs[f"filtered/{snapshot}"]
     if bands.receipt.fingerprint.inputs.get(filtered.name) != filtered.digest:
         raise Mismatch(
-            f"{bands.name}: is of other documents than {filtered.name} now has; materialize `signature_bands` of this snapshot again"
+            f"{bands.name}: is of other documents than {filtered.name} now has; materialize "
+            "`signature_bands` of this snapshot again"
         )
     return bands
 
 
-def _texts_of(inputs: Mapping[str, Published], files: Sequence[BandedFile], number: int, places: Numbers) -> IndexedFile:
-    """Where the texts of some documents of a file lie: of the shards of that snapshot only those that hold one."""
+def _texts_of(
+    inputs: Mapping[str, Published], files: Sequence[BandedFile], number: int, places: Numbers
+) -> IndexedFile:
+    """Where the texts of some documents of a file lie: of the shards of that snapshot only those
+    that hold one.
+    """
     file = files[number]
     shards = shards_at(file.folder, file.number, places).to_pylist()
     names = [f"{shard['shard']}{DOCUMENTS_SUFFIX}" for shard in shards]
     folder = inputs[f"filtered/{file.snapshot}"].only(*names)
     parts = tuple(
-        FilePart(path=str(folder / name), n_bytes=shard["n_bytes"], n_documents=shard["n_documents"], first=shard["first"])
+        FilePart(
+            path=str(folder / name),
+            n_bytes=shard["n_bytes"],
+            n_documents=shard["n_documents"],
+            first=shard["first"],
+        )
         for name, shard in zip(names, shards, strict=True)
     )
-    return IndexedFile(number=number, path=parts[0].path, source="", n_bytes=0, n_documents=file.n_documents, parts=parts)
+    return IndexedFile(
+        number=number,
+        path=parts[0].path,
+        source="",
+        n_bytes=0,
+        n_documents=file.n_documents,
+        parts=parts,
+    )
 
 
 def _publish(draft: Draft, work: Path, verified: list[Path], files: Sequence[BandedFile]) -> int:
-    """Publish the pairs by their documents' ids, of which only those in a pair are looked up; return how many there are."""
+    """Publish the pairs by their documents' ids, of which only those in a pair are looked up;
+    return how many there are.
+    """
     nothing = "SELECT '' AS a, '' AS b, 0 AS bands, 0.0 AS similarity WHERE false"
     with queries(work / "duckdb", Means().memory // 2) as asked:
         if verified:
-            name_documents(asked, verified, work / "names.parquet", lambda numbers: _names(numbers, files))
+            name_documents(
+                asked, verified, work / "names.parquet", lambda numbers: _names(numbers, files)
+            )
         named = """SELECT l.id AS a, r.id AS b, bands, similarity
             FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b ORDER BY 1, 2"""
         return asked.publish(named if verified else nothing, draft.folder / TABLE, NEAR_PAIRS)
@@ -168,9 +210,18 @@ def _names(numbers: Numbers, files: Sequence[BandedFile]) -> Iterator[pa.Table]:
 
 
 def the_pairs_add_up(evidence: Evidence) -> Finding:
-    """The table holds as many pairs as were counted, each once, of this snapshot, and alike at least to the floor."""
+    """The table holds as many pairs as were counted, each once, of this snapshot, and alike at
+    least to the floor.
+    """
     table = read_table(evidence.folder / TABLE, NEAR_PAIRS.names)
-    lines = list(zip(table["a"].to_pylist(), table["b"].to_pylist(), table["similarity"].to_pylist(), strict=True))
+    lines = list(
+        zip(
+            table["a"].to_pylist(),
+            table["b"].to_pylist(),
+            table["similarity"].to_pylist(),
+            strict=True,
+        )
+    )
     floor = evidence.fingerprint.params["evidence_floor"]
     n_unlike = sum(not floor <= alike <= 1 for _, _, alike in lines)
     n_strange = sum(not b.startswith(f"{evidence.fingerprint.key}/") for _, b, _ in lines)
@@ -179,14 +230,17 @@ def the_pairs_add_up(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_pairs_add_up",
         passed=right,
-        words=f"{len(lines):,} pairs of {evidence.tally.kept:,} counted; {n_twice:,} twice or of one document, "
+        words=f"{len(lines):,} pairs of {evidence.tally.kept:,} counted; {n_twice:,} twice or of "
+        "one document, "
         f"{n_unlike:,} less alike than {floor}, {n_strange:,} of other snapshots",
         numbers={"pairs": len(lines)},
     )
 
 
 def pairs_are_as_alike_as_they_say(evidence: Evidence) -> Finding:
-    """An even choice of pairs, compared anew by their texts, is exactly as alike as the table says."""
+    """An even choice of pairs, compared anew by their texts, is exactly as alike as the table
+    says.
+    """
     lines = read_table(evidence.folder / TABLE, NEAR_PAIRS.names).to_pylist()
     chosen = [lines[place] for place in evenly_spaced(len(lines), COMPARED_AGAIN)]
     texts = _texts(evidence, {line[side] for line in chosen for side in ("a", "b")})
@@ -210,9 +264,16 @@ def _unlike(texts: dict[str, str], line: dict[str, Any]) -> bool:
 def _texts(evidence: Evidence, ids: set[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for shard in sorted({shard for shard in map(_shard_of, ids) if shard is not None}):
-        filtered, name = evidence.inputs.get(f"filtered/{shard.snapshot}"), f"{shard.name}{DOCUMENTS_SUFFIX}"
+        filtered, name = (
+            evidence.inputs.get(f"filtered/{shard.snapshot}"),
+            f"{shard.name}{DOCUMENTS_SUFFIX}",
+        )
         if filtered is not None and (path := filtered.only(name) / name).is_file():
-            found |= {line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"]) if line["id"] in ids}
+            found |= {
+                line["id"]: line["raw_content"]
+                for line in read_lines(path, ["id", "raw_content"])
+                if line["id"] in ids
+            }
     return found
 
 
@@ -224,7 +285,11 @@ def _shard_of(name: str) -> Shard | None:
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     settings = recipe.deduplication
-    return {"near": settings.near, "evidence_floor": settings.evidence_floor, "bands": [BANDS, ROWS]}
+    return {
+        "near": settings.near,
+        "evidence_floor": settings.evidence_floor,
+        "bands": [BANDS, ROWS],
+    }
 
 
 STAGE = Stage(

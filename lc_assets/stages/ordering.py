@@ -1,8 +1,10 @@
-"""`longcrawl`: one global order over the grids of all published snapshots. Small, and cheap to make again.
+"""`longcrawl`: one global order over the grids of all published snapshots. Small, and cheap to make
+again.
 
-Each row has its own priority, and each grid is sorted by it. Merging the grids by priority is therefore a
-uniform riffle of uniform shuffles: the uniform shuffle of the union. A new snapshot's rows take their places
-between the others, which keep their order and are not rewritten (docs/decisions/0003).
+Each row has its own priority, and each grid is sorted by it. Merging the grids by priority is
+therefore a uniform riffle of uniform shuffles: the uniform shuffle of the union. A new snapshot's
+rows take their places between the others, which keep their order and are not rewritten
+(docs/decisions/0003).
 """
 
 from collections.abc import Mapping
@@ -33,21 +35,39 @@ def order_snapshots(workshop: Workshop) -> Built:
     def fill(draft: Draft) -> Tally:
         grids = grids_of(draft.inputs)
         if not grids:
-            raise NotPublished("no snapshot's grid is published: there is nothing to order; materialize `token_grid` of one first")
-        write_sources(draft.folder, [source_of(grid) for grid in grids], row_tokens=row_tokens_of(grids), vocab_size=n_ids_of(grids))
+            raise NotPublished(
+                "no snapshot's grid is published: there is nothing to order; materialize "
+                "`token_grid` of one first"
+            )
+        write_sources(
+            draft.folder,
+            [source_of(grid) for grid in grids],
+            row_tokens=row_tokens_of(grids),
+            vocab_size=n_ids_of(grids),
+        )
         counts = {}
         for split in SPLITS:
-            source, row = riffle([np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids])
+            source, row = riffle(
+                [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
+            )
             write_order(draft.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
         n_rows = sum(counts.values())
         return Tally(
-            seen=sum(grid.receipt.tally.also[f"{split} rows"] for grid in grids for split in SPLITS),
+            seen=sum(
+                grid.receipt.tally.also[f"{split} rows"] for grid in grids for split in SPLITS
+            ),
             kept=n_rows,
             also=counts | {"snapshots": len(grids)},
         )
 
-    return build(workshop, STAGE, GLOBAL, fill, randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"})
+    return build(
+        workshop,
+        STAGE,
+        GLOBAL,
+        fill,
+        randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
+    )
 
 
 def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
@@ -63,7 +83,10 @@ def row_tokens_of(grids: list[Published]) -> int:
     """
     lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
     if len(set(lengths.values())) > 1:
-        raise Mismatch(f"grids with rows of different lengths have no common order: {lengths}; materialize them by one recipe")
+        raise Mismatch(
+            f"grids with rows of different lengths have no common order: {lengths}; materialize "
+            "them by one recipe"
+        )
     return next(iter(lengths.values()))
 
 
@@ -76,7 +99,10 @@ def n_ids_of(grids: list[Published]) -> int:
     readers = {grid.name: GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids}
     tokenizers = {name: str(reader.attributes.get("tokenizer")) for name, reader in readers.items()}
     if len(set(tokenizers.values())) > 1:
-        raise Mismatch(f"grids of different tokenizers have no common order: {tokenizers}; materialize them by one recipe")
+        raise Mismatch(
+            f"grids of different tokenizers have no common order: {tokenizers}; materialize them "
+            "by one recipe"
+        )
     return next(iter(readers.values())).vocab_size
 
 
@@ -95,18 +121,24 @@ def source_of(grid: Published) -> OrderSource:
 def tokens_by_snapshot(order: Published) -> dict[str, float]:
     """Tokens that each snapshot has in the order, both splits together."""
     opened = GlobalOrder.open(order.folder, "train")
-    return {source.snapshot: float((source.train_rows + source.heldout_rows) * opened.row_tokens) for source in opened.sources}
+    return {
+        source.snapshot: float((source.train_rows + source.heldout_rows) * opened.row_tokens)
+        for source in opened.sources
+    }
 
 
 def every_row_has_one_place(evidence: Evidence) -> Finding:
-    """Each row of each grid stands in the order exactly once, and each grid's rows stand in their own order."""
+    """Each row of each grid stands in the order exactly once, and each grid's rows stand in their
+    own order.
+    """
     orders = [GlobalOrder.open(evidence.folder, split) for split in SPLITS]
     n_rows = sum(map(len, orders))
     wrong = [words for order in orders if (words := _no_riffle(order))]
     return Finding(
         claim="every_row_has_one_place",
         passed=not wrong and n_rows == evidence.tally.kept,
-        words=f"{n_rows:,} rows placed of {evidence.tally.seen:,}" + (f"; {'; '.join(wrong)}" if wrong else ""),
+        words=f"{n_rows:,} rows placed of {evidence.tally.seen:,}"
+        + (f"; {'; '.join(wrong)}" if wrong else ""),
         numbers={"rows": n_rows},
     )
 
@@ -120,7 +152,9 @@ def _no_riffle(order: GlobalOrder) -> str:
 
 
 def the_order_rises_by_priority(evidence: Evidence) -> Finding:
-    """Along the order the rows' priorities never fall, so it is the shuffle that the priorities define."""
+    """Along the order the rows' priorities never fall, so it is the shuffle that the priorities
+    define.
+    """
     falls = 0
     for split in SPLITS:
         order = GlobalOrder.open(evidence.folder, split)
@@ -140,7 +174,8 @@ def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
     return Finding(
         claim="no_document_is_on_both_sides",
         passed=not shared,
-        words=f"{len(shared):,} ids or digests on both sides" + (f", such as {min(shared)}" if shared else ""),
+        words=f"{len(shared):,} ids or digests on both sides"
+        + (f", such as {min(shared)}" if shared else ""),
         numbers={"shared": len(shared)},
     )
 
@@ -148,7 +183,10 @@ def no_document_is_on_both_sides(evidence: Evidence) -> Finding:
 def _priorities(evidence: Evidence, source: OrderSource, split: str) -> NDArray[np.uint64]:
     grid = evidence.inputs.get(f"grid/{source.snapshot}")
     if grid is None:
-        raise Mismatch(f"the order is over grid/{source.snapshot}, of which it was not made, or whose version is gone")
+        raise Mismatch(
+            f"the order is over grid/{source.snapshot}, of which it was not made, or whose "
+            "version is gone"
+        )
     return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
 
 

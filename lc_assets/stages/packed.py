@@ -1,8 +1,10 @@
-"""`packed`: rows of a fixed length, filled with documents of any length, with every span of theirs known.
+"""`packed`: rows of a fixed length, filled with documents of any length, with every span of theirs
+known.
 
-Published are rows as a token grid, the same pieces as Megatron's documents, and the spans, as arrays for training and as a
-table for people (docs/formats/packed.md). Here: one snapshot's version. Not here: how rows are filled (`lc_assets.packing`,
-docs/packing.md), what must hold of them (`stages.packed_claims`).
+Published are rows as a token grid, the same pieces as Megatron's documents, and the spans, as
+arrays for training and as a table for people (docs/formats/packed.md). Here: one snapshot's
+version. Not here: how rows are filled (`lc_assets.packing`, docs/packing.md), what must hold of
+them (`stages.packed_claims`).
 """
 
 from pathlib import Path
@@ -59,7 +61,15 @@ def pack_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         ends = _ends(workshop, draft, store, documents)
         plans = plan_packing(documents, settings, ends)
         about = {"packing": settings.method, "documents_end": settings.append_eod}
-        tasks = write_plan(plans, documents, store.folder, draft.folder, vocabulary, about=about, whole_rows=settings.megatron == "rows")
+        tasks = write_plan(
+            plans,
+            documents,
+            store.folder,
+            draft.folder,
+            vocabulary,
+            about=about,
+            whole_rows=settings.megatron == "rows",
+        )
         run_shards(workshop, draft, write_task, tasks, what=f"pack {snapshot}")
         return counted(plans, ended_lengths(documents, settings))
 
@@ -73,13 +83,20 @@ def vocabulary_of_store(store: Published, settings: PackingSettings) -> Vocabula
         BadInput: when documents are to be ended and its tokenizer has no end of text.
     """
     made_by = store.receipt.fingerprint.params
-    found = Vocabulary(tokenizer=made_by["tokenizer"], n_ids=int(made_by["n_ids"]), eot=made_by["eot"])
+    found = Vocabulary(
+        tokenizer=made_by["tokenizer"], n_ids=int(made_by["n_ids"]), eot=made_by["eot"]
+    )
     if settings.append_eod and found.eot is None:
-        raise BadInput(f"{found.tokenizer} has no end of text to end documents with: set packing.append_eod = false")
+        raise BadInput(
+            f"{found.tokenizer} has no end of text to end documents with: set packing.append_eod "
+            "= false"
+        )
     return found
 
 
-def _ends(workshop: Workshop, draft: Draft, store: Published, documents: PackingDocuments) -> Ends | None:
+def _ends(
+    workshop: Workshop, draft: Draft, store: Published, documents: PackingDocuments
+) -> Ends | None:
     settings = workshop.recipe.packing
     if settings.method not in CUT_AT_ENDS or settings.cut_at == "anywhere":
         return None
@@ -143,26 +160,40 @@ def piece_lengths(folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Tokens of every piece of all splits, and pieces of every row."""
     lengths, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for split in SPLITS:
-        spans = PackedSpans.open(folder, split, row_tokens=GridReader(folder / f"{split}.zarr").row_tokens)
+        spans = PackedSpans.open(
+            folder, split, row_tokens=GridReader(folder / f"{split}.zarr").row_tokens
+        )
         lengths.append(spans.lengths)
         counts.append(np.diff(spans.first))
     return np.concatenate(lengths), np.concatenate(counts)
 
 
-def decoded_packed_rows(folder: Path, tokenizer: str, *, n_rows: int, n_tokens: int = 16) -> list[dict[str, Any]]:
+def decoded_packed_rows(
+    folder: Path, tokenizer: str, *, n_rows: int, n_tokens: int = 16
+) -> list[dict[str, Any]]:
     """How the pieces of the first training rows begin, as text, for people; a line per piece."""
     path = folder / SPANS_FILE
     with opened_table(path) as file:
         lines = file.read_row_group(0).to_pylist() if file.num_row_groups else []
     reader = GridReader(folder / "train.zarr")
     chosen = [line for line in lines if line["split"] == "train" and line["row"] < n_rows]
-    rows = reader.read(slice(0, min(n_rows, reader.n_rows)), slice(0, reader.row_tokens)) if chosen else ()
+    rows = (
+        reader.read(slice(0, min(n_rows, reader.n_rows)), slice(0, reader.row_tokens))
+        if chosen
+        else ()
+    )
     return [
         {
             "row": line["row"],
             "piece": line["piece"],
-            "begins": " ".join(text_of(tokenizer, rows[line["row"]][line["row_start"] : line["row_stop"]][:n_tokens]).split())[:80],
-            "tokens": f"{line['document_start']:,} to {line['document_stop']:,} of {line['n_tokens']:,}",
+            "begins": " ".join(
+                text_of(
+                    tokenizer, rows[line["row"]][line["row_start"] : line["row_stop"]][:n_tokens]
+                ).split()
+            )[:80],
+            "tokens": (
+                f"{line['document_start']:,} to {line['document_stop']:,} of {line['n_tokens']:,}"
+            ),
             "url": line["url"],
         }
         for line in chosen
@@ -171,7 +202,11 @@ def decoded_packed_rows(folder: Path, tokenizer: str, *, n_rows: int, n_tokens: 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     """All settings but which documents: that is `packing_tokens`' own."""
-    return {name: value for name, value in plain(recipe.packing).items() if name not in {"wanted", "documents", "min_tokens"}}
+    return {
+        name: value
+        for name, value in plain(recipe.packing).items()
+        if name not in {"wanted", "documents", "min_tokens"}
+    }
 
 
 STAGE = Stage(

@@ -1,9 +1,12 @@
-"""Tracing packed rows: from a row and a column, or from a document of Megatron's made of them, to the documents within.
+"""Tracing packed rows: from a row and a column, or from a document of Megatron's made of them, to
+the documents within.
 
-A row of packed rows is stretches of documents one behind the other, and padding. Megatron's documents made of them are such rows,
-or their stretches alone (docs/packing.md): a column of either is a column of a row.
+A row of packed rows is stretches of documents one behind the other, and padding. Megatron's
+documents made of them are such rows, or their stretches alone (docs/packing.md): a column of either
+is a column of a row.
 
-Here: which stretches. Not here: the rows of grids (`lc_assets.stages.tracing`), the way back (`stages.packed_whereabouts`).
+Here: which stretches. Not here: the rows of grids (`lc_assets.stages.tracing`), the way back
+    (`stages.packed_whereabouts`).
 """
 
 from collections.abc import Sequence
@@ -24,7 +27,8 @@ COLUMNS = tuple(name for name in PACKED_SPANS.names if name not in {"split", "ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Columns ``row_start`` to ``row_stop`` of a packed row, and the tokens of one document that stand there; or padding.
+    """Columns ``row_start`` to ``row_stop`` of a packed row, and the tokens of one document that
+    stand there; or padding.
 
     Attributes:
         packed: folder of the version.
@@ -38,7 +42,8 @@ class Stretch:
         document_start: first token of the document that stands here.
         row_start: the column where it stands.
         row_stop: the column behind the last.
-        n_tokens: of the whole document, without the end of text that may stand behind it as its token ``n_tokens``.
+        n_tokens: of the whole document, without the end of text that may stand behind it as its
+            token ``n_tokens``.
         token_shard: of its token store; LongPack's begin with ``longpack-``.
     """
 
@@ -63,13 +68,21 @@ class Stretch:
             BadInput: when another document, or padding, stands there.
         """
         if not self.row_start <= column < self.row_stop:
-            raise BadInput(f"no column {column:,} here: of row {self.row:,} these are columns {self.row_start:,} to {self.row_stop - 1:,}")
+            raise BadInput(
+                f"no column {column:,} here: of row {self.row:,} these are columns "
+                f"{self.row_start:,} to {self.row_stop - 1:,}"
+            )
         if not self.id:
-            raise BadInput(f"column {column:,} of {self.split} row {self.row:,} is padding: no document stands there")
+            raise BadInput(
+                f"column {column:,} of {self.split} row {self.row:,} is padding: no document "
+                "stands there"
+            )
         return self.document_start + column - self.row_start
 
     def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """The range of the document's tokens that stand in columns ``start`` to ``stop``; none of padding."""
+        """The range of the document's tokens that stand in columns ``start`` to ``stop``; none of
+        padding.
+        """
         first = self.document_start - self.row_start
         return ((first + start, first + stop),) if self.id else ()
 
@@ -80,7 +93,9 @@ def row_tokens_of(packed: Published) -> int:
 
 
 def holds_whole_rows(packed: Published) -> bool:
-    """Whether Megatron's documents made of them are rows, padding and all; else they are the stretches."""
+    """Whether Megatron's documents made of them are rows, padding and all; else they are the
+    stretches.
+    """
     return bool(packed.receipt.fingerprint.params["megatron"] == "rows")
 
 
@@ -110,13 +125,26 @@ def stretches_of_row(packed: Published, split: str, row: int) -> list[Stretch]:
     return found if end == length else [*found, _padding(packed, split, row, end, length)]
 
 
-def stretches(packed: Published, split: str, lines: Sequence[int], spans: PackedSpans | None = None) -> list[Stretch]:
+def stretches(
+    packed: Published, split: str, lines: Sequence[int], spans: PackedSpans | None = None
+) -> list[Stretch]:
     """Some stretches of a split, by their numbers."""
     spans = spans_of(packed, split) if spans is None else spans
     before = sum(len(spans_of(packed, other).stop) for other in SPLITS[: SPLITS.index(split)])
-    said = read_some(packed.only(SPANS_FILE) / SPANS_FILE, [before + line for line in lines], COLUMNS)
+    said = read_some(
+        packed.only(SPANS_FILE) / SPANS_FILE, [before + line for line in lines], COLUMNS
+    )
     rows = (np.searchsorted(spans.first, np.asarray(lines), "right") - 1).tolist()
-    names = ("id", "url", "digest", "document_start", "row_start", "row_stop", "n_tokens", "token_shard")
+    names = (
+        "id",
+        "url",
+        "digest",
+        "document_start",
+        "row_start",
+        "row_stop",
+        "n_tokens",
+        "token_shard",
+    )
     return [
         Stretch(
             packed=packed.home,
@@ -130,13 +158,21 @@ def stretches(packed: Published, split: str, lines: Sequence[int], spans: Packed
     ]
 
 
-def stretches_of_document(packed: Published, document: int, start: int, stop: int) -> list[tuple[Stretch, int, int]]:
-    """What stands in columns ``start`` to ``stop`` of a document of Megatron's: stretches, each with the columns of its row."""
+def stretches_of_document(
+    packed: Published, document: int, start: int, stop: int
+) -> list[tuple[Stretch, int, int]]:
+    """What stands in columns ``start`` to ``stop`` of a document of Megatron's: stretches, each
+    with the columns of its row.
+    """
     if not holds_whole_rows(packed):
         (found,) = stretches(packed, "train", [document])
         return [(found, found.row_start + start, found.row_start + stop)]
     row = stretches_of_row(packed, "train", document)
-    return [(one, max(one.row_start, start), min(one.row_stop, stop)) for one in row if max(one.row_start, start) < min(one.row_stop, stop)]
+    return [
+        (one, max(one.row_start, start), min(one.row_stop, stop))
+        for one in row
+        if max(one.row_start, start) < min(one.row_stop, stop)
+    ]
 
 
 def length_of_document(packed: Published, document: int) -> int:

@@ -1,10 +1,13 @@
-"""Any corpus into packed rows: what `packing_tokens` and `packed` do in a lake, for files and folders of documents.
+"""Any corpus into packed rows: what `packing_tokens` and `packed` do in a lake, for files and
+folders of documents.
 
-Each file is tokenized in a process of its own, then all documents are planned together, then rows are written by groups. What
-comes of it is laid out as a version of `packed` is, with all rows in ``train``, and the rows' texts beside them; nothing is
-written into a folder that holds something already. Ids of a corpus may repeat, so documents are drawn for by file and number.
+Each file is tokenized in a process of its own, then all documents are planned together, then rows
+are written by groups. What comes of it is laid out as a version of `packed` is, with all rows in
+``train``, and the rows' texts beside them; nothing is written into a folder that holds something
+already. Ids of a corpus may repeat, so documents are drawn for by file and number.
 
-Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stages.packing_writing`), texts
+Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stages.packing_writing`),
+    texts
 (`stages.packing_texts`).
 """
 
@@ -57,7 +60,8 @@ class CorpusPacking:
     Attributes:
         settled: its tokenizer, looked up; ``settled.ids.eod`` ends documents.
         settings: of packing; ``documents``, ``wanted`` and what is held out play no part.
-        source_field: field of a record that names its source, for upsampling; nothing: all are of one.
+        source_field: field of a record that names its source, for upsampling; nothing: all are of
+            one.
         texts: whether the rows' texts are written too.
     """
 
@@ -95,7 +99,9 @@ class CorpusTask:
         return str(self.file)
 
 
-def pack_corpus(sources: Sequence[Path], out: Path, packing: CorpusPacking, *, engine: Engine) -> PackedCorpus:
+def pack_corpus(
+    sources: Sequence[Path], out: Path, packing: CorpusPacking, *, engine: Engine
+) -> PackedCorpus:
     """Pack a corpus into rows.
 
     Args:
@@ -105,35 +111,54 @@ def pack_corpus(sources: Sequence[Path], out: Path, packing: CorpusPacking, *, e
         engine: what runs the work.
 
     Raises:
-        BadInput: when a source or a setting cannot be meant, ``out`` holds something, or no document is left.
+        BadInput: when a source or a setting cannot be meant, ``out`` holds something, or no
+            document is left.
         CorruptFile: when a file's container is damaged.
         NotWritable, StorageFull: when ``out`` cannot be written to.
     """
     files = corpus_files(sources)
     work = _begin(out)
-    tasks = [CorpusTask(file=file, folder=work, name=_name(number, file), packing=packing) for number, file in enumerate(files)]
+    tasks = [
+        CorpusTask(file=file, folder=work, name=_name(number, file), packing=packing)
+        for number, file in enumerate(files)
+    ]
     read = Tally.total(found for _, found in engine.run(tokenize_file, tasks, what="tokenize"))
     settings, ids = packing.settings, packing.settled.ids
-    documents = read_documents(work, source=SOURCE if packing.source_field and settings.method == UPSAMPLE else NO_SOURCE, named=False)
+    documents = read_documents(
+        work,
+        source=SOURCE if packing.source_field and settings.method == UPSAMPLE else NO_SOURCE,
+        named=False,
+    )
     if not len(documents):
         raise BadInput(
-            f"no document to pack of {read.seen:,} seen: {', '.join(f'{n:,} {why}' for why, n in read.dropped.items()) or 'none'}"
+            f"no document to pack of {read.seen:,} seen: "
+            f"{', '.join(f'{n:,} {why}' for why, n in read.dropped.items()) or 'none'}"
         )
     ends = None
     if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
         tokenizer, most = packing.settled.setting, settings.segment_tokens
-        at_ends = ends_tasks(documents.shards, work, work, tokenizer=tokenizer, n_ids=ids.n_ids, segment_tokens=most)
+        at_ends = ends_tasks(
+            documents.shards, work, work, tokenizer=tokenizer, n_ids=ids.n_ids, segment_tokens=most
+        )
         read += Tally.total(found for _, found in engine.run(find_ends, at_ends, what="find ends"))
         ends = read_ends(at_ends)
     plans = {"train": plan_packing(documents, settings, ends)["train"]}
     lengths = ended_lengths(documents, settings)
-    if not covered_as_often(plans["train"].pieces, lengths, taken(documents, settings, held_out(documents, settings))):
+    if not covered_as_often(
+        plans["train"].pieces, lengths, taken(documents, settings, held_out(documents, settings))
+    ):
         raise Mismatch("the plan lost tokens or has some twice: nothing is written")
     vocabulary = Vocabulary(tokenizer=ids.tokenizer, n_ids=ids.n_ids, eot=ids.eod)
     about = {"packing": settings.method, "documents_end": settings.append_eod}
-    writing = write_plan(plans, documents, work, out, vocabulary, about=about, whole_rows=settings.megatron == "rows")
+    writing = write_plan(
+        plans, documents, work, out, vocabulary, about=about, whole_rows=settings.megatron == "rows"
+    )
     run_tasks(writing, engine=engine, what="write rows")
-    texts = write_texts(out, work, packing.settled.setting, vocabulary, engine=engine) if packing.texts else Tally()
+    texts = (
+        write_texts(out, work, packing.settled.setting, vocabulary, engine=engine)
+        if packing.texts
+        else Tally()
+    )
     for done in (work, out / WORKINGS):
         shutil.rmtree(done)
     return PackedCorpus(read=read, balance=balance(plans["train"], lengths), texts=texts)
@@ -164,10 +189,16 @@ def tokenize_file(task: CorpusTask) -> Tally:
     Raises:
         BadInput: when there is neither.
     """
-    fast, twin = (tokenizer_or_why(task.packing.settled.setting, fast=fast) for fast in (True, False))
+    fast, twin = (
+        tokenizer_or_why(task.packing.settled.setting, fast=fast) for fast in (True, False)
+    )
     if isinstance(fast, Tokenizer):
         try:
-            return _tokenize(task, fast, SpotCheck(fast, twin, key=task.file.name) if isinstance(twin, Tokenizer) else None)
+            return _tokenize(
+                task,
+                fast,
+                SpotCheck(fast, twin, key=task.file.name) if isinstance(twin, Tokenizer) else None,
+            )
         except TwinDiffers:
             pass
     if isinstance(twin, BadInput):
@@ -178,12 +209,20 @@ def tokenize_file(task: CorpusTask) -> Tally:
 def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
     dropped, n_kept, settled = Counter[str](), 0, task.packing.settled
     with (
-        MegatronWriter.publishing(task.folder / task.name, megatron_dtype(settled.ids.n_ids)) as writer,
+        MegatronWriter.publishing(
+            task.folder / task.name, megatron_dtype(settled.ids.n_ids)
+        ) as writer,
         publish(task.folder / f"{task.name}{DOCUMENTS_SUFFIX}") as draft,
     ):
         table = TableWriter(draft, TOKENS)
-        for document in read_corpus(task.file, text_field=settled.writing.text_field, max_document_bytes=MAX_DOCUMENT_BYTES):
-            ids = document.why if isinstance(document, Unread) else _ids(task, tokenizer, check, document)
+        for document in read_corpus(
+            task.file, text_field=settled.writing.text_field, max_document_bytes=MAX_DOCUMENT_BYTES
+        ):
+            ids = (
+                document.why
+                if isinstance(document, Unread)
+                else _ids(task, tokenizer, check, document)
+            )
             if isinstance(document, Unread) or isinstance(ids, str):
                 dropped[str(ids)] += 1
                 continue
@@ -191,10 +230,18 @@ def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -
             table.add(_line(task, document, n_kept, len(ids)))
             n_kept += 1
         table.close()
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also={"files": 1})
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also={"files": 1},
+    )
 
 
-def _ids(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None, document: CorpusDocument) -> np.ndarray | str:
+def _ids(
+    task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None, document: CorpusDocument
+) -> np.ndarray | str:
     """Ids of a document, or why it is left out."""
     if check:
         check.see(document.text)
@@ -207,7 +254,16 @@ def _ids(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None, docume
     return ids if len(ids) >= task.packing.settings.min_tokens else TOO_SHORT
 
 
-def _line(task: CorpusTask, document: CorpusDocument, number: int, n_tokens: int) -> dict[str, object]:
+def _line(
+    task: CorpusTask, document: CorpusDocument, number: int, n_tokens: int
+) -> dict[str, object]:
     field = task.packing.source_field
     source = str(msgspec.json.decode(document.rest).get(field) or "") if field else ""
-    return {"id": document.id, "url": document.url, "digest": "", "document": number, "n_tokens": n_tokens, SOURCE: source}
+    return {
+        "id": document.id,
+        "url": document.url,
+        "digest": "",
+        "document": number,
+        "n_tokens": n_tokens,
+        SOURCE: source,
+    }

@@ -1,4 +1,5 @@
-"""The documents of a token store, numbered in the order of its shards: what a plan of packed rows knows of them.
+"""The documents of a token store, numbered in the order of its shards: what a plan of packed rows
+knows of them.
 
 Here: reading them. Not here: where they are to stand (`stages.packing_plans`).
 """
@@ -62,7 +63,10 @@ class PackingDocuments:
             names: list[str] = self.table["id"].take(pa.array(numbers)).to_pylist()
             return names
         places = np.asarray(self.table["document"], np.int64)[numbers].tolist()
-        return [f"{self.shards[shard]}/{place}" for shard, place in zip(self.shard[numbers].tolist(), places, strict=True)]
+        return [
+            f"{self.shards[shard]}/{place}"
+            for shard, place in zip(self.shard[numbers].tolist(), places, strict=True)
+        ]
 
     def sources_of(self, numbers: NDArray[np.int64]) -> list[str] | None:
         """The sources of some documents; None where all are of one."""
@@ -71,14 +75,18 @@ class PackingDocuments:
         return [name or "" for name in self.source.take(pa.array(numbers)).to_pylist()]
 
     def content_keys(self) -> Iterator[list[str]]:
-        """What each document says, as a digest; its name where there is none. In parts, in order."""
+        """What each document says, as a digest; its name where there is none. In parts, in
+        order.
+        """
         for start in range(0, len(self), LINES_AT_ONCE):
             digests = self.table["digest"].slice(start, LINES_AT_ONCE).to_pylist()
             names = self.keys_of(np.arange(start, start + len(digests)))
             yield [digest or name for digest, name in zip(digests, names, strict=True)]
 
 
-def read_documents(tokens: Path, *, source: str = NO_SOURCE, named: bool = True) -> PackingDocuments:
+def read_documents(
+    tokens: Path, *, source: str = NO_SOURCE, named: bool = True
+) -> PackingDocuments:
     """The documents of a token store.
 
     Args:
@@ -91,7 +99,11 @@ def read_documents(tokens: Path, *, source: str = NO_SOURCE, named: bool = True)
     """
     paths = documents_files(tokens)
     columns = DOCUMENTS.names if source == NO_SOURCE else [*DOCUMENTS.names, source]
-    empty = DOCUMENTS.empty_table() if source == NO_SOURCE else DOCUMENTS.append(pa.field(source, pa.string())).empty_table()
+    empty = (
+        DOCUMENTS.empty_table()
+        if source == NO_SOURCE
+        else DOCUMENTS.append(pa.field(source, pa.string())).empty_table()
+    )
     parts = [read_table(path, columns) for path in paths]
     table = pa.concat_tables([empty, *parts]).combine_chunks()
     return PackingDocuments(

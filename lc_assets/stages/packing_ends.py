@@ -1,6 +1,8 @@
-"""Where the documents of a token store had better be cut: behind sentences and lines, found in their ids.
+"""Where the documents of a token store had better be cut: behind sentences and lines, found in
+their ids.
 
-Here: one pass over each shard, what is found kept for the build. Not here: what an end is (`lc_assets.packing.ends`).
+Here: one pass over each shard, what is found kept for the build. Not here: what an end is
+    (`lc_assets.packing.ends`).
 """
 
 from collections.abc import Sequence
@@ -45,10 +47,25 @@ class EndsTask:
         return str(self.tokens / self.shard)
 
 
-def ends_tasks(shards: Sequence[str], tokens: Path, folder: Path, *, tokenizer: str, n_ids: int, segment_tokens: int) -> list[EndsTask]:
+def ends_tasks(
+    shards: Sequence[str],
+    tokens: Path,
+    folder: Path,
+    *,
+    tokenizer: str,
+    n_ids: int,
+    segment_tokens: int,
+) -> list[EndsTask]:
     """A task per shard, in the shards' order."""
     return [
-        EndsTask(tokens=tokens, shard=shard, folder=folder, tokenizer=tokenizer, n_ids=n_ids, segment_tokens=segment_tokens)
+        EndsTask(
+            tokens=tokens,
+            shard=shard,
+            folder=folder,
+            tokenizer=tokenizer,
+            n_ids=n_ids,
+            segment_tokens=segment_tokens,
+        )
         for shard in shards
     ]
 
@@ -59,7 +76,9 @@ def find_ends(task: EndsTask) -> Tally:
     flags = TokenFlags(task.tokenizer, task.n_ids)
     prefix = task.tokens / task.shard
     documents = MegatronReader(prefix) if idx_path(prefix).is_file() else ()
-    found = ends_of_all(ends_in(ids, flags.covering(ids), spacing(task.segment_tokens)) for ids in documents)
+    found = ends_of_all(
+        ends_in(ids, flags.covering(ids), spacing(task.segment_tokens)) for ids in documents
+    )
     for path, array in zip(task.files, (found.first, found.token), strict=True):
         write_npy(path, array)
     return Tally(also={"ends of sentences and lines": len(found.token)})
@@ -67,6 +86,13 @@ def find_ends(task: EndsTask) -> Tally:
 
 def read_ends(tasks: list[EndsTask]) -> Ends:
     """The ends of all shards, in the order of the tasks."""
-    firsts, tokens = zip(*([read_npy(path) for path in task.files] for task in tasks), strict=True) if tasks else ((), ())
+    firsts, tokens = (
+        zip(*([read_npy(path) for path in task.files] for task in tasks), strict=True)
+        if tasks
+        else ((), ())
+    )
     counts = np.concatenate([np.empty(0, np.int64), *(np.diff(first) for first in firsts)])
-    return Ends(first=np.concatenate([[0], np.cumsum(counts)]), token=np.concatenate([np.empty(0, np.int64), *tokens]))
+    return Ends(
+        first=np.concatenate([[0], np.cumsum(counts)]),
+        token=np.concatenate([np.empty(0, np.int64), *tokens]),
+    )

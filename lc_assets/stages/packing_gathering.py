@@ -1,6 +1,7 @@
 """Gathering pieces: tokens of planned pieces, out of the token files to where they stand.
 
-Here: reading. Not here: the plan (`stages.packing_plans`), what the tokens are written to (`stages.packing_writing`).
+Here: reading. Not here: the plan (`stages.packing_plans`), what the tokens are written to
+    (`stages.packing_writing`).
 """
 
 import sys
@@ -21,7 +22,9 @@ COLUMNS: Final = ("token_shard", "document", "document_start", "document_stop", 
 """Of `PACKED_SPANS`: what is read of a plan."""
 
 
-def gather_pieces(plan: pa.Table, tokens: Path, out: NDArray[Any], places: NDArray[np.int64], *, eot: int | None) -> None:
+def gather_pieces(
+    plan: pa.Table, tokens: Path, out: NDArray[Any], places: NDArray[np.int64], *, eot: int | None
+) -> None:
     """Copy the tokens of planned pieces into ``out``.
 
     Args:
@@ -46,17 +49,27 @@ def gather_pieces(plan: pa.Table, tokens: Path, out: NDArray[Any], places: NDArr
         own = np.flatnonzero((codes == code) & (lengths > 0))
         own = own[np.lexsort((start[own], document[own]))]
         columns = (column[own].tolist() for column in (document, start, places, lengths))
-        _read(MegatronReader(tokens / shard.dictionary[code].as_py()), zip(*columns, strict=True), out)
+        _read(
+            MegatronReader(tokens / shard.dictionary[code].as_py()), zip(*columns, strict=True), out
+        )
 
     with ThreadPoolExecutor(GATHERING_THREADS, "lc-gather") as pool:
         for _ in pool.map(read, range(len(shard.dictionary))):
             pass
 
 
-def _read(reader: MegatronReader, pieces: Iterator[tuple[int, int, int, int]], out: NDArray[Any]) -> None:
+def _read(
+    reader: MegatronReader, pieces: Iterator[tuple[int, int, int, int]], out: NDArray[Any]
+) -> None:
     """Read pieces (document, first token, place, tokens) of one shard."""
     if reader.dtype.itemsize == out.itemsize and sys.byteorder == "little":
-        read_stretches(reader, ((document, start, (out[place : place + length],)) for document, start, place, length in pieces))
+        read_stretches(
+            reader,
+            (
+                (document, start, (out[place : place + length],))
+                for document, start, place, length in pieces
+            ),
+        )
         return
     for document, start, place, length in pieces:
         out[place : place + length] = reader.read(document, start, start + length)

@@ -1,4 +1,6 @@
-"""The table of packed rows: its columns. What they hold is said with all others' (`lc_assets.stages.meanings.MEANINGS`)."""
+"""The table of packed rows: its columns. What they hold is said with all others'
+(`lc_assets.stages.meanings.MEANINGS`).
+"""
 
 from typing import Final
 
@@ -23,5 +25,7 @@ PACKED_SPANS: Final = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`packed`: a line per piece, train first, rows in order, the pieces of a row in theirs. ``n_tokens`` is of the document, without
-the end of text that stands behind it when documents are ended: that is token ``n_tokens``."""
+"""`packed`: a line per piece, train first, rows in order, the pieces of a row in theirs.
+``n_tokens`` is of the document, without the end of text that stands behind it when documents are
+ended: that is token ``n_tokens``.
+"""

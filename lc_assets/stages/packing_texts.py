@@ -1,7 +1,9 @@
-"""The texts of packed rows, as a corpus that other commands read: a record per row, with the spans of its pieces in characters.
+"""The texts of packed rows, as a corpus that other commands read: a record per row, with the spans
+of its pieces in characters.
 
-Pieces are decoded each for itself and parted by a blank line, which belongs to none of them; end of text and padding are no
-text. A piece that begins or ends within a character of several bytes shows U+FFFD there, and is counted.
+Pieces are decoded each for itself and parted by a blank line, which belongs to none of them; end of
+text and padding are no text. A piece that begins or ends within a character of several bytes shows
+U+FFFD there, and is counted.
 
 Here: ids to texts. Not here: rows of ids (`stages.packing_writing`).
 """
@@ -51,11 +53,20 @@ class TextsTask:
         return str(self.file)
 
 
-def write_texts(folder: Path, tokens: Path, tokenizer: str, vocabulary: Vocabulary, *, engine: Engine) -> Tally:
-    """Write the texts of all rows whose spans lie in ``folder``: ``texts/00000.jsonl.gz`` and on, a file per group of rows."""
+def write_texts(
+    folder: Path, tokens: Path, tokenizer: str, vocabulary: Vocabulary, *, engine: Engine
+) -> Tally:
+    """Write the texts of all rows whose spans lie in ``folder``: ``texts/00000.jsonl.gz`` and on, a
+    file per group of rows.
+    """
     with damage_said_plainly(folder / SPANS_FILE):
         n_groups = pq.read_metadata(folder / SPANS_FILE).num_row_groups
-    tasks = [TextsTask(tokens=tokens, folder=folder, group=group, tokenizer=tokenizer, vocabulary=vocabulary) for group in range(n_groups)]
+    tasks = [
+        TextsTask(
+            tokens=tokens, folder=folder, group=group, tokenizer=tokenizer, vocabulary=vocabulary
+        )
+        for group in range(n_groups)
+    ]
     return Tally.total(found for _, found in engine.run(write_group, tasks, what="write texts"))
 
 
@@ -70,7 +81,9 @@ def write_group(task: TextsTask) -> Tally:
 def _rows(task: TextsTask, torn: list[int]) -> Iterator[CorpusDocument]:
     path = task.folder / SPANS_FILE
     with opened_table(path) as file:
-        plan = file.read_row_group(task.group, columns=[name for name in PACKED_SPANS.names if name != "digest"])
+        plan = file.read_row_group(
+            task.group, columns=[name for name in PACKED_SPANS.names if name != "digest"]
+        )
     lengths = np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
     ends = np.cumsum(lengths)
     ids = np.empty(int(ends[-1]), grid_dtype(task.vocabulary.n_ids))

@@ -1,4 +1,5 @@
-"""`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in the files that `tokens` writes.
+"""`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in
+the files that `tokens` writes.
 
 ===============  =================================================================================================
 ``documents``    what is read
@@ -8,8 +9,9 @@
 ``both``         LongPack's, and the natural ones of which nothing is in one of these: neither a root nor a child
 ===============  =================================================================================================
 
-Shards of LongPack's documents are called as those of natural ones, so their files' names begin with ``longpack-``. Here: which
-documents, and why the others are not. Not here: text to ids (`lc_assets.stages.tokenizing`), rows (`lc_assets.stages.packed`).
+Shards of LongPack's documents are called as those of natural ones, so their files' names begin with
+``longpack-``. Here: which documents, and why the others are not. Not here: text to ids
+(`lc_assets.stages.tokenizing`), rows (`lc_assets.stages.packed`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +37,13 @@ from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import TOKENIZED, read_lines
-from lc_assets.stages.tokenizing import params_of, tasks_of, the_fast_tokenizer_agreed, the_ids_are_where_the_table_says, tokenize_shard
+from lc_assets.stages.tokenizing import (
+    params_of,
+    tasks_of,
+    the_fast_tokenizer_agreed,
+    the_ids_are_where_the_table_says,
+    tokenize_shard,
+)
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.versions import Published
 from lc_assets.tally import Tally
@@ -51,7 +59,11 @@ LABEL: Final = "longpack-"
 IN_LONGPACK: Final = "in a document of LongPack"
 """Why a natural document is left out."""
 
-READ: Final = {"natural": (FILTERED, REMOVALS), "longpack": (LONGPACK,), "both": (FILTERED, REMOVALS, CLAIMS, LONGPACK)}
+READ: Final = {
+    "natural": (FILTERED, REMOVALS),
+    "longpack": (LONGPACK,),
+    "both": (FILTERED, REMOVALS, CLAIMS, LONGPACK),
+}
 """Stages that are read, by `PackingSettings.documents`."""
 
 
@@ -64,25 +76,37 @@ def tokenize_for_packing(workshop: Workshop, snapshot: SnapshotId) -> Built:
     settings, privacy = settings_of(workshop.recipe), workshop.recipe.privacy
 
     def fill(draft: Draft) -> Tally:
-        natural, packed = (draft.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK))
+        natural, packed = (
+            draft.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK)
+        )
         tasks = []
         if natural is not None:
             left_out = _left_out(draft.inputs, snapshot)
-            tasks += tasks_of(natural.folder, draft.folder, settings, privacy=privacy, removed=left_out)
+            tasks += tasks_of(
+                natural.folder, draft.folder, settings, privacy=privacy, removed=left_out
+            )
         if packed is not None:
-            tasks += tasks_of(packed.folder, draft.folder, settings, privacy=privacy, removed={}, label=LABEL)
-        return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing")
+            tasks += tasks_of(
+                packed.folder, draft.folder, settings, privacy=privacy, removed={}, label=LABEL
+            )
+        return run_shards(
+            workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
+        )
 
     return build(workshop, STAGE, snapshot, fill)
 
 
 def settings_of(recipe: Recipe) -> TokenizingSettings:
     """How text becomes ids here: as in `tokens`, but whole documents of any length."""
-    return msgspec.structs.replace(recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None)
+    return msgspec.structs.replace(
+        recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None
+    )
 
 
 def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
-    """Natural documents that are left out: reasons by shard and id. What is removed is so whether or not it is in a packed one."""
+    """Natural documents that are left out: reasons by shard and id. What is removed is so whether
+    or not it is in a packed one.
+    """
     found = removed_by_shard(inputs[f"{REMOVALS}/{key}"].only(REMOVALS_TABLE))
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
         for name in _ids_in(packed, inputs[f"{CLAIMS}/{key}"]):
@@ -91,8 +115,14 @@ def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, 
 
 
 def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
-    """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and the children of these."""
-    roots = {line["id"] for path in documents_files(packed.only(f"*{DOCUMENTS_SUFFIX}")) for line in read_lines(path, ["id"])}
+    """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and
+    the children of these.
+    """
+    roots = {
+        line["id"]
+        for path in documents_files(packed.only(f"*{DOCUMENTS_SUFFIX}"))
+        for line in read_lines(path, ["id"])
+    }
     yield from sorted(roots)
     for line in read_lines(claims.only(CLAIMS_TABLE) / CLAIMS_TABLE, ["root_id", "child_id"]):
         if line["root_id"] in roots:
@@ -105,9 +135,15 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     if (natural := inputs.get(f"{FILTERED}/{key}")) is not None:
         left_out = _left_out(inputs, key)
         documents = documents_read(natural, DOCUMENTS_SUFFIX)
-        found = {name: (read, Read("removed", digest_of(left_out.get(name, {})))) for name, read in documents.items()}
+        found = {
+            name: (read, Read("removed", digest_of(left_out.get(name, {}))))
+            for name, read in documents.items()
+        }
     if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
-        found |= {f"{LABEL}{name}": (read,) for name, read in documents_read(packed, DOCUMENTS_SUFFIX).items()}
+        found |= {
+            f"{LABEL}{name}": (read,)
+            for name, read in documents_read(packed, DOCUMENTS_SUFFIX).items()
+        }
     return found
 
 

@@ -1,7 +1,8 @@
 """Writing packed rows: one folder that training reads, and Megatron too (docs/formats/packed.md).
 
-``spans.parquet`` is written first, in groups of whole rows that no band shares with another; bands of rows and Megatron's files
-are then written from it by tasks of their own, a group at a time. So memory is a band of rows, or a group, whatever the set's size.
+``spans.parquet`` is written first, in groups of whole rows that no band shares with another; bands
+of rows and Megatron's files are then written from it by tasks of their own, a group at a time. So
+memory is a band of rows, or a group, whatever the set's size.
 
 Here: files. Not here: the plan (`stages.packing_plans`).
 """
@@ -60,7 +61,9 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedBandTask:
-    """One band of rows of one split, whose pieces are some groups of ``spans.parquet``, to be written into ``folder``."""
+    """One band of rows of one split, whose pieces are some groups of ``spans.parquet``, to be
+    written into ``folder``.
+    """
 
     tokens: Path
     folder: Path
@@ -81,7 +84,9 @@ class PackedBandTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackedMegatronTask:
-    """One split's pieces, or ``whole_rows``, each a document of Megatron's, to be written into ``folder``."""
+    """One split's pieces, or ``whole_rows``, each a document of Megatron's, to be written into
+    ``folder``.
+    """
 
     tokens: Path
     folder: Path
@@ -104,7 +109,9 @@ PackedTask = PackedBandTask | PackedMegatronTask
 
 
 def layout_of(n_rows: int, row_tokens: int, n_ids: int) -> GridLayout:
-    """Layout of packed rows: as a grid's, with fewer rows a shard where rows are long, so that a band stays in memory."""
+    """Layout of packed rows: as a grid's, with fewer rows a shard where rows are long, so that a
+    band stays in memory.
+    """
     rows = SHARD_ROWS * SHARD_TOKENS // row_tokens // INNER_ROWS * INNER_ROWS
     return GridLayout(n_rows, row_tokens, n_ids, shard_rows=min(max(rows, INNER_ROWS), SHARD_ROWS))
 
@@ -132,16 +139,26 @@ def write_plan(
     """
     tasks: list[PackedTask] = []
     n_groups = 0
-    with publish(folder / SPANS_FILE) as draft, pq.ParquetWriter(draft, PACKED_SPANS, compression=COMPRESSION) as writer:
+    with (
+        publish(folder / SPANS_FILE) as draft,
+        pq.ParquetWriter(draft, PACKED_SPANS, compression=COMPRESSION) as writer,
+    ):
         for split, plan in plans.items():
             layout = layout_of(plan.n_rows, plan.row_tokens, vocabulary.n_ids)
             attributes = {"eot": vocabulary.eot, "pad": vocabulary.pad, **about}
-            create_grid(folder / f"{split}.zarr", layout, tokenizer=vocabulary.tokenizer, attributes=attributes)
+            create_grid(
+                folder / f"{split}.zarr",
+                layout,
+                tokenizer=vocabulary.tokenizer,
+                attributes=attributes,
+            )
             begin = n_groups
             for block in plan_bands(layout):
                 first_of_band = n_groups
                 for start, stop in groups_of(plan, block):
-                    writer.write_table(span_lines(plan, documents, split, start, stop), row_group_size=stop - start)
+                    writer.write_table(
+                        span_lines(plan, documents, split, start, stop), row_group_size=stop - start
+                    )
                     n_groups += 1
                 tasks.append(
                     PackedBandTask(
@@ -166,16 +183,22 @@ def write_plan(
                 )
             )
             stops = plan.places + plan.pieces.lengths
-            PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows).write(folder, split)
+            PackedSpans.of(plan.row, stops, plan.pieces.document, n_rows=plan.n_rows).write(
+                folder, split
+            )
     return tasks
 
 
 def groups_of(plan: Packing, block: RowBlock) -> Iterator[tuple[int, int]]:
-    """First and last (exclusive) piece of each group of a band: whole rows, at most `MOST_PIECES` and `MOST_TOKENS` unless one has more."""
+    """First and last (exclusive) piece of each group of a band: whole rows, at most `MOST_PIECES`
+    and `MOST_TOKENS` unless one has more.
+    """
     most_rows = max(MOST_TOKENS // plan.row_tokens, 1)
     row = block.start
     while row < block.stop:
-        by_pieces = int(np.searchsorted(plan.first, plan.first[row] + MOST_PIECES, side="right")) - 1
+        by_pieces = (
+            int(np.searchsorted(plan.first, plan.first[row] + MOST_PIECES, side="right")) - 1
+        )
         until = min(max(by_pieces, row + 1), row + most_rows, block.stop)
         yield int(plan.first[row]), int(plan.first[until])
         row = until
@@ -183,15 +206,23 @@ def groups_of(plan: Packing, block: RowBlock) -> Iterator[tuple[int, int]]:
 
 def write_task(task: PackedTask) -> Tally:
     """Write one band, or one split for Megatron, unless it was written before."""
-    return write_packed_band(task) if isinstance(task, PackedBandTask) else write_packed_documents(task)
+    return (
+        write_packed_band(task)
+        if isinstance(task, PackedBandTask)
+        else write_packed_documents(task)
+    )
 
 
 @once
 def write_packed_band(task: PackedBandTask) -> Tally:
     """Write one band of rows: their pieces one behind the other, and padding."""
-    rows = np.full((len(task.block), task.row_tokens), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids))
+    rows = np.full(
+        (len(task.block), task.row_tokens), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids)
+    )
     for plan in read_groups(task.folder, task.groups):
-        places = (np.asarray(plan["row"]) - task.block.start) * task.row_tokens + np.asarray(plan["row_start"])
+        places = (np.asarray(plan["row"]) - task.block.start) * task.row_tokens + np.asarray(
+            plan["row_start"]
+        )
         gather_pieces(plan, task.tokens, rows.reshape(-1), places, eot=task.vocabulary.eot)
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
     return Tally(seen=len(rows), kept=len(rows))
@@ -199,22 +230,32 @@ def write_packed_band(task: PackedBandTask) -> Tally:
 
 @once
 def write_packed_documents(task: PackedMegatronTask) -> Tally:
-    """Write one split for Megatron, in the rows' order: every piece is a document, without padding; or every row is one, with it."""
-    with MegatronWriter.publishing(task.folder / task.split, megatron_dtype(task.vocabulary.n_ids)) as writer:
+    """Write one split for Megatron, in the rows' order: every piece is a document, without padding;
+    or every row is one, with it.
+    """
+    with MegatronWriter.publishing(
+        task.folder / task.split, megatron_dtype(task.vocabulary.n_ids)
+    ) as writer:
         for plan in read_groups(task.folder, task.groups):
-            row, lengths = np.asarray(plan["row"]), np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"])
+            row, lengths = (
+                np.asarray(plan["row"]),
+                np.asarray(plan["document_stop"]) - np.asarray(plan["document_start"]),
+            )
             places = np.cumsum(lengths) - lengths
             if task.whole_rows:
                 places = (row - row[0]) * task.row_tokens + np.asarray(plan["row_start"])
                 lengths = np.full(int(row[-1] - row[0]) + 1, task.row_tokens)
-            ids: NDArray[Any] = np.full(int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids))
+            ids: NDArray[Any] = np.full(
+                int(lengths.sum()), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids)
+            )
             gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
             writer.add_documents([ids], lengths.tolist())
     return Tally()
 
 
 def read_groups(folder: Path, groups: range) -> Iterator[pa.Table]:
-    """The lines of some groups of ``spans.parquet``, a group at a time: what is needed to write them.
+    """The lines of some groups of ``spans.parquet``, a group at a time: what is needed to write
+    them.
 
     Raises:
         CorruptFile: when it is damaged.

@@ -1,7 +1,9 @@
-"""Captures of the pages that a snapshot's documents are: out of archives, lists of links, or an index, file by file.
+"""Captures of the pages that a snapshot's documents are: out of archives, lists of links, or an
+index, file by file.
 
-The second step of `html_index`: a task per file of the crawl publishes one table into the workings of a version, of the captures
-that may be of a document's page. What is wanted it knows from `lc_assets.stages.page_documents`.
+The second step of `html_index`: a task per file of the crawl publishes one table into the workings
+of a version, of the captures that may be of a document's page. What is wanted it knows from
+`lc_assets.stages.page_documents`.
 """
 
 from collections import Counter
@@ -21,7 +23,13 @@ from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.crawl_files import paths_of
-from lc_assets.stages.page_documents import archive_name, is_in, sorted_keys, wanted_file, working_table
+from lc_assets.stages.page_documents import (
+    archive_name,
+    is_in,
+    sorted_keys,
+    wanted_file,
+    working_table,
+)
 from lc_assets.stages.tables import TableWriter
 from lc_assets.storage.upstream import Upstream, patiently
 from lc_assets.storage.workings import once
@@ -51,7 +59,9 @@ AT_ONCE: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturesTask:
-    """One file of a crawl in which captures are looked for; ``number`` counts the files that are read."""
+    """One file of a crawl in which captures are looked for; ``number`` counts the files that are
+    read.
+    """
 
     crawl: Upstream
     path: str
@@ -120,7 +130,9 @@ def _line(capture: Capture, key: str | None) -> dict[str, Any]:
 def _look_through_records(task: CapturesTask, found: _Found) -> None:
     wanted = read_npy(wanted_file(task.folder, task.kind))
     with task.crawl.open(task.path) as stream:
-        records = (captures_in_wat if task.kind == "wat" else captures_in)(stream, filename=task.path)
+        records = (captures_in_wat if task.kind == "wat" else captures_in)(
+            stream, filename=task.path
+        )
         for some in _batches(records):
             captures = [one for one in some if isinstance(one, Capture)]
             for one in some:
@@ -135,7 +147,9 @@ def _look_through_lines(task: CapturesTask, found: _Found) -> None:
     with task.crawl.open(task.path) as stream:
         first = next(blocks_of_lines(stream, where=task.path), [b""])[0].partition(b" ")[0]
     with task.crawl.open(task.path) as stream:
-        for _, line in matches(stream, sorted_keys(wanted_file(task.folder, task.kind), first), where=task.path):
+        for _, line in matches(
+            stream, sorted_keys(wanted_file(task.folder, task.kind), first), where=task.path
+        ):
             capture = capture_of(line)
             found_capture = archives.placed(capture) if isinstance(capture, Capture) else capture
             _take(found, found_capture)
@@ -159,7 +173,9 @@ def _take(found: _Found, capture: Capture | str) -> None:
 
 
 class _Archives:
-    """The archives of a crawl, by the names that an index has for them: paths below the root, or beside the index."""
+    """The archives of a crawl, by the names that an index has for them: paths below the root, or
+    beside the index.
+    """
 
     def __init__(self, task: CapturesTask) -> None:
         self._known = set(paths_of(task.folder, "warc"))
@@ -170,7 +186,15 @@ class _Archives:
         beside = f"{self._beside}/{capture.filename}"
         for path in (capture.filename, beside):
             if path in self._known:
-                return Capture(capture.url, capture.timestamp, capture.is_page, capture.digest, path, capture.offset, capture.length)
+                return Capture(
+                    capture.url,
+                    capture.timestamp,
+                    capture.is_page,
+                    capture.digest,
+                    path,
+                    capture.offset,
+                    capture.length,
+                )
         return "archive not listed" if self._known else capture
 
 

@@ -1,9 +1,11 @@
-"""Documents that look for their pages: their keys, shard by shard, and one small file that says which pages are wanted at all.
+"""Documents that look for their pages: their keys, shard by shard, and one small file that says
+which pages are wanted at all.
 
-The first step of `html_index`. What is wanted is read by every task of the second (`lc_assets.stages.page_captures`): sorted 64-bit
-hashes, of page keys for archives, of the index's keys (SURT) for the columnar index, mapped into memory, 100 MB of 12 million
-documents; and for CDXJ these keys themselves, sorted, which go by beside the index's lines. A hash that two pages share costs a
-line and no more: captures meet documents by page keys (`lc_assets.stages.capture_choice`).
+The first step of `html_index`. What is wanted is read by every task of the second
+(`lc_assets.stages.page_captures`): sorted 64-bit hashes, of page keys for archives, of the index's
+keys (SURT) for the columnar index, mapped into memory, 100 MB of 12 million documents; and for CDXJ
+these keys themselves, sorted, which go by beside the index's lines. A hash that two pages share
+costs a line and no more: captures meet documents by page keys (`lc_assets.stages.capture_choice`).
 """
 
 import contextlib
@@ -42,7 +44,9 @@ DOCUMENTS: Final = pa.schema(
         ("date", pa.string()),
     ]
 )
-"""A document that looks for its page: which shard's it is and where in it, its keys, and what is known of its capture."""
+"""A document that looks for its page: which shard's it is and where in it, its keys, and what is
+known of its capture.
+"""
 
 NO_ADDRESS: Final = "no address of the web"
 
@@ -52,7 +56,9 @@ _LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentsTask:
-    """One shard of filtered documents whose keys are to be noted; ``number`` counts a snapshot's shards."""
+    """One shard of filtered documents whose keys are to be noted; ``number`` counts a snapshot's
+    shards.
+    """
 
     documents: Path
     number: int
@@ -84,7 +90,9 @@ def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
 
 @once
 def note_documents(task: DocumentsTask) -> Tally:
-    """Publish the keys of one shard's documents; those without an address of the web are counted and left out."""
+    """Publish the keys of one shard's documents; those without an address of the web are counted
+    and left out.
+    """
     n_seen = n_kept = 0
     with working_table(task.folder, "documents", task.number, DOCUMENTS) as table:
         for position, line in enumerate(read_lines(task.documents, _LINE, batch_lines=1024)):
@@ -110,7 +118,8 @@ def _noted(line: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def archive_name(path: str) -> str:
-    """What the archives of one crawled batch have in common, whether they hold pages, links or texts.
+    """What the archives of one crawled batch have in common, whether they hold pages, links or
+    texts.
 
     >>> archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"), archive_name("y/warc/CC-MAIN-7.warc.gz"), archive_name("")
     ('CC-MAIN-7', 'CC-MAIN-7', '')
@@ -132,7 +141,9 @@ def is_in(keys: list[str], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
 
 
 def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
-    """The wanted keys of the index in their order, those before ``first`` left out as far as the file's statistics tell them apart."""
+    """The wanted keys of the index in their order, those before ``first`` left out as far as the
+    file's statistics tell them apart.
+    """
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
             stated = file.metadata.row_group(group).column(0).statistics

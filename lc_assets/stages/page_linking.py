@@ -1,7 +1,9 @@
-"""Links of pages, shard by shard: records are fetched, links read out of them, and what they lead to is written down.
+"""Links of pages, shard by shard: records are fetched, links read out of them, and what they lead
+to is written down.
 
-The work of `lc_assets.stages.page_links`. Records are asked for a batch of documents at a time, sorted by where they lie, so
-that neighbours are one request; a batch of pages is in memory, and nothing that grows with the shard.
+The work of `lc_assets.stages.page_links`. Records are asked for a batch of documents at a time,
+sorted by where they lie, so that neighbours are one request; a batch of pages is in memory, and
+nothing that grows with the shard.
 """
 
 import itertools
@@ -33,12 +35,16 @@ TARGETS: Final = "targets"
 LEFT_OUT: Final = "links left out: "
 
 PAGES_AT_ONCE: Final = 256
-"""Documents whose records are fetched together, and whose texts are held: of a crawl's lengths some 2 MB."""
+"""Documents whose records are fetched together, and whose texts are held: of a crawl's lengths some
+2 MB.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinksTask:
-    """One shard of indexed pages; ``share`` of them are roots, which alone are looked at unless ``all_pages``."""
+    """One shard of indexed pages; ``share`` of them are roots, which alone are looked at unless
+    ``all_pages``.
+    """
 
     crawl: Upstream
     index: Path
@@ -91,7 +97,13 @@ class _Counted:
 
     def tally(self) -> Tally:
         seen = self.kept + self.dropped.total()
-        return Tally(seen=seen, kept=self.kept, dropped=dict(self.dropped), complaints=dict(self.dropped), also=dict(self.also))
+        return Tally(
+            seen=seen,
+            kept=self.kept,
+            dropped=dict(self.dropped),
+            complaints=dict(self.dropped),
+            also=dict(self.also),
+        )
 
 
 def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, Any], Targets]]:
@@ -106,23 +118,38 @@ def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, A
                 continue
             counted.also[LINKS] += len(links.links)
             resolve = task.extractor != "paper"
-            yield page, targets_of(links.links, page["captured_url"], base=links.base, resolve=resolve, text=texts.of(page["id"]))
+            yield (
+                page,
+                targets_of(
+                    links.links,
+                    page["captured_url"],
+                    base=links.base,
+                    resolve=resolve,
+                    text=texts.of(page["id"]),
+                ),
+            )
 
 
 def _batches(task: LinksTask, counted: _Counted) -> Iterator[list[dict[str, Any]]]:
     """Indexed pages to be looked at, some at a time; the others are counted."""
-    lines = read_lines(task.index, ["id", "page_key", "captured_url", "filename", "offset", "length"])
+    lines = read_lines(
+        task.index, ["id", "page_key", "captured_url", "filename", "offset", "length"]
+    )
     while batch := list(itertools.islice(lines, PAGES_AT_ONCE)):
         chosen = [True] * len(batch)
         if not task.all_pages:
-            chosen = are_roots(root_ranks([line["page_key"] for line in batch], task.seed), task.share).tolist()
+            chosen = are_roots(
+                root_ranks([line["page_key"] for line in batch], task.seed), task.share
+            ).tolist()
         counted.dropped.update({NO_ROOT: chosen.count(False)} if not all(chosen) else {})
         if any(chosen):
             yield [line for line, is_chosen in zip(batch, chosen, strict=True) if is_chosen]
 
 
 def _links(task: LinksTask, pages: list[dict[str, Any]]) -> list[PageLinks | str]:
-    """Links of each page, or why there are none; records are asked for in the order in which they lie."""
+    """Links of each page, or why there are none; records are asked for in the order in which they
+    lie.
+    """
     spots = [Spot(page["filename"], page["offset"], page["length"]) for page in pages]
     order = sorted(range(len(spots)), key=spots.__getitem__)
     asked = [spots[place] for place in order]
@@ -135,19 +162,31 @@ def _links_of(page: HtmlPage | WatPage | Unread, extractor: Extractor) -> PageLi
     if isinstance(page, Unread):
         return page.why
     if isinstance(page, WatPage):
-        return PageLinks(tuple(Link(link.href, " ".join(link.text.split()), link.rel, label=link.title) for link in page.links), page.base)
+        return PageLinks(
+            tuple(
+                Link(link.href, " ".join(link.text.split()), link.rel, label=link.title)
+                for link in page.links
+            ),
+            page.base,
+        )
     found = page_links(page.html, extractor)
     return found.unread or found
 
 
 class _Texts:
-    """Cleaned texts of a shard's documents, asked for in their order; those passed over are not kept."""
+    """Cleaned texts of a shard's documents, asked for in their order; those passed over are not
+    kept.
+    """
 
     def __init__(self, documents: Path) -> None:
-        self._lines: Iterable[dict[str, Any]] = read_lines(documents, ["id", "raw_content"], batch_lines=16)
+        self._lines: Iterable[dict[str, Any]] = read_lines(
+            documents, ["id", "raw_content"], batch_lines=16
+        )
 
     def of(self, identity: str) -> str:
-        """The text of a document, which stands behind the one that was asked for last; empty when there is none."""
+        """The text of a document, which stands behind the one that was asked for last; empty when
+        there is none.
+        """
         return next((line["raw_content"] for line in self._lines if line["id"] == identity), "")
 
 

@@ -1,10 +1,13 @@
-"""The planner: what is out of date, and why. It compares receipts with inputs, settings and code; nothing else.
+"""The planner: what is out of date, and why. It compares receipts with inputs, settings and code;
+nothing else.
 
-It asks neither Dagster nor a clock, so the command line, CI, sensors and tests get one answer, and losing
-Dagster's database loses history, not correctness. It builds nothing and writes nothing. Each pointer and receipt is read
-once a plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s where the receipts were read before.
+It asks neither Dagster nor a clock, so the command line, CI, sensors and tests get one answer, and
+losing Dagster's database loses history, not correctness. It builds nothing and writes nothing. Each
+pointer and receipt is read once a plan: 84 snapshots of 5,000 shards take under a second, and 0.2 s
+where the receipts were read before.
 
-Here too: which of it can be built now, together (`runs_of`). Not here: what that would cost (`lc_assets.stages.costing`).
+Here too: which of it can be built now, together (`runs_of`). Not here: what that would cost
+(`lc_assets.stages.costing`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +33,9 @@ CRAWL = "crawl"
 """What `html_index` calls its own."""
 
 Status = Literal["current", "missing", "stale", "waiting"]
-"""``waiting``: something upstream has to be built first, so it is not yet known whether this changes."""
+"""``waiting``: something upstream has to be built first, so it is not yet known whether this
+changes.
+"""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,12 +84,20 @@ def plan(
         recipe: the settings that should hold.
         snapshots: the snapshots that should be there.
         upstream_digests: digest of each snapshot's files upstream, when someone has looked
-            (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be true.
-        crawl_digests: the same of the crawl's own archives (`lc_assets.stages.html_index.look_at_crawl`).
+            (`lc_assets.stages.raw.look_at_snapshot`); otherwise a published manifest is taken to be
+            true.
+        crawl_digests: the same of the crawl's own archives
+            (`lc_assets.stages.html_index.look_at_crawl`).
     """
-    planner = _Planner(StandingLake.of(lake), recipe, {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}})
+    planner = _Planner(
+        StandingLake.of(lake),
+        recipe,
+        {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}},
+    )
     for found in CHAIN:
-        planner.made[found.name] = [planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)]
+        planner.made[found.name] = [
+            planner.plan_one(found.stage, key) for key in keys_of(found.stage, recipe, snapshots)
+        ]
     return [made for plans in planner.made.values() for made in plans]
 
 
@@ -115,15 +128,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """The same while nothing has changed: what is to be built, and into which versions as far as that is known."""
+        """The same while nothing has changed: what is to be built, and into which versions as far
+        as that is known.
+        """
         return short(digest_of([[made.name, made.target, made.reasons] for made in self.plans]))
 
 
 def runs_of(plans: Sequence[Plan], *, rejected: bool = False) -> list[Run]:
     """What can be built now, upstream first: everything of a key that waits for nothing outside it.
 
-    A partition that waits goes along with those that it waits for; if these come out as they were, it is found finished, and
-    nothing is computed. Behind a sieve (`Stage.sieve`) that would be the rule: there it waits until it is known.
+    A partition that waits goes along with those that it waits for; if these come out as they were,
+    it is found finished, and nothing is computed. Behind a sieve (`Stage.sieve`) that would be the
+    rule: there it waits until it is known.
 
     Args:
         plans: what the planner said.
@@ -155,7 +171,9 @@ def partitioned_by(stage: str) -> str:
 def took(receipt: Receipt) -> float | None:
     """Seconds that a version took, audit included; None when nobody measured."""
     measured = receipt.measured
-    return measured["seconds"] + measured.get("audit_seconds", 0.0) if "seconds" in measured else None
+    return (
+        measured["seconds"] + measured.get("audit_seconds", 0.0) if "seconds" in measured else None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +204,10 @@ class _Planner:
                 status, reasons, target = self._verdict(stage, key, current)
         except (CorruptFile, NotPublished) as error:
             reasons = [f"an input cannot be read: {error}"]
-        rejected = target is not None and rejected_folder(self.lake.place(stage.name, key), target).is_dir()
+        rejected = (
+            target is not None
+            and rejected_folder(self.lake.place(stage.name, key), target).is_dir()
+        )
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]
         return Plan(
@@ -201,7 +222,9 @@ class _Planner:
             certain=not _are_sieves(waits_for) or self._is_certain(stage, key, current, waits_for),
         )
 
-    def _is_certain(self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]) -> bool:
+    def _is_certain(
+        self, stage: Stage, key: str, current: Published | None, waits_for: Sequence[str]
+    ) -> bool:
         """Whether settings, code or an input that stands already make a partition stale."""
         if current is None:
             return True
@@ -210,19 +233,30 @@ class _Planner:
         except (CorruptFile, NotPublished):
             return True
         made = current.receipt.fingerprint
-        known = {name: digest for name, digest in (wanted.inputs if wanted else made.inputs).items() if name not in waits_for}
+        known = {
+            name: digest
+            for name, digest in (wanted.inputs if wanted else made.inputs).items()
+            if name not in waits_for
+        }
         before = {name: digest for name, digest in made.inputs.items() if name not in waits_for}
-        same = wanted is None or (wanted.params, wanted.code_version) == (made.params, made.code_version)
+        same = wanted is None or (wanted.params, wanted.code_version) == (
+            made.params,
+            made.code_version,
+        )
         return not same or known != before
 
     def _behind(self, stage: Stage, key: str) -> Iterator[str]:
         """Partitions that feed this one and are not current."""
         for upstream in stage.upstream:
             for other in self.made.get(upstream, ()):
-                if other.status != "current" and stage.is_fed_by(self.recipe, key, other.stage, other.key):
+                if other.status != "current" and stage.is_fed_by(
+                    self.recipe, key, other.stage, other.key
+                ):
                     yield other.name
 
-    def _verdict(self, stage: Stage, key: str, current: Published | None) -> tuple[Status, list[str], str | None]:
+    def _verdict(
+        self, stage: Stage, key: str, current: Published | None
+    ) -> tuple[Status, list[str], str | None]:
         wanted = self._wanted(stage, key, current)
         if current is None:
             return "missing", ["never built"], wanted.version if wanted else None
@@ -231,17 +265,26 @@ class _Planner:
         return "stale", current.receipt.fingerprint.differences(wanted), wanted.version
 
     def _wanted(self, stage: Stage, key: str, current: Published | None) -> Fingerprint | None:
-        """What a build would make now; None when that depends on what is upstream, and nobody has looked."""
-        read = {name: published.digest for name, published in stage.inputs(self.lake, self.recipe, key).items()}
+        """What a build would make now; None when that depends on what is upstream, and nobody has
+        looked.
+        """
+        read = {
+            name: published.digest
+            for name, published in stage.inputs(self.lake, self.recipe, key).items()
+        }
         made_of = current.receipt.fingerprint.inputs if current else {}
         foreign = {name: digest for name, digest in made_of.items() if "/" not in name}
         names = {UPSTREAM} if not stage.upstream else foreign.keys()
-        foreign |= {name: self.looked[name][key] for name in names if key in self.looked.get(name, ())}
+        foreign |= {
+            name: self.looked[name][key] for name in names if key in self.looked.get(name, ())
+        }
         inputs = read | foreign
         return stage.fingerprint(self._params(stage, key), key, inputs) if inputs else None
 
     def _params(self, stage: Stage, key: str) -> dict[str, Any]:
-        """Settings of a partition, resolved once for all snapshots: only mixes have their own, and some settings name files to be read."""
+        """Settings of a partition, resolved once for all snapshots: only mixes have their own, and
+        some settings name files to be read.
+        """
         place = (stage.name, key if stage.partitioned_by == "mix" else "")
         if place not in self.resolved:
             self.resolved[place] = stage.resolved(self.recipe, key)

@@ -1,12 +1,14 @@
 """Pruning: removing versions that nobody needs any more, and those that must not be kept.
 
-A version is **needed** when it is published, when a release pins it, or when such a one is read or traced through it: the
-grids of an order, the Megatron files of a mix, the grids behind these, and whatever a published version was made of, so
-that its claims can be tested again. All others may go; of each partition the newest ``keep`` of them stay.
+A version is **needed** when it is published, when a release pins it, or when such a one is read or
+traced through it: the grids of an order, the Megatron files of a mix, the grids behind these, and
+whatever a published version was made of, so that its claims can be tested again. All others may go;
+of each partition the newest ``keep`` of them stay.
 
-**Purging** removes versions that hold withdrawn documents, however new they are. A published one is never removed: it is to
-be made again first. One that a release pins is removed only when that release is given up by name; what is gone of it, and
-why, is noted beside the release for ever, and who opens it is told.
+**Purging** removes versions that hold withdrawn documents, however new they are. A published one is
+never removed: it is to be made again first. One that a release pins is removed only when that
+release is given up by name; what is gone of it, and why, is noted beside the release for ever, and
+who opens it is told.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -74,10 +76,21 @@ def plan_pruning(lake: LakeFolder, *, keep: int = 0) -> Pruning:
     for place in lake.partitions():
         there = place.folders()
         written = {name: kept.finished for name, kept in there.items() if kept.finished is not None}
-        idle = (name for name in written if f"{place.name}/{name}" not in needed and place.finished(name) is not None)
+        idle = (
+            name
+            for name in written
+            if f"{place.name}/{name}" not in needed and place.finished(name) is not None
+        )
         versions = sorted(idle, key=lambda name: written[name])
-        doomed += [_doomed(place, name, there, "nobody needs it") for name in versions[: max(len(versions) - keep, 0)]]
-        doomed += [_doomed(place, name, there, "its audit failed") for name in there if name.startswith(REJECTED)]
+        doomed += [
+            _doomed(place, name, there, "nobody needs it")
+            for name in versions[: max(len(versions) - keep, 0)]
+        ]
+        doomed += [
+            _doomed(place, name, there, "its audit failed")
+            for name in there
+            if name.startswith(REJECTED)
+        ]
     return Pruning(doomed=tuple(_downstream_first(doomed)))
 
 
@@ -100,34 +113,55 @@ def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[st
         if held.is_current:
             kept.append((held.name, _why_it_stays(held)))
         elif others:
-            kept.append((held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}"))
+            kept.append(
+                (held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}")
+            )
         else:
             place = lake.place(*held.published.name.split("/"))
-            doomed.append(Doomed(place=place, folder=held.published.version, n_bytes=held.published.receipt.n_bytes, why=HOLDS))
+            doomed.append(
+                Doomed(
+                    place=place,
+                    folder=held.published.version,
+                    n_bytes=held.published.receipt.n_bytes,
+                    why=HOLDS,
+                )
+            )
             for name, versions in given_up.items():
                 lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
     for place in lake.partitions() if ids else ():
         there = place.folders()
-        doomed += [_doomed(place, name, there, UNFINISHED) for name, kept in there.items() if kept.finished is None]
+        doomed += [
+            _doomed(place, name, there, UNFINISHED)
+            for name, kept in there.items()
+            if kept.finished is None
+        ]
     broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
     return Pruning(doomed=tuple(_downstream_first(doomed)), kept=tuple(kept), broken=broken)
 
 
 def _why_it_stays(held: Held) -> str:
     if held.published.receipt.fingerprint.stage in WORKING_MATERIAL:
-        return "working material, not served: by it what is the same content is kept out; docs/withdrawal.md says how to remove it too"
+        return (
+            "working material, not served: by it what is the same content is kept out; "
+            "docs/withdrawal.md says how to remove it too"
+        )
     return "published now: materialize what `lc plan` calls out of date, then purge"
 
 
 def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
-    """Remove what is planned; return how many bytes that were. Each version stops being one before its files go.
+    """Remove what is planned; return how many bytes that were. Each version stops being one before
+    its files go.
 
     Raises:
         Busy: when a run is building one of the partitions.
         NotWritable: when a folder cannot be removed.
     """
     for name, versions in pruning.broken:
-        publish_gone(lake, name, Gone(versions=list(versions), reason=reason or "it held withdrawn documents"))
+        publish_gone(
+            lake,
+            name,
+            Gone(versions=list(versions), reason=reason or "it held withdrawn documents"),
+        )
     for doomed in pruning.doomed:
         doomed.place.remove(doomed.folder, patience=BUSY_SECONDS)
     return sum(doomed.n_bytes for doomed in pruning.doomed)
@@ -135,7 +169,9 @@ def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
 
 def needed_versions(lake: LakeFolder) -> set[str]:
     """Names of the versions that are needed: stage, partition and version."""
-    current = [published for place in lake.partitions() if (published := _current(place)) is not None]
+    current = [
+        published for place in lake.partitions() if (published := _current(place)) is not None
+    ]
     line = [*current, *(input_ for published in current for input_ in _made_of(lake, published))]
     for name in pinned_versions(lake):
         stage, key, version = name.split("/")
@@ -162,7 +198,9 @@ def pinned_versions(lake: LakeFolder) -> dict[str, set[str]]:
 def _pinned_by(lake: LakeFolder, name: str) -> Iterator[str]:
     gone = {version for note in gone_of(lake, name) for version in note.versions}
     pins = read_release(lake, name).pins
-    yield from (version for of, pin in pins.items() if (version := f"{of}/{pin.version}") not in gone)
+    yield from (
+        version for of, pin in pins.items() if (version := f"{of}/{pin.version}") not in gone
+    )
 
 
 def _made_of(lake: LakeFolder, published: Published) -> Iterator[Published]:
@@ -205,4 +243,6 @@ def _doomed(place: Place, name: str, there: Mapping[str, Kept], why: str) -> Doo
 
 def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
     places = {step.name: place for place, step in enumerate(CHAIN)}
-    return sorted(doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name))
+    return sorted(
+        doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name)
+    )

@@ -1,8 +1,8 @@
 """`raw`: state what a snapshot is upstream, without copying it.
 
-One manifest line per file that RedPajama-V2 lists for the snapshot: path, size, and what identifies its
-content. The manifest's digest is the data version, so everything downstream is stale exactly when a file
-upstream changed.
+One manifest line per file that RedPajama-V2 lists for the snapshot: path, size, and what identifies
+its content. The manifest's digest is the data version, so everything downstream is stale exactly
+when a file upstream changed.
 """
 
 from collections import Counter
@@ -96,20 +96,36 @@ def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSetting
     paths = [listings.listing_path(snapshot, language) for language in settings.languages]
     contents = {path: upstream.read(path, most_bytes=LISTING_BYTES) for path in paths}
     if not any(content is not None for content in contents.values()):
-        raise BadInput(f"{upstream.root}: nothing is listed for snapshot {snapshot}: none of {', '.join(paths)} exists")
+        raise BadInput(
+            f"{upstream.root}: nothing is listed for snapshot {snapshot}: none of "
+            f"{', '.join(paths)} exists"
+        )
     listed = [
         shard
         for path, content in contents.items()
         if content is not None
-        for shard in listings.parse_listing(content, snapshot=snapshot, where=f"{upstream.root}/{path}")
+        for shard in listings.parse_listing(
+            content, snapshot=snapshot, where=f"{upstream.root}/{path}"
+        )
     ]
-    return [shard for shard in listed if shard.bucket in settings.buckets and (not settings.shards or shard.number in settings.shards)]
+    return [
+        shard
+        for shard in listed
+        if shard.bucket in settings.buckets
+        and (not settings.shards or shard.number in settings.shards)
+    ]
 
 
 @patiently
 def look(task: LookTask) -> ShardFiles:
     """State the files of one shard."""
-    return ShardFiles(task.shard, {part: task.upstream.look(PARTS[part](task.shard), trust_times=task.trust_times) for part in task.parts})
+    return ShardFiles(
+        task.shard,
+        {
+            part: task.upstream.look(PARTS[part](task.shard), trust_times=task.trust_times)
+            for part in task.parts
+        },
+    )
 
 
 def manifest_of(found: list[ShardFiles]) -> pa.Table:
@@ -136,8 +152,12 @@ def read_manifest(raw: Published) -> list[ShardFiles]:
 def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
     parts: dict[str, dict[str, UpstreamFile | None]] = {}
     # By columns: no dictionary a line.
-    for shard, part, path, n_bytes, identity in zip(*(table[name].to_pylist() for name in MANIFEST.names), strict=True):
-        parts.setdefault(shard, {})[part] = None if identity is None else UpstreamFile(path, n_bytes, identity)
+    for shard, part, path, n_bytes, identity in zip(
+        *(table[name].to_pylist() for name in MANIFEST.names), strict=True
+    ):
+        parts.setdefault(shard, {})[part] = (
+            None if identity is None else UpstreamFile(path, n_bytes, identity)
+        )
     for tag in sorted(parts):
         yield ShardFiles(Shard.parse(tag), parts[tag])
 
@@ -166,7 +186,9 @@ def tally_of(table: pa.Table) -> Tally:
 
 
 def every_listed_file_is_there(evidence: Evidence) -> Finding:
-    """Shards are listed, and each has its documents, signals and duplicates upstream; what is missing is counted here."""
+    """Shards are listed, and each has its documents, signals and duplicates upstream; what is
+    missing is counted here.
+    """
     tally = evidence.tally
     missing = {
         "documents": tally.dropped.get("documents missing", 0),
@@ -174,11 +196,17 @@ def every_listed_file_is_there(evidence: Evidence) -> Finding:
         "duplicates": tally.also["duplicates missing"],
     }
     lost = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
-    words = f"{tally.seen:,} shards are whole" if tally.seen else "no shard is listed for these languages, buckets and shard numbers"
+    words = (
+        f"{tally.seen:,} shards are whole"
+        if tally.seen
+        else "no shard is listed for these languages, buckets and shard numbers"
+    )
     return Finding(
         claim="every_listed_file_is_there",
         passed=tally.seen > 0 and not lost,
-        words=f"missing: {lost} of {tally.seen:,} shards; `filtering` applies its policies to them" if lost else words,
+        words=f"missing: {lost} of {tally.seen:,} shards; `filtering` applies its policies to them"
+        if lost
+        else words,
         numbers={f"{part} missing": count for part, count in missing.items()},
         severity="warning",
     )
@@ -193,18 +221,28 @@ def the_manifest_adds_up(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_manifest_adds_up",
         passed=counted == evidence.tally and once,
-        words=f"{counted.seen:,} shards, {counted.also['files']:,} files, {counted.also['bytes']:,} bytes"
-        + ("" if once else "; a file is listed twice"),
-        numbers={"shards": counted.seen, "files": counted.also["files"], "bytes": counted.also["bytes"]},
+        words=f"{counted.seen:,} shards, {counted.also['files']:,} files, "
+        f"{counted.also['bytes']:,} bytes" + ("" if once else "; a file is listed twice"),
+        numbers={
+            "shards": counted.seen,
+            "files": counted.also["files"],
+            "bytes": counted.also["bytes"],
+        },
     )
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
-    """The settings of `raw`; in what order languages, buckets and shards are named, and whether twice, means nothing."""
+    """The settings of `raw`; in what order languages, buckets and shards are named, and whether
+    twice, means nothing.
+    """
     asked = recipe.raw
     languages = tuple(name for name in LANGUAGES if name in asked.languages)
     buckets = tuple(name for name in BUCKETS if name in asked.buckets)
-    return plain(msgspec.structs.replace(asked, languages=languages, buckets=buckets, shards=tuple(sorted(set(asked.shards)))))
+    return plain(
+        msgspec.structs.replace(
+            asked, languages=languages, buckets=buckets, shards=tuple(sorted(set(asked.shards)))
+        )
+    )
 
 
 STAGE = Stage(

@@ -1,9 +1,12 @@
-"""Rebuilding what is out of date, and nothing else: ask the planner, build what can be built, ask again, until nothing is left.
+"""Rebuilding what is out of date, and nothing else: ask the planner, build what can be built, ask
+again, until nothing is left.
 
-A partition that fails is left alone, and so is what waits for it; everything else is built, and the failures are told at the
-end. The planner is asked anew after each round, so what came out as it was makes nothing behind it be built.
+A partition that fails is left alone, and so is what waits for it; everything else is built, and the
+failures are told at the end. The planner is asked anew after each round, so what came out as it was
+makes nothing behind it be built.
 
-Here: the loop. Not here: how one run is done (`lc_assets.cli.rebuild`: by the verbs, or through Dagster).
+Here: the loop. Not here: how one run is done (`lc_assets.cli.rebuild`: by the verbs, or through
+    Dagster).
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +39,9 @@ class Rebuilt:
     left: list[Plan] = field(default_factory=list)
 
 
-def rebuild(ask: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, stop_at_once: bool = False) -> Rebuilt:
+def rebuild(
+    ask: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, stop_at_once: bool = False
+) -> Rebuilt:
     """Build what is out of date.
 
     Args:
@@ -52,7 +57,9 @@ def rebuild(ask: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, 
     while True:
         plans = [found for found in ask() if found.status != "current"]
         tried = [_known_to_fail(found, built, made) for found in plans]
-        runs = runs_of([found for found, failed in zip(plans, tried, strict=True) if not failed], rejected=True)
+        runs = runs_of(
+            [found for found, failed in zip(plans, tried, strict=True) if not failed], rejected=True
+        )
         if not runs:
             made.left = [found for found in plans if found.name not in made.failed]
             return made
@@ -70,8 +77,17 @@ def rebuild(ask: Callable[[], Sequence[Plan]], build: Callable[[Run], None], *, 
 
 
 def _known_to_fail(plan: Plan, built: dict[str, str | None], made: Rebuilt) -> bool:
-    """Whether a partition has failed, or is out of date still although this very version of it was built."""
-    if plan.name in built and not plan.waits_for and plan.target == built[plan.name] and plan.name not in made.failed:
-        error = Mismatch(f"{plan.name} is out of date after it was built: {'; '.join(plan.reasons)}")
+    """Whether a partition has failed, or is out of date still although this very version of it was
+    built.
+    """
+    if (
+        plan.name in built
+        and not plan.waits_for
+        and plan.target == built[plan.name]
+        and plan.name not in made.failed
+    ):
+        error = Mismatch(
+            f"{plan.name} is out of date after it was built: {'; '.join(plan.reasons)}"
+        )
         made.failed[plan.name] = str(error)
     return plan.name in made.failed

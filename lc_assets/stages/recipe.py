@@ -1,14 +1,15 @@
 """The recipe: every setting of every stage, in one value, from one TOML file.
 
-Assets, planner, command line and tests read the same recipe, so what the planner calls current is what an
-asset would build. A file needs only what differs from the defaults below::
+Assets, planner, command line and tests read the same recipe, so what the planner calls current is
+what an asset would build. A file needs only what differs from the defaults below::
 
     [filtering]
     min_words = 12000
     [filtering.thresholds]
     no_alphabetic_words = { at_most = 0.4 }
 
-Unknown names, wrong types and impossible sizes are refused, with the place in the file and what could stand there.
+Unknown names, wrong types and impossible sizes are refused, with the place in the file and what
+could stand there.
 """
 
 import os
@@ -22,9 +23,25 @@ import msgspec
 from lc_assets.errors import BadInput
 from lc_assets.stages.card_settings import CardSettings
 from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings, RawSettings
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings, WebSettings
-from lc_assets.stages.row_settings import FlatteningSettings, GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
-from lc_assets.stages.settings import DecontaminationSettings, PrivacySettings, Settings, WithdrawalSettings
+from lc_assets.stages.longpack_settings import (
+    LongPackSettings,
+    PackingSettings,
+    ReportSettings,
+    WebSettings,
+)
+from lc_assets.stages.row_settings import (
+    FlatteningSettings,
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    TokenizingSettings,
+)
+from lc_assets.stages.settings import (
+    DecontaminationSettings,
+    PrivacySettings,
+    Settings,
+    WithdrawalSettings,
+)
 from lc_assets.vocabulary import parse_snapshot
 
 PACKED: Final = "packed"
@@ -62,13 +79,18 @@ class Recipe(Settings, frozen=True, kw_only=True):
         self.decontamination.require_document_by_document()
         if self.tokenizing.min_tokens < self.gridding.row_tokens:
             raise BadInput(
-                f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below gridding.row_tokens "
+                f"tokenizing.min_tokens ({self.tokenizing.min_tokens:,}) is below "
+                "gridding.row_tokens "
                 f"({self.gridding.row_tokens:,}): shorter documents would not fill a row"
             )
-        kept, wanted = self.tokenizing.first_tokens, self.gridding.row_tokens * self.gridding.rows_per_document
+        kept, wanted = (
+            self.tokenizing.first_tokens,
+            self.gridding.row_tokens * self.gridding.rows_per_document,
+        )
         if kept is not None and kept < wanted:
             raise BadInput(
-                f"tokenizing.first_tokens ({kept:,}) is below what gridding may take of a document: "
+                f"tokenizing.first_tokens ({kept:,}) is below what gridding may take of a "
+                "document: "
                 f"{self.gridding.rows_per_document:,} rows of {self.gridding.row_tokens:,} tokens"
             )
         for name, mix in self.mixes.items():
@@ -78,14 +100,16 @@ class Recipe(Settings, frozen=True, kw_only=True):
 
 
 def require_whole_rows(mix: str, megatron: str) -> None:
-    """Refuse a mix over packed rows whose documents of Megatron's are spans: its samples would cut across rows.
+    """Refuse a mix over packed rows whose documents of Megatron's are spans: its samples would cut
+    across rows.
 
     Raises:
         BadInput: when ``megatron``, as `PackingSettings` has it, is not ``rows``.
     """
     if megatron != WHOLE_ROWS:
         raise BadInput(
-            f"the mix {mix!r} takes packed rows, whose Megatron files hold {megatron}: its samples would join and cut these anew; "
+            f"the mix {mix!r} takes packed rows, whose Megatron files hold {megatron}: its "
+            "samples would join and cut these anew; "
             'set packing.megatron = "rows" and make the rows again'
         )
 
@@ -94,7 +118,10 @@ def _require_name(mix: str) -> None:
     try:
         parse_snapshot(mix)
     except BadInput as error:
-        raise BadInput(f"a mix cannot be called {mix!r}: wanted at most 40 letters, digits, '-' and '_', such as 'by-tokens'") from error
+        raise BadInput(
+            f"a mix cannot be called {mix!r}: wanted at most 40 letters, digits, '-' and '_', "
+            "such as 'by-tokens'"
+        ) from error
 
 
 def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
@@ -113,7 +140,8 @@ def parse_recipe(content: str | bytes, *, where: str) -> Recipe:
 
 
 def _hint(complaint: str) -> str:
-    """What could stand at the place where msgspec found an unknown name or value; empty for other complaints.
+    """What could stand at the place where msgspec found an unknown name or value; empty for other
+    complaints.
 
     >>> _hint("Invalid enum value 'xx' - at `$.raw.buckets[0]`")
     '; there are head, middle'
@@ -126,7 +154,9 @@ def _hint(complaint: str) -> str:
 
 
 def _possible(kind: msgspec.inspect.Type, steps: list[str]) -> Iterator[str]:
-    """Names of the settings, or values, that a type allows ``steps`` further down; an empty step is an item or an entry."""
+    """Names of the settings, or values, that a type allows ``steps`` further down; an empty step is
+    an item or an entry.
+    """
     if isinstance(kind, msgspec.inspect.UnionType):
         for choice in kind.types:
             yield from _possible(choice, steps)
@@ -154,8 +184,12 @@ def read_recipe(path: Path | None, *, withdrawn: str = "") -> Recipe:
     if path is not None and not path.is_file():
         raise BadInput(f"{path}: no such recipe file")
     recipe = Recipe() if path is None else parse_recipe(path.read_bytes(), where=str(path))
-    named = recipe.withdrawals.lists + tuple(name for name in lists_named(withdrawn) if name not in recipe.withdrawals.lists)
-    return msgspec.structs.replace(recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, lists=named))
+    named = recipe.withdrawals.lists + tuple(
+        name for name in lists_named(withdrawn) if name not in recipe.withdrawals.lists
+    )
+    return msgspec.structs.replace(
+        recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, lists=named)
+    )
 
 
 def lists_named(words: str) -> tuple[str, ...]:

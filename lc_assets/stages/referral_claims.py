@@ -1,4 +1,5 @@
-"""What must hold of a report on referrals: the sample, the identities of counts, the means, and some documents counted anew.
+"""What must hold of a report on referrals: the sample, the identities of counts, the means, and
+some documents counted anew.
 
 Here too: the means, which a claim computes again. Not here: measuring (`stages.referrals`).
 """
@@ -15,12 +16,34 @@ from lc_assets.formats.referral_words import digest_of_words, read_special_words
 from lc_assets.publishing import finished
 from lc_assets.stages.building import Evidence, Finding
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, evenly_spaced
-from lc_assets.stages.document_sets import LONGPACK, NATURAL, PACKED, SETS, STAGE_OF_SET, SetDocument, SetShard, texts_of
+from lc_assets.stages.document_sets import (
+    LONGPACK,
+    NATURAL,
+    PACKED,
+    SETS,
+    STAGE_OF_SET,
+    SetDocument,
+    SetShard,
+    texts_of,
+)
 from lc_assets.stages.report_tables import DENSITIES, REFERRALS
 from lc_assets.stages.tables import read_lines, read_table
 from lc_assets.text.concepts import LexicalConcepts
-from lc_assets.text.referral_tables import KINDS, LENGTHS, Sums, group_names, group_of, paper_figures
-from lc_assets.text.referrals import ReferralCounts, bucket_names, concept_counts, neighbour_counts, pair_counts
+from lc_assets.text.referral_tables import (
+    KINDS,
+    LENGTHS,
+    Sums,
+    group_names,
+    group_of,
+    paper_figures,
+)
+from lc_assets.text.referrals import (
+    ReferralCounts,
+    bucket_names,
+    concept_counts,
+    neighbour_counts,
+    pair_counts,
+)
 
 SUFFIX: Final = ".referrals.parquet"
 DENSITIES_FILE: Final = "densities.parquet"
@@ -51,7 +74,8 @@ def sums_of(folder: Path, document_set: str) -> list[Sums]:
     for line in referral_lines(folder, document_set):
         kinds = (tuple(line[kind]) for kind in KINDS)
         groups[group_of(line["n_tokens"])].add(
-            ReferralCounts(line["n_sentences"], line["n_concepts"], line["n_mentions"], *kinds), line["n_tokens"]
+            ReferralCounts(line["n_sentences"], line["n_concepts"], line["n_mentions"], *kinds),
+            line["n_tokens"],
         )
     return groups
 
@@ -62,47 +86,94 @@ def densities_of(folder: Path, edges: Sequence[int]) -> list[dict[str, Any]]:
     for document_set in SETS:
         for name, sums in zip(group_names(), sums_of(folder, document_set), strict=True):
             for kind, means in sums.means().items():
-                printed = paper_figures(kind, PAPER_SET[document_set], name, edges=edges) if document_set in PAPER_SET else None
-                for bucket, figure, paper in zip(bucket_names(edges), means, (None, *(printed or (None,) * (len(edges) + 1))), strict=True):
-                    who = {"document_set": document_set, "length_group": name, "documents": sums.n_documents, "tokens": sums.n_tokens}
+                printed = (
+                    paper_figures(kind, PAPER_SET[document_set], name, edges=edges)
+                    if document_set in PAPER_SET
+                    else None
+                )
+                for bucket, figure, paper in zip(
+                    bucket_names(edges),
+                    means,
+                    (None, *(printed or (None,) * (len(edges) + 1))),
+                    strict=True,
+                ):
+                    who = {
+                        "document_set": document_set,
+                        "length_group": name,
+                        "documents": sums.n_documents,
+                        "tokens": sums.n_tokens,
+                    }
                     lines.append(
-                        who | {"counted": kind, "distance": bucket, "figure": figure, "paper": None if paper is None else float(paper)}
+                        who
+                        | {
+                            "counted": kind,
+                            "distance": bucket,
+                            "figure": figure,
+                            "paper": None if paper is None else float(paper),
+                        }
                     )
     return lines
 
 
 def every_sample_is_as_asked(evidence: Evidence) -> Finding:
-    """Of each group of natural and packed documents, as many are measured as were asked for, or all; each once, by its own length."""
+    """Of each group of natural and packed documents, as many are measured as were asked for, or
+    all; each once, by its own length.
+    """
     most, lengths = evidence.fingerprint.params["sample"], evidence.only_input("lengths").folder
     wrong, n_measured = [], 0
     for document_set in SETS:
-        lines = [(line["id"], line["n_tokens"], line["length_group"]) for line in referral_lines(evidence.folder, document_set)]
+        lines = [
+            (line["id"], line["n_tokens"], line["length_group"])
+            for line in referral_lines(evidence.folder, document_set)
+        ]
         n_measured += len(lines)
         if len({name for name, _, _ in lines}) != len(lines):
             wrong.append(f"{document_set}: a document stands twice")
         if document_set != PACKED:
-            wrong += [f"{document_set}: {words}" for words in _unlike_the_lengths(lines, lengths, document_set, most)]
+            wrong += [
+                f"{document_set}: {words}"
+                for words in _unlike_the_lengths(lines, lengths, document_set, most)
+            ]
     if n_measured != evidence.tally.kept:
         wrong.append(f"{n_measured:,} documents, counted were {evidence.tally.kept:,}")
     return Finding(
         claim="every_sample_is_as_asked",
         passed=not wrong,
-        words="; ".join(wrong[:5]) or f"{n_measured:,} documents measured, at most {most:,} of a group",
+        words="; ".join(wrong[:5])
+        or f"{n_measured:,} documents measured, at most {most:,} of a group",
         numbers={"measured": n_measured, "wrong": len(wrong)},
     )
 
 
-def _unlike_the_lengths(lines: Sequence[tuple[str, int, str]], lengths: Path, document_set: str, most: int) -> list[str]:
+def _unlike_the_lengths(
+    lines: Sequence[tuple[str, int, str]], lengths: Path, document_set: str, most: int
+) -> list[str]:
     known: dict[str, tuple[int, str]] = {}
     for path in finished(lengths.glob(f"{document_set}-*.lengths.parquet")):
-        known |= {line["id"]: (line["n_tokens"], line["length_group"]) for line in read_lines(path, ["id", "n_tokens", "length_group"])}
-    there, found = Counter(group for _, group in known.values()), Counter(group for _, _, group in lines)
-    wrong = [f"{found[group]:,} of {n:,} documents of {group}" for group, n in there.items() if found[group] != min(n, most)]
-    return wrong + [f"{name} has another length" for name, n_tokens, group in lines if known.get(name) != (n_tokens, group)]
+        known |= {
+            line["id"]: (line["n_tokens"], line["length_group"])
+            for line in read_lines(path, ["id", "n_tokens", "length_group"])
+        }
+    there, found = (
+        Counter(group for _, group in known.values()),
+        Counter(group for _, _, group in lines),
+    )
+    wrong = [
+        f"{found[group]:,} of {n:,} documents of {group}"
+        for group, n in there.items()
+        if found[group] != min(n, most)
+    ]
+    return wrong + [
+        f"{name} has another length"
+        for name, n_tokens, group in lines
+        if known.get(name) != (n_tokens, group)
+    ]
 
 
 def the_identities_of_referrals_hold(evidence: Evidence) -> Finding:
-    """In every line neighbours are mentions less concepts, no bucket has more of them than pairs, none lies beyond the last sentence."""
+    """In every line neighbours are mentions less concepts, no bucket has more of them than pairs,
+    none lies beyond the last sentence.
+    """
     edges = evidence.fingerprint.params["buckets"]
     n_lines, wrong = 0, []
     for document_set in SETS:
@@ -113,7 +184,8 @@ def the_identities_of_referrals_hold(evidence: Evidence) -> Finding:
     return Finding(
         claim="the_identities_of_referrals_hold",
         passed=not wrong,
-        words=f"{n_lines:,} documents, {len(wrong):,} are impossible" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{n_lines:,} documents, {len(wrong):,} are impossible"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"documents": n_lines, "impossible": len(wrong)},
     )
 
@@ -125,18 +197,30 @@ def _identities_hold(line: dict[str, Any], edges: Sequence[int]) -> bool:
     return (
         len(pairs) == len(neighbours) == len(concepts) == len(lower)
         and sum(neighbours) == n_mentions - n_concepts
-        and sum(pairs) <= math.comb(max(n_mentions - n_concepts + 1, 0), 2)  # as if all were of one concept
+        and sum(pairs)
+        <= math.comb(max(n_mentions - n_concepts + 1, 0), 2)  # as if all were of one concept
         and all(0 <= few <= many for few, many in zip(neighbours, pairs, strict=True))
-        and all((count > 0) == (many > 0) and count <= min(many, n_concepts) for count, many in zip(concepts, pairs, strict=True))
-        and all(many == 0 for edge, many in zip(lower, pairs, strict=True) if edge >= max(line["n_sentences"], 1))
+        and all(
+            (count > 0) == (many > 0) and count <= min(many, n_concepts)
+            for count, many in zip(concepts, pairs, strict=True)
+        )
+        and all(
+            many == 0
+            for edge, many in zip(lower, pairs, strict=True)
+            if edge >= max(line["n_sentences"], 1)
+        )
     )
 
 
 def the_densities_are_the_documents_means(evidence: Evidence) -> Finding:
-    """The table of means is what the tables of documents give; the paper's figures stand where it has any."""
+    """The table of means is what the tables of documents give; the paper's figures stand where it
+    has any.
+    """
     lines = read_table(evidence.folder / DENSITIES_FILE, DENSITIES.names).to_pylist()
     wanted = densities_of(evidence.folder, evidence.fingerprint.params["buckets"])
-    wrong = sum(one != other for one, other in zip(lines, wanted, strict=False)) + abs(len(lines) - len(wanted))
+    wrong = sum(one != other for one, other in zip(lines, wanted, strict=False)) + abs(
+        len(lines) - len(wanted)
+    )
     return Finding(
         claim="the_densities_are_the_documents_means",
         passed=not wrong,
@@ -146,12 +230,18 @@ def the_densities_are_the_documents_means(evidence: Evidence) -> Finding:
 
 
 def referrals_are_counted_anew(evidence: Evidence) -> Finding:
-    """An even choice of documents of each set gives the same numbers once more, by the plain ways that compiled ones are held against."""
+    """An even choice of documents of each set gives the same numbers once more, by the plain ways
+    that compiled ones are held against.
+    """
     params = evidence.fingerprint.params
     n_counted, wrong = 0, []
-    if params["words_sha256"] == digest_of_words():  # where a file of other words lay is in no receipt
+    if (
+        params["words_sha256"] == digest_of_words()
+    ):  # where a file of other words lay is in no receipt
         common = frozenset(read_table(evidence.folder / COMMON_FILE, ["word"])["word"].to_pylist())
-        finder = LexicalConcepts(dataclasses.replace(read_special_words(), common=common), plain=True)
+        finder = LexicalConcepts(
+            dataclasses.replace(read_special_words(), common=common), plain=True
+        )
         for line, document in _chosen(evidence):
             n_counted += 1
             if document is None or not _is_counted_so(line, document, finder, params):
@@ -159,17 +249,35 @@ def referrals_are_counted_anew(evidence: Evidence) -> Finding:
     return Finding(
         claim="referrals_are_counted_anew",
         passed=not wrong,
-        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{n_counted:,} documents counted anew, {len(wrong):,} differ"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"counted anew": n_counted, "differ": len(wrong)},
     )
 
 
-def _is_counted_so(line: dict[str, Any], document: SetDocument, finder: LexicalConcepts, params: Mapping[str, Any]) -> bool:
+def _is_counted_so(
+    line: dict[str, Any], document: SetDocument, finder: LexicalConcepts, params: Mapping[str, Any]
+) -> bool:
     parts = document.parts if params["scope"] == "document" else ()
     found = finder.mentions(document.text, parts)
-    counts = [counted(found, params["buckets"]).tolist() for counted in (pair_counts, neighbour_counts, concept_counts)]
-    known = (line["n_chars"], line["n_parts"], line["n_sentences"], line["n_concepts"], line["n_mentions"])
-    anew = (len(document.text), len(parts), found.n_sentences, found.n_concepts, len(found.sentences))
+    counts = [
+        counted(found, params["buckets"]).tolist()
+        for counted in (pair_counts, neighbour_counts, concept_counts)
+    ]
+    known = (
+        line["n_chars"],
+        line["n_parts"],
+        line["n_sentences"],
+        line["n_concepts"],
+        line["n_mentions"],
+    )
+    anew = (
+        len(document.text),
+        len(parts),
+        found.n_sentences,
+        found.n_concepts,
+        len(found.sentences),
+    )
     return counts == [line[kind] for kind in KINDS] and known == anew
 
 
@@ -177,7 +285,12 @@ def _chosen(evidence: Evidence) -> Iterator[tuple[dict[str, Any], SetDocument | 
     """Some lines of each set, short ones, with their documents; None where there is none."""
     for document_set in SETS:
         files = referral_files(evidence.folder, document_set)
-        lines = [(path, line) for path in files for line in read_lines(path, REFERRALS.names) if line["n_chars"] <= MOST_CHARACTERS]
+        lines = [
+            (path, line)
+            for path in files
+            for line in read_lines(path, REFERRALS.names)
+            if line["n_chars"] <= MOST_CHARACTERS
+        ]
         if not lines:
             continue
         folder = evidence.only_input(STAGE_OF_SET[document_set]).folder
@@ -192,5 +305,7 @@ def _document(folder: Path, document_set: str, shard: str, name: str) -> SetDocu
         tokenizer = GridReader(folder / f"{shard}.zarr").tokenizer
         found = SetShard(document_set=document_set, path=folder, shard=shard, tokenizer=tokenizer)
     else:
-        found = SetShard(document_set=document_set, path=folder / f"{shard}{DOCUMENTS_SUFFIX}", shard=shard)
+        found = SetShard(
+            document_set=document_set, path=folder / f"{shard}{DOCUMENTS_SUFFIX}", shard=shard
+        )
     return next(texts_of(found, {name}), None)

@@ -1,9 +1,11 @@
-"""`referrals`: how densely the documents of a snapshot's sets come back to what they said before, beside the LongPack paper's tables.
+"""`referrals`: how densely the documents of a snapshot's sets come back to what they said before,
+beside the LongPack paper's tables.
 
-Of each set and group of lengths a sample is measured, chosen by a keyed hash of the documents' ids. Words that many pieces of the
-natural documents hold are no concepts, in any set, so that sets can be compared. Published are a table per set and shard, the means
-of all sets, and the common words. Here: the report. Not here: what a referral is (`lc_assets.text.referrals`), which sets there are
-(`stages.document_sets`), measuring plain files (`stages.referring`).
+Of each set and group of lengths a sample is measured, chosen by a keyed hash of the documents' ids.
+Words that many pieces of the natural documents hold are no concepts, in any set, so that sets can
+be compared. Published are a table per set and shard, the means of all sets, and the common words.
+Here: the report. Not here: what a referral is (`lc_assets.text.referrals`), which sets there are
+    (`stages.document_sets`), measuring plain files (`stages.referring`).
 """
 
 import heapq
@@ -19,7 +21,15 @@ from lc_assets.formats.referral_words import digest_of_words, read_special_words
 from lc_assets.publishing import publish
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.building import Built, Draft, Stage, Workshop, build, run_shards
-from lc_assets.stages.document_sets import NATURAL, PACKED, SetShard, needs, pieces_of_rows, shards_of_sets, texts_of
+from lc_assets.stages.document_sets import (
+    NATURAL,
+    PACKED,
+    SetShard,
+    needs,
+    pieces_of_rows,
+    shards_of_sets,
+    texts_of,
+)
 from lc_assets.stages.length_claims import SUFFIX as LENGTHS_SUFFIX
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.referral_claims import (
@@ -52,7 +62,9 @@ SAMPLED: Final = "referral sample"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundTask:
-    """Documents of one shard whose pieces are looked at; words and counts go to a table among the workings of ``folder``."""
+    """Documents of one shard whose pieces are looked at; words and counts go to a table among the
+    workings of ``folder``.
+    """
 
     shard: SetShard
     folder: Path
@@ -106,24 +118,41 @@ def report_referrals(workshop: Workshop, snapshot: SnapshotId) -> Built:
         background = _background(workshop, draft, shards, lengths)
         _write_common(draft.folder, background, reports.max_df)
         chosen = sampled(shards, lengths, reports.sample)
-        tasks = [ReferralTask(shard=shard, folder=draft.folder, chosen=chosen[shard.name], settings=settings) for shard in shards]
+        tasks = [
+            ReferralTask(
+                shard=shard, folder=draft.folder, chosen=chosen[shard.name], settings=settings
+            )
+            for shard in shards
+        ]
         tally = run_shards(workshop, draft, measure_shard, tasks, what=f"referrals of {snapshot}")
-        write_table(draft.folder / DENSITIES_FILE, pa.Table.from_pylist(densities_of(draft.folder, reports.buckets), schema=DENSITIES))
+        write_table(
+            draft.folder / DENSITIES_FILE,
+            pa.Table.from_pylist(densities_of(draft.folder, reports.buckets), schema=DENSITIES),
+        )
         return tally
 
-    return build(workshop, STAGE, snapshot, fill, randomness={SAMPLED: f"{KEYED_ALGORITHM}, seed 0"})
+    return build(
+        workshop, STAGE, snapshot, fill, randomness={SAMPLED: f"{KEYED_ALGORITHM}, seed 0"}
+    )
 
 
 def measuring_of(recipe: Recipe) -> Measuring:
     """What a recipe asks to be measured."""
     reports = recipe.reports
     return Measuring(
-        buckets=reports.buckets, scope=reports.scope, max_df=reports.max_df, words=Path(reports.words) if reports.words else None
+        buckets=reports.buckets,
+        scope=reports.scope,
+        max_df=reports.max_df,
+        words=Path(reports.words) if reports.words else None,
     )
 
 
-def sampled(shards: Iterable[SetShard], lengths: Path, n_documents: int) -> dict[str, dict[str, int]]:
-    """Tokens by id of the documents that are measured, by the names of their shards: of each set and group the first by a keyed hash."""
+def sampled(
+    shards: Iterable[SetShard], lengths: Path, n_documents: int
+) -> dict[str, dict[str, int]]:
+    """Tokens by id of the documents that are measured, by the names of their shards: of each set
+    and group the first by a keyed hash.
+    """
     first: dict[tuple[str, str], list[tuple[int, str, str, int]]] = {}
     found: dict[str, dict[str, int]] = {}
     for shard in shards:
@@ -137,10 +166,17 @@ def sampled(shards: Iterable[SetShard], lengths: Path, n_documents: int) -> dict
     return found
 
 
-def _ranked(shard: SetShard, lengths: Path, purpose: str) -> Iterator[tuple[int, tuple[str, str, int]]]:
-    """Keyed hash of each document of a shard; its group, id and tokens, as the report of lengths has them, or a packed row's pieces."""
+def _ranked(
+    shard: SetShard, lengths: Path, purpose: str
+) -> Iterator[tuple[int, tuple[str, str, int]]]:
+    """Keyed hash of each document of a shard; its group, id and tokens, as the report of lengths
+    has them, or a packed row's pieces.
+    """
     if shard.document_set == PACKED:
-        sums = ((name, sum(piece["row_stop"] - piece["row_start"] for piece in pieces)) for name, pieces in pieces_of_rows(shard))
+        sums = (
+            (name, sum(piece["row_stop"] - piece["row_start"] for piece in pieces))
+            for name, pieces in pieces_of_rows(shard)
+        )
         documents = [(group_names()[group_of(n_tokens)], name, n_tokens) for name, n_tokens in sums]
     else:
         columns = ["length_group", "id", "n_tokens"]
@@ -150,21 +186,32 @@ def _ranked(shard: SetShard, lengths: Path, purpose: str) -> Iterator[tuple[int,
     yield from zip(ranks, documents, strict=True)
 
 
-def _background(workshop: Workshop, draft: Draft, shards: Sequence[SetShard], lengths: Path) -> Background:
+def _background(
+    workshop: Workshop, draft: Draft, shards: Sequence[SetShard], lengths: Path
+) -> Background:
     reports = workshop.recipe.reports
     if reports.max_df >= 1:
         return Background()
     natural = [shard for shard in shards if shard.document_set == NATURAL]
-    ranked = ((-rank, name) for shard in natural for rank, (_, name, _) in _ranked(shard, lengths, "background"))
+    ranked = (
+        (-rank, name)
+        for shard in natural
+        for rank, (_, name, _) in _ranked(shard, lengths, "background")
+    )
     chosen = frozenset(name for _, name in heapq.nlargest(BACKGROUND_DOCUMENTS, ranked))
-    tasks = [BackgroundTask(shard=shard, folder=draft.folder, chosen=chosen, words=reports.words) for shard in natural]
+    tasks = [
+        BackgroundTask(shard=shard, folder=draft.folder, chosen=chosen, words=reports.words)
+        for shard in natural
+    ]
     counted = run_shards(workshop, draft, count_background, tasks, what="background")
     pieces, documents = Counter[str](), Counter[str]()
     for task in tasks:
         for line in read_lines(task.table, batch_lines=4096):
             pieces[line["word"]] += line["n_pieces"]
             documents[line["word"]] += line["n_documents"]
-    return Background(counted.also.get("documents", 0), counted.also.get("pieces", 0), pieces, documents)
+    return Background(
+        counted.also.get("documents", 0), counted.also.get("pieces", 0), pieces, documents
+    )
 
 
 @once
@@ -174,14 +221,21 @@ def count_background(task: BackgroundTask) -> Tally:
     texts = (document.text for document in texts_of(task.shard, task.chosen))
     found = Background.of(texts, LexicalConcepts(special).words_in)
     words = sorted(found.pieces)
-    lines = {"word": words, "n_pieces": [found.pieces[word] for word in words], "n_documents": [found.documents[word] for word in words]}
+    lines = {
+        "word": words,
+        "n_pieces": [found.pieces[word] for word in words],
+        "n_documents": [found.documents[word] for word in words],
+    }
     write_table(task.table, pa.table(lines, schema=COMMON_WORDS))
     return Tally(also={"documents": found.n_documents, "pieces": found.n_pieces})
 
 
 def _write_common(folder: Path, background: Background, max_df: float) -> None:
     words = sorted(background.common(max_df))
-    counts = {"n_pieces": [background.pieces[word] for word in words], "n_documents": [background.documents[word] for word in words]}
+    counts = {
+        "n_pieces": [background.pieces[word] for word in words],
+        "n_documents": [background.documents[word] for word in words],
+    }
     write_table(folder / COMMON_FILE, pa.table({"word": words} | counts, schema=COMMON_WORDS))
 
 
@@ -195,16 +249,27 @@ def measure_shard(task: ReferralTask) -> Tally:
         for document in texts_of(task.shard, task.chosen):
             parts = document.parts if task.settings.scope == "document" else ()
             counts = count_referrals(finder.mentions(document.text, parts), task.settings.buckets)
-            writer.add(line_of(document.id, len(document.text), task.chosen[document.id], len(parts), counts))
+            writer.add(
+                line_of(
+                    document.id, len(document.text), task.chosen[document.id], len(parts), counts
+                )
+            )
             n_measured += 1
         writer.close()
-    return Tally(seen=n_measured, kept=n_measured, also={f"{task.shard.document_set} documents": n_measured})
+    return Tally(
+        seen=n_measured, kept=n_measured, also={f"{task.shard.document_set} documents": n_measured}
+    )
 
 
 def _params(recipe: Recipe, _: str) -> dict[str, Any]:
     reports = recipe.reports
     words = digest_of_words(Path(reports.words) if reports.words else None)
-    settings = {"buckets": list(reports.buckets), "scope": reports.scope, "sample": reports.sample, "max_df": reports.max_df}
+    settings = {
+        "buckets": list(reports.buckets),
+        "scope": reports.scope,
+        "sample": reports.sample,
+        "max_df": reports.max_df,
+    }
     return settings | {"words_sha256": words}
 
 

@@ -1,8 +1,9 @@
 """Referrals of documents: what is measured of one, and of a plain corpus file by file.
 
-A corpus is read twice when common words are wanted: what is common is known only after its background was seen
-(`lc_assets.text.background`). Documents of the background are chosen by a keyed hash of their ids, so that neither the order of files
-nor the number of workers matters. Not here: the report of a snapshot's document sets (`lc_assets.stages.referrals`).
+A corpus is read twice when common words are wanted: what is common is known only after its
+background was seen (`lc_assets.text.background`). Documents of the background are chosen by a keyed
+hash of their ids, so that neither the order of files nor the number of workers matters. Not here:
+the report of a snapshot's document sets (`lc_assets.stages.referrals`).
 """
 
 import dataclasses
@@ -36,11 +37,15 @@ from lc_assets.text.referrals import DISTANCES, ReferralCounts, count_referrals,
 
 TABLES: Final = (".parquet", ".jsonl", ".jsonl.gz")
 BACKGROUND_BYTES: Final = 64 << 20
-"""Of a larger corpus a share of the documents is the background, so that about so many bytes of its files are looked at."""
+"""Of a larger corpus a share of the documents is the background, so that about so many bytes of its
+files are looked at.
+"""
 
 CHARACTERS, WITHOUT_SPANS = "characters", "documents without spans"
 NAMES_OF_DOCUMENTS: Final = ("document", "child_id", "url", "id")
-"""Fields of a span that say which document it is of, the first that is there and not empty; without any, each span is one."""
+"""Fields of a span that say which document it is of, the first that is there and not empty; without
+any, each span is one.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +54,10 @@ class Measuring:
 
     Attributes:
         buckets: lower ends of the buckets after the first.
-        scope: what a concept is the same in: a whole ``text``, or one ``document`` of it, where its spans are known.
-        max_df: share of a corpus's pieces that makes a word common, so that it is no concept; 1 makes none common.
+        scope: what a concept is the same in: a whole ``text``, or one ``document`` of it, where its
+            spans are known.
+        max_df: share of a corpus's pieces that makes a word common, so that it is no concept; 1
+            makes none common.
         tokenizer: what counts tokens; see `lc_assets.formats.named_tokenizers`.
         words: file of words that concepts are not made of; by default the English preset.
         pipeline: name or folder of a spaCy pipeline that finds concepts; empty: by spelling.
@@ -112,7 +119,9 @@ class MeasureTask:
         return str(self.file)
 
 
-def measure_corpus(sources: Sequence[Path], settings: Measuring, *, engine: Engine, table: Path | None = None) -> Measured:
+def measure_corpus(
+    sources: Sequence[Path], settings: Measuring, *, engine: Engine, table: Path | None = None
+) -> Measured:
     """Measure the referrals of plain files.
 
     Args:
@@ -133,12 +142,18 @@ def measure_corpus(sources: Sequence[Path], settings: Measuring, *, engine: Engi
     background = _background(files, settings, engine)
     common = background.common(settings.max_df)
     with tempfile.TemporaryDirectory(prefix="lc-referrals-") as folder:
-        parts = [None if table is None else Path(folder) / f"{number}.parquet" for number in range(len(files))]
+        parts = [
+            None if table is None else Path(folder) / f"{number}.parquet"
+            for number in range(len(files))
+        ]
         tasks = [
             MeasureTask(number=number, file=file, part=part, settings=settings, common=common)
             for number, (file, part) in enumerate(zip(files, parts, strict=True))
         ]
-        found = {task.number: result for task, result in engine.run(measure_file, tasks, what="referrals")}
+        found = {
+            task.number: result
+            for task, result in engine.run(measure_file, tasks, what="referrals")
+        }
         if table is not None:
             _publish(table, [part for part in parts if part is not None])
     groups = tuple(Sums() for _ in LENGTHS)
@@ -154,13 +169,19 @@ def _background(files: Sequence[Path], settings: Measuring, engine: Engine) -> B
         return Background()
     share = min(1.0, BACKGROUND_BYTES / max(sum(file.stat().st_size for file in files), 1))
     tasks = [BackgroundTask(file=file, share=share, settings=settings) for file in files]
-    return Background.total(found for _, found in engine.run(background_of_file, tasks, what="background"))
+    return Background.total(
+        found for _, found in engine.run(background_of_file, tasks, what="background")
+    )
 
 
 def background_of_file(task: BackgroundTask) -> Background:
     """Count the pieces of the chosen documents of one file."""
     found = read_corpus(task.file, text_field=task.settings.text_field)
-    texts = (document.text for document in found if isinstance(document, CorpusDocument) and is_chosen(document.id, task.share))
+    texts = (
+        document.text
+        for document in found
+        if isinstance(document, CorpusDocument) and is_chosen(document.id, task.share)
+    )
     return Background.of(texts, LexicalConcepts(read_special_words(task.settings.words)).words_in)
 
 
@@ -179,7 +200,9 @@ def measure_file(task: MeasureTask) -> tuple[Tally, tuple[Sums, ...]]:
     return Tally(**counts, dropped=dict(dropped), complaints=dict(dropped), also=dict(also)), groups
 
 
-def _lines(task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], also: Counter[str]) -> Iterator[dict[str, Any]]:
+def _lines(
+    task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], also: Counter[str]
+) -> Iterator[dict[str, Any]]:
     settings, finder = task.settings, finder_of(task.settings, task.common)
     tokenizer = tokenizer_of(settings.tokenizer)
     for document in read_corpus(task.file, text_field=settings.text_field):
@@ -190,7 +213,9 @@ def _lines(task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], als
             parts = parts_of(document) if settings.scope == "document" else []
             n_tokens = len(tokenizer.encode(document.text))
         except BadInput as error:
-            dropped["spans cannot be meant" if isinstance(error, BadSpans) else "the tokenizer gave up"] += 1
+            dropped[
+                "spans cannot be meant" if isinstance(error, BadSpans) else "the tokenizer gave up"
+            ] += 1
             continue
         if not n_tokens:
             dropped["no tokens"] += 1
@@ -203,10 +228,25 @@ def _lines(task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], als
         yield line_of(document.id, len(document.text), n_tokens, len(parts), counts)
 
 
-def line_of(document_id: str, n_chars: int, n_tokens: int, n_parts: int, counts: ReferralCounts) -> dict[str, Any]:
+def line_of(
+    document_id: str, n_chars: int, n_tokens: int, n_parts: int, counts: ReferralCounts
+) -> dict[str, Any]:
     """A document's line of `lc_assets.stages.report_tables.REFERRALS`."""
-    who = {"id": document_id, "length_group": group_names()[group_of(n_tokens)], "n_tokens": n_tokens, "n_chars": n_chars}
-    return who | {"n_parts": n_parts} | {name: value for name, value in dataclasses.asdict(counts).items() if name in REFERRALS.names}
+    who = {
+        "id": document_id,
+        "length_group": group_names()[group_of(n_tokens)],
+        "n_tokens": n_tokens,
+        "n_chars": n_chars,
+    }
+    return (
+        who
+        | {"n_parts": n_parts}
+        | {
+            name: value
+            for name, value in dataclasses.asdict(counts).items()
+            if name in REFERRALS.names
+        }
+    )
 
 
 class BadSpans(BadInput):
@@ -223,7 +263,9 @@ def parts_of(document: CorpusDocument) -> list[Part]:
     try:
         return parts_of_spans(spans, len(document.text))
     except (TypeError, KeyError, AttributeError) as error:
-        raise BadSpans(f"{document.id}: spans are not a list of objects with start and stop") from error
+        raise BadSpans(
+            f"{document.id}: spans are not a list of objects with start and stop"
+        ) from error
 
 
 def parts_of_spans(spans: Sequence[dict[str, Any]], n_chars: int) -> list[Part]:
@@ -236,9 +278,15 @@ def parts_of_spans(spans: Sequence[dict[str, Any]], n_chars: int) -> list[Part]:
     parts, end = list[Part](), 0
     for place, span in enumerate(spans):
         if not end <= span["start"] <= span["stop"] <= n_chars:
-            raise BadSpans(f"span {place}: {span['start']:,} to {span['stop']:,} of {n_chars:,} characters, the one before ends at {end:,}")
+            raise BadSpans(
+                f"span {place}: {span['start']:,} to {span['stop']:,} of {n_chars:,} characters, "
+                f"the one before ends at {end:,}"
+            )
         end = span["stop"]
-        name = next((span[name] for name in NAMES_OF_DOCUMENTS if span.get(name) not in (None, "")), ("span", place))
+        name = next(
+            (span[name] for name in NAMES_OF_DOCUMENTS if span.get(name) not in (None, "")),
+            ("span", place),
+        )
         parts.append(Part(span["start"], numbers.setdefault(str(name), len(numbers))))
     return parts
 

@@ -1,23 +1,26 @@
-"""`removals`: which filtered documents of a snapshot do not go on, and why. No text is read or changed.
+"""`removals`: which filtered documents of a snapshot do not go on, and why. No text is read or
+changed.
 
 ===================  ==================================================================================================
 reason               the document
 ===================  ==================================================================================================
 ``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
 ``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
-                     two the one of the newer snapshot goes, of one snapshot the one to be trained on
+                     two the one of the newer snapshot goes, of one snapshot the one to be trained
+                     on
 ``contaminated``     stays, and holds too much of an evaluation item
 ``withdrawn``        stays, and must no longer be served (`lc_assets.stages.withdrawals`)
 ===================  ==================================================================================================
 
-Withdrawing only takes out: the other reasons are found as if nothing were withdrawn. So what was removed in the stead of a
-withdrawn document does not come back, and nobody else moves.
+Withdrawing only takes out: the other reasons are found as if nothing were withdrawn. So what was
+removed in the stead of a withdrawn document does not come back, and nobody else moves.
 
-With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a document goes when an older
-one is like it, and a newer snapshot changes nothing of what stands. (So two old documents that only a newer one joins to
-a cluster both stay.) By any other preference a newer snapshot may hold the document that stays: a partition then reads
-all of them, is decided again whenever one is added, and where nothing changes for its own documents, what it writes has
-the same bytes and what follows stays current.
+With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a
+document goes when an older one is like it, and a newer snapshot changes nothing of what stands. (So
+two old documents that only a newer one joins to a cluster both stay.) By any other preference a
+newer snapshot may hold the document that stays: a partition then reads all of them, is decided
+again whenever one is added, and where nothing changes for its own documents, what it writes has the
+same bytes and what follows stays current.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -60,7 +63,9 @@ REMOVALS: Final = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""`removals`: a document that does not go on; which document or item that is for; which one stays; how alike they are; why."""
+"""`removals`: a document that does not go on; which document or item that is for; which one stays;
+how alike they are; why.
+"""
 
 TABLE: Final = "removals.parquet"
 NEAR_HELDOUT: Final = "near heldout"
@@ -71,7 +76,8 @@ def decide_removals(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot do not go on.
 
     Raises:
-        NotPublished: when the snapshot's filtered documents are not there, or it is not known which of them are withdrawn.
+        NotPublished: when the snapshot's filtered documents are not there, or it is not known which
+            of them are withdrawn.
     """
 
     def fill(draft: Draft) -> Tally:
@@ -103,14 +109,20 @@ def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def _removals(asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
+def _removals(
+    asked: Queries, draft: Draft, recipe: Recipe, work: Path, snapshot: str
+) -> list[dict[str, Any]]:
     settings = recipe.deduplication
     pairs = [
-        published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE for name, published in draft.inputs.items() if name.startswith("near_pairs/")
+        published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
+        for name, published in draft.inputs.items()
+        if name.startswith("near_pairs/")
     ]
     if not settings.near or not any(count_lines(path) for path in pairs):
         return []
-    gather_families(asked, draft.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer)
+    gather_families(
+        asked, draft.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer
+    )
     decision = Decision(threshold=settings.threshold, by=(NEAR,), prefer=settings.prefer)
     decide(asked, [work / "facts.parquet"], work / PAIRS_FILE, decision, work)
     ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
@@ -124,7 +136,14 @@ def _contaminated(draft: Draft, snapshot: str, gone: Collection[str]) -> list[di
     published = draft.inputs.get(f"contamination/{snapshot}")
     found = contaminated_ids(published.folder) if published else {}
     return [
-        {"id": name, "reason": CONTAMINATED, "for_id": item, "kept_id": "", "similarity": share, "why": f"holds {share:.0%} of {item}"}
+        {
+            "id": name,
+            "reason": CONTAMINATED,
+            "for_id": item,
+            "kept_id": "",
+            "similarity": share,
+            "why": f"holds {share:.0%} of {item}",
+        }
         for name, (item, share) in found.items()
         if name not in gone
     ]
@@ -134,7 +153,10 @@ def _withdrawn(draft: Draft, snapshot: str, gone: Collection[str]) -> list[dict[
     """Documents of the snapshot that would stay, but must not be served."""
     published = draft.inputs.get(f"withdrawals/{snapshot}")
     if published is None:
-        raise NotPublished(f"withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` first")
+        raise NotPublished(
+            f"withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` "
+            "first"
+        )
     return [
         {
             "id": line["id"],
@@ -149,14 +171,25 @@ def _withdrawn(draft: Draft, snapshot: str, gone: Collection[str]) -> list[dict[
     ]
 
 
-def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> list[dict[str, Any]]:
-    """Documents of the snapshot that stay, and are like one that stays on the other side, and must give way to it."""
-    documents = asked.lines("SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number")
+def _near_heldout(
+    asked: Queries, recipe: Recipe, work: Path, snapshot: str
+) -> list[dict[str, Any]]:
+    """Documents of the snapshot that stay, and are like one that stays on the other side, and must
+    give way to it.
+    """
+    documents = asked.lines(
+        "SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number"
+    )
     keys = [line["digest"] or line["id"] for line in documents]
-    out = heldout(keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction).tolist()
+    out = heldout(
+        keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction
+    ).tolist()
     is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
     nearest: dict[str, tuple[float, str]] = {}
-    query = f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= {recipe.deduplication.heldout_floor!r}"
+    query = (
+        f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= "
+        f"{recipe.deduplication.heldout_floor!r}"
+    )
     for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
         for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
             on_two_sides = goes in is_out and stays in is_out and is_out[goes] != is_out[stays]
@@ -164,7 +197,14 @@ def _near_heldout(asked: Queries, recipe: Recipe, work: Path, snapshot: str) -> 
                 nearest[goes] = min(nearest.get(goes, (0.0, stays)), (-line["similarity"], stays))
     why = {True: "the other is trained on", False: "the other is held out"}
     return [
-        {"id": goes, "reason": NEAR_HELDOUT, "for_id": stays, "kept_id": stays, "similarity": -minus, "why": why[is_out[goes]]}
+        {
+            "id": goes,
+            "reason": NEAR_HELDOUT,
+            "for_id": stays,
+            "kept_id": stays,
+            "similarity": -minus,
+            "why": why[is_out[goes]],
+        }
         for goes, (minus, stays) in nearest.items()
     ]
 
@@ -176,47 +216,74 @@ def _gives_way(one: str, other: str, is_out: Mapping[str, bool]) -> bool:
 
 
 def removals_add_up(evidence: Evidence) -> Finding:
-    """The table names each removed document once, for a known reason, as often as was counted; all of them stand filtered."""
+    """The table names each removed document once, for a known reason, as often as was counted; all
+    of them stand filtered.
+    """
     table = read_table(evidence.folder / TABLE, ["id", "reason"])
     ids = table["id"].to_pylist()
     found = dict(Counter(table["reason"].to_pylist()))
     filtered = evidence.inputs.get(f"filtered/{evidence.fingerprint.key}")
     known = (
-        {name for path in documents_files(filtered.folder) for name in read_table(path, ["id"])["id"].to_pylist()} if filtered else set()
+        {
+            name
+            for path in documents_files(filtered.folder)
+            for name in read_table(path, ["id"])["id"].to_pylist()
+        }
+        if filtered
+        else set()
     )
     strange = set(ids) - known
-    right = found == evidence.tally.dropped and len(set(ids)) == len(ids) and not strange and len(known) == evidence.tally.seen
+    right = (
+        found == evidence.tally.dropped
+        and len(set(ids)) == len(ids)
+        and not strange
+        and len(known) == evidence.tally.seen
+    )
     return Finding(
         claim="removals_add_up",
         passed=right,
-        words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} twice, "
+        words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
+        "twice, "
         f"{len(strange):,} not known; counted were {evidence.tally.dropped}",
         numbers={"removed": len(ids)},
     )
 
 
 def every_near_duplicate_has_one_that_stays(evidence: Evidence) -> Finding:
-    """No document is removed for one that is itself removed as a near duplicate; each is as alike as the threshold, or joined to it."""
+    """No document is removed for one that is itself removed as a near duplicate; each is as alike
+    as the threshold, or joined to it.
+    """
     lines = read_table(evidence.folder / TABLE, REMOVALS.names).to_pylist()
     near = {line["id"] for line in lines if line["reason"] == REASONS[NEAR]}
-    wrong = [line["id"] for line in lines if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]]
+    wrong = [
+        line["id"]
+        for line in lines
+        if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]
+    ]
     return Finding(
         claim="every_near_duplicate_has_one_that_stays",
         passed=not wrong,
-        words=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"wrong": len(wrong)},
     )
 
 
 def everything_withdrawn_goes(evidence: Evidence) -> Finding:
     """No withdrawn document of the snapshot goes on, and none goes as withdrawn that is not."""
-    withdrawn = {line["id"] for line in withdrawals_in(_own(evidence, "withdrawals").only(WITHDRAWALS_TABLE))}
+    withdrawn = {
+        line["id"] for line in withdrawals_in(_own(evidence, "withdrawals").only(WITHDRAWALS_TABLE))
+    }
     reasons = removed_ids(evidence.folder)
-    wrong = sorted((withdrawn - reasons.keys()) | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn))
+    wrong = sorted(
+        (withdrawn - reasons.keys())
+        | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn)
+    )
     return Finding(
         claim="everything_withdrawn_goes",
         passed=not wrong,
-        words=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"withdrawn": len(withdrawn), "wrong": len(wrong)},
     )
 
@@ -224,7 +291,9 @@ def everything_withdrawn_goes(evidence: Evidence) -> Finding:
 def _own(evidence: Evidence, stage: str) -> Published:
     published = evidence.inputs.get(f"{stage}/{evidence.fingerprint.key}")
     if published is None:
-        raise NotPublished(f"{evidence.folder}: the {stage} version it was made from is gone from the lake")
+        raise NotPublished(
+            f"{evidence.folder}: the {stage} version it was made from is gone from the lake"
+        )
     return published
 
 
@@ -249,6 +318,10 @@ STAGE = Stage(
     global_upstream=True,
     own_only=("contamination", "withdrawals"),
     by_head=("filtered",),
-    reads=lambda recipe, key, upstream_key: upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",),
+    reads=lambda recipe, key, upstream_key: (
+        upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",)
+    ),
 )
-"""Filtered documents that do not go on: near duplicates, what is like the held out, what holds evaluation items, what is withdrawn."""
+"""Filtered documents that do not go on: near duplicates, what is like the held out, what holds
+evaluation items, what is withdrawn.
+"""

@@ -1,10 +1,19 @@
-"""The tables of reports on document sets: their columns. What they hold is said with all others' (`lc_assets.stages.meanings.MEANINGS`)."""
+"""The tables of reports on document sets: their columns. What they hold is said with all others'
+(`lc_assets.stages.meanings.MEANINGS`).
+"""
 
 from typing import Final
 
 import pyarrow as pa
 
-LENGTHS: Final = pa.schema([("id", pa.string()), ("length_group", pa.string()), ("n_tokens", pa.int64()), ("n_chars", pa.int64())])
+LENGTHS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("length_group", pa.string()),
+        ("n_tokens", pa.int64()),
+        ("n_chars", pa.int64()),
+    ]
+)
 """`lengths`: one line per document of a set; ``n_chars`` is null where only ids are known."""
 
 LENGTH_SHARES: Final = pa.schema(
@@ -33,7 +42,9 @@ GROWTH: Final = pa.schema(
         ("median_ratio", pa.float64()),
     ]
 )
-"""`lengths`: how roots grew by packing; a line when there are packed documents, see `lc_assets.packing.growth`."""
+"""`lengths`: how roots grew by packing; a line when there are packed documents, see
+`lc_assets.packing.growth`.
+"""
 
 REFERRALS: Final = pa.schema(
     [
@@ -50,8 +61,8 @@ REFERRALS: Final = pa.schema(
         ("concepts", pa.list_(pa.int64())),
     ]
 )
-"""Referrals of one document per line. Lists hold what is within one sentence, then each bucket; ``n_parts`` is 0 where a document's
-parts are not told apart."""
+"""Referrals of one document per line. Lists hold what is within one sentence, then each bucket;
+``n_parts`` is 0 where a document's parts are not told apart."""
 
 DENSITIES: Final = pa.schema(
     [
@@ -65,7 +76,13 @@ DENSITIES: Final = pa.schema(
         ("paper", pa.float64()),
     ]
 )
-"""`referrals`: means over the measured documents of a set and a group; ``paper`` is what the LongPack paper prints there, or null."""
+"""`referrals`: means over the measured documents of a set and a group; ``paper`` is what the
+LongPack paper prints there, or null.
+"""
 
-COMMON_WORDS: Final = pa.schema([("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())])
-"""`referrals`: words that are no concepts, because so many pieces of the natural documents hold them."""
+COMMON_WORDS: Final = pa.schema(
+    [("word", pa.string()), ("n_pieces", pa.int64()), ("n_documents", pa.int64())]
+)
+"""`referrals`: words that are no concepts, because so many pieces of the natural documents hold
+them.
+"""

@@ -1,7 +1,9 @@
-"""A report of what was withdrawn: documents, rows and tokens by date and reason, and the versions that still hold them.
+"""A report of what was withdrawn: documents, rows and tokens by date and reason, and the versions
+that still hold them.
 
-Rows and tokens are those that the newest version of a grid on the disk has of a document; once all of these are purged,
-nobody knows them any more, and they count as none. `touching` tells them before anything is built.
+Rows and tokens are those that the newest version of a grid on the disk has of a document; once all
+of these are purged, nobody knows them any more, and they count as none. `touching` tells them
+before anything is built.
 """
 
 from collections import Counter
@@ -52,14 +54,23 @@ def report(lake: LakeFolder, lines: Sequence[Mapping[str, Any]]) -> WithdrawalRe
     found: dict[tuple[str, str], Counter[str]] = {}
     for line in lines:
         n_rows, n_tokens = rows.get(line["id"], (0, 0))
-        counts = {"documents": 1, line["how"]: 1, "rows": n_rows, "tokens": n_tokens, "served still": int(line["id"] in served)}
+        counts = {
+            "documents": 1,
+            line["how"]: 1,
+            "rows": n_rows,
+            "tokens": n_tokens,
+            "served still": int(line["id"] in served),
+        }
         found.setdefault((line["date"], line["reason"]), Counter()).update(counts)
     names = ("documents", LISTED, SAME_DIGEST, NEAR_DUPLICATE, "rows", "tokens", "served still")
     by_reason = (
-        {"date": date, "reason": reason, **{name: counts[name] for name in names}} for (date, reason), counts in sorted(found.items())
+        {"date": date, "reason": reason, **{name: counts[name] for name in names}}
+        for (date, reason), counts in sorted(found.items())
     )
     pinned = pinned_versions(lake)
-    return WithdrawalReport(by_reason=tuple(by_reason), held=tuple(_held_line(one, pinned) for one in held))
+    return WithdrawalReport(
+        by_reason=tuple(by_reason), held=tuple(_held_line(one, pinned) for one in held)
+    )
 
 
 def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
@@ -68,11 +79,20 @@ def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
     if held.published.receipt.fingerprint.stage in WORKING_MATERIAL:
         state = f"{state}, working material"
     state = f"{state}, pinned by {', '.join(sorted(by))}" if by else state
-    return HeldLine(name=held.name, n_documents=held.n_documents, n_bytes=held.published.receipt.n_bytes, state=state)
+    return HeldLine(
+        name=held.name,
+        n_documents=held.n_documents,
+        n_bytes=held.published.receipt.n_bytes,
+        state=state,
+    )
 
 
-def _rows(lake: LakeFolder, held: Sequence[Held], ids: Sequence[str]) -> tuple[dict[str, tuple[int, int]], set[str]]:
-    """Rows and tokens of each document by the newest grid that has it; and the documents that published grids have."""
+def _rows(
+    lake: LakeFolder, held: Sequence[Held], ids: Sequence[str]
+) -> tuple[dict[str, tuple[int, int]], set[str]]:
+    """Rows and tokens of each document by the newest grid that has it; and the documents that
+    published grids have.
+    """
     grids = [one for one in held if one.published.receipt.fingerprint.stage == "grid"]
     rows: dict[str, tuple[int, int]] = {}
     served: set[str] = set()

@@ -1,4 +1,5 @@
-"""Settings of the stages that make rows, and of what is made of rows: tokens, grids, Megatron's files, mixes.
+"""Settings of the stages that make rows, and of what is made of rows: tokens, grids, Megatron's
+files, mixes.
 
 Not here: documents (`lc_assets.stages.document_settings`).
 """
@@ -8,14 +9,23 @@ from typing import Annotated, Literal
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.grid_layout import INNER_ROWS, INNER_TOKENS, SHARD_ROWS, SHARD_TOKENS, ZSTD_LEVEL, GridLayout
+from lc_assets.formats.grid_layout import (
+    INNER_ROWS,
+    INNER_TOKENS,
+    SHARD_ROWS,
+    SHARD_TOKENS,
+    ZSTD_LEVEL,
+    GridLayout,
+)
 from lc_assets.stages.settings import Seed, Settings
 from lc_assets.vocabulary import ROW_TOKENS
 
 Tokens = Annotated[int, msgspec.Meta(gt=0, le=2**31 - 1)]
 """Megatron states a document's length as an int32."""
 Samples = Annotated[int, msgspec.Meta(gt=0, le=10**9)]
-"""A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then are 10 GB."""
+"""A thousand million samples of 8,192 tokens are 19 times LongCrawl64's; a mix's two arrays then
+are 10 GB.
+"""
 Weight = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Part = Literal["megatron", "packed"]
@@ -26,12 +36,13 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
     """How text becomes ids.
 
     Attributes:
-        tokenizer: ``gpt2``, another of tiktoken's vocabularies, or the path of a Hugging Face ``tokenizer.json``:
-            see `lc_assets.formats.named_tokenizers`. Of more than 65,535 ids, rows take four bytes a token.
+        tokenizer: ``gpt2``, another of tiktoken's vocabularies, or the path of a Hugging Face
+            ``tokenizer.json``: see `lc_assets.formats.named_tokenizers`. Of more than 65,535 ids,
+                rows take four bytes a token.
         text_encoding: ``plain``; or JSON-escaped, as LongCrawl64's text was by its users' report.
         min_tokens: shorter documents are dropped.
-        first_tokens: only so many tokens of a document are kept, and little more of it is tokenized; none keeps whole
-            documents. LongCrawl64's rows need 65,536.
+        first_tokens: only so many tokens of a document are kept, and little more of it is
+            tokenized; none keeps whole documents. LongCrawl64's rows need 65,536.
     """
 
     tokenizer: Annotated[str, msgspec.Meta(min_length=1)] = "gpt2"
@@ -42,7 +53,8 @@ class TokenizingSettings(Settings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.first_tokens is not None and self.first_tokens < self.min_tokens:
             raise BadInput(
-                f"tokenizing.first_tokens ({self.first_tokens:,}) is below min_tokens ({self.min_tokens:,}): "
+                f"tokenizing.first_tokens ({self.first_tokens:,}) is below min_tokens "
+                f"({self.min_tokens:,}): "
                 "what is kept could not show that a document is long enough"
             )
 
@@ -52,11 +64,13 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         row_tokens: the first so many tokens of a document are its row.
-        rows_per_document: at most so many rows are cut out of a document, one behind the other; what is left behind
-            the last is counted. LongCrawl64 took one.
-        heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard of 128.
+        rows_per_document: at most so many rows are cut out of a document, one behind the other;
+            what is left behind the last is counted. LongCrawl64 took one.
+        heldout_fraction: share of documents held out, by a keyed hash; LongCrawl64's was one shard
+            of 128.
         seed: of order, shifts and split.
-        chunk_rows: rows of what a reader decodes at once; divides 2,048. docs/chunking.md measures what it changes.
+        chunk_rows: rows of what a reader decodes at once; divides 2,048. docs/chunking.md measures
+            what it changes.
         chunk_tokens: tokens of its rows; divides 65,536.
         zstd_level: at which it is packed.
     """
@@ -79,7 +93,12 @@ class GriddingSettings(Settings, frozen=True, kw_only=True):
             BadInput: when the chunks cannot be meant.
         """
         return GridLayout(
-            n_rows, self.row_tokens, vocab_size, inner_rows=self.chunk_rows, inner_tokens=self.chunk_tokens, zstd_level=self.zstd_level
+            n_rows,
+            self.row_tokens,
+            vocab_size,
+            inner_rows=self.chunk_rows,
+            inner_tokens=self.chunk_tokens,
+            zstd_level=self.zstd_level,
         )
 
 
@@ -87,8 +106,8 @@ class FlatteningSettings(Settings, frozen=True, kw_only=True):
     """The flat layout.
 
     Attributes:
-        codec: ``blosc-lz4`` with byte shuffle, as LongCrawl64 was published; or ``zstd``, which takes 0.6 of the room and
-            which readers of Zarr v2 know as well.
+        codec: ``blosc-lz4`` with byte shuffle, as LongCrawl64 was published; or ``zstd``, which
+            takes 0.6 of the room and which readers of Zarr v2 know as well.
     """
 
     codec: Literal["blosc-lz4", "zstd"] = "blosc-lz4"
@@ -100,7 +119,8 @@ class MegatronSettings(Settings, frozen=True, kw_only=True):
     Attributes:
         sequence_length: tokens of a sample, without the one that makes the last target.
         seed: Megatron's ``--seed``.
-        samples: how many samples the index serves, over as many epochs as that takes; none means one epoch.
+        samples: how many samples the index serves, over as many epochs as that takes; none means
+            one epoch.
     """
 
     sequence_length: Tokens = 8192
@@ -125,20 +145,27 @@ class MixSettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         weights: by snapshot; or ``tokens``: every published snapshot by its size; or ``equal``.
-        temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get more than their part.
+        temperature: with ``tokens``: size to the power of its inverse; above 1 small snapshots get
+            more than their part.
         tokens: instead of weights: tokens wanted of each snapshot, to the nearest sample.
-        epochs: instead of weights: how often each snapshot is to be gone through, to the nearest sample.
+        epochs: instead of weights: how often each snapshot is to be gone through, to the nearest
+            sample.
         samples: size of the blend; none means the most that repeats no sample of any source.
-        parts: shares of samples by kind of rows, such as ``{megatron = 0.34, packed = 0.66}``: rows of one document beside packed
-            rows; within each part the weights hold. None means rows of one document alone.
+        parts: shares of samples by kind of rows, such as ``{megatron = 0.34, packed = 0.66}``: rows
+            of one document beside packed rows; within each part the weights hold. None means rows
+            of one document alone.
         seed: of the indices; none means ``megatron.seed``.
         continues: the mix whose first samples this one keeps.
     """
 
     weights: dict[str, Weight] | Literal["tokens", "equal"] = "tokens"
     temperature: Annotated[float, msgspec.Meta(gt=0, le=1e6)] = 1.0
-    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(default_factory=dict)
-    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(default_factory=dict)
+    tokens: dict[str, Annotated[int, msgspec.Meta(gt=0, le=2**53)]] = msgspec.field(
+        default_factory=dict
+    )
+    epochs: dict[str, Annotated[float, msgspec.Meta(gt=0, le=1000)]] = msgspec.field(
+        default_factory=dict
+    )
     samples: Samples | None = None
     parts: dict[Part, Weight] = msgspec.field(default_factory=dict)
     seed: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] | None = None
@@ -147,8 +174,12 @@ class MixSettings(Settings, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.temperature != 1 and (self.weights != "tokens" or self.tokens or self.epochs):
             raise BadInput('a temperature belongs to weights = "tokens", and to nothing else')
-        if (self.tokens or self.epochs) and (self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)):
-            raise BadInput("a mix is by weights and samples, or by tokens, or by epochs: only one of them")
+        if (self.tokens or self.epochs) and (
+            self.weights != "tokens" or self.samples is not None or (self.tokens and self.epochs)
+        ):
+            raise BadInput(
+                "a mix is by weights and samples, or by tokens, or by epochs: only one of them"
+            )
         if self.parts and (self.tokens or self.epochs):
             raise BadInput("shares of parts go with weights; leave tokens and epochs out, or parts")
 

@@ -1,6 +1,7 @@
 """What must hold of every table, as pandera schemas over pyarrow.
 
-pandera is imported when a schema is first asked for: it takes a second, which a reader of tables need not pay.
+pandera is imported when a schema is first asked for: it takes a second, which a reader of tables
+need not pay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,17 +31,23 @@ NULLABLE = {"identity", "value", "kept_alone", "kept_with_the_others"}
 NOT_CHECKED = {"raw_content", "title", "reasons", "values"}
 """Text, and lists: not materialised for a check."""
 LINES_AT_ONCE = 1 << 17
-"""Lines that are judged together: pandera takes some 16 ms for a table, however small, and a shard keeps few documents."""
+"""Lines that are judged together: pandera takes some 16 ms for a table, however small, and a shard
+keeps few documents.
+"""
 DOCUMENT_ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}/\d{4}/[a-z]{2}_[a-z]+\.json\.gz/\d+"
 
 
-def complaints_about(paths: Sequence[Path], schema: pa.Schema, *, unique: str | None = None) -> list[str]:
+def complaints_about(
+    paths: Sequence[Path], schema: pa.Schema, *, unique: str | None = None
+) -> list[str]:
     """Hold tables against their schema; one sentence per failure, none when all is well.
 
     Args:
-        paths: the tables, one per shard; some are judged at once, `LINES_AT_ONCE` or a shard, so memory is bounded.
+        paths: the tables, one per shard; some are judged at once, `LINES_AT_ONCE` or a shard, so
+            memory is bounded.
         schema: the promised columns.
-        unique: a column whose values must not repeat within a table, nor within the tables that are judged at once.
+        unique: a column whose values must not repeat within a table, nor within the tables that are
+            judged at once.
     """
     wanted = [field.name for field in schema if field.name not in NOT_CHECKED]
     judge = _pandera(pa.schema([schema.field(name) for name in wanted]), unique)
@@ -65,11 +72,17 @@ def _batches(paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def _failures_of(batch: Sequence[Path], judge: Any, columns: Sequence[str]) -> list[str]:
-    """Failures of some tables as if they were one, each with its table's name; a table is judged alone only when there are any."""
+    """Failures of some tables as if they were one, each with its table's name; a table is judged
+    alone only when there are any.
+    """
     together = _failures(judge, pa.concat_tables([read_table(path, columns) for path in batch]))
     if not together:
         return []
-    alone = [f"{path.name}: {words}" for path in batch for words in _failures(judge, read_table(path, columns))]
+    alone = [
+        f"{path.name}: {words}"
+        for path in batch
+        for words in _failures(judge, read_table(path, columns))
+    ]
     return alone or [f"{batch[0].name} to {batch[-1].name}: {words}" for words in together]
 
 
@@ -82,7 +95,12 @@ def _pandera(schema: pa.Schema, unique: str | None) -> Any:
     import pandera.pyarrow as pandera  # noqa: PLC0415 - see the module's docstring
 
     columns = {
-        field.name: pandera.Column(field.type, _checks(pandera, field.name), nullable=_may_be_null(field), unique=field.name == unique)
+        field.name: pandera.Column(
+            field.type,
+            _checks(pandera, field.name),
+            nullable=_may_be_null(field),
+            unique=field.name == unique,
+        )
         for field in schema
     }
     return pandera.DataFrameSchema(columns, strict=True, ordered=True)
@@ -97,7 +115,11 @@ def _checks(pandera: Any, name: str) -> list[Any]:
 
 
 def _may_be_null(field: pa.Field) -> bool:
-    return field.name in NULLABLE or (field.name not in TOKENIZED.names and field.type == pa.float64()) or field.name == "n_bytes"
+    return (
+        field.name in NULLABLE
+        or (field.name not in TOKENIZED.names and field.type == pa.float64())
+        or field.name == "n_bytes"
+    )
 
 
 def _failures(judge: Any, table: pa.Table) -> list[str]:
@@ -107,5 +129,9 @@ def _failures(judge: Any, table: pa.Table) -> list[str]:
         judge.validate(table, lazy=True)
     except pandera.errors.SchemaErrors as error:
         cases = error.failure_cases.to_pylist()
-        return [f"column {case['column']}: {case['check']} failed, for instance by {case['failure_case']}" for case in cases[:5]]
+        return [
+            f"column {case['column']}: {case['check']} failed, for instance by "
+            f"{case['failure_case']}"
+            for case in cases[:5]
+        ]
     return []

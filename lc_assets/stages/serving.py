@@ -1,11 +1,14 @@
-"""Whose text a published artefact serves, and whether any of it must no longer be: held against the lists as they are now.
+"""Whose text a published artefact serves, and whether any of it must no longer be: held against the
+lists as they are now.
 
-A claim speaks of a version and what it was made of; this speaks of the present: an artefact that was right when it was made
-fails here once a list names one of its documents, until it is made again.
+A claim speaks of a version and what it was made of; this speaks of the present: an artefact that
+was right when it was made fails here once a list names one of its documents, until it is made
+again.
 
-What serves text names its **rosters**: tables of documents that can be asked whom they hold. Grids have one each; all that is
-made of grids has theirs. LongPack's documents are those that their spans name, and packed rows hold theirs and what these
-hold. Another kind of artefact joins by an entry of `ROSTERS_OF`, with a `TableRoster` over its ids, addresses and digests.
+What serves text names its **rosters**: tables of documents that can be asked whom they hold. Grids
+have one each; all that is made of grids has theirs. LongPack's documents are those that their spans
+name, and packed rows hold theirs and what these hold. Another kind of artefact joins by an entry of
+`ROSTERS_OF`, with a `TableRoster` over its ids, addresses and digests.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -57,7 +60,9 @@ class Roster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableRoster:
-    """Documents of a table that has ``id`` and ``url``, and may have ``digest``; asked by going through it."""
+    """Documents of a table that has ``id`` and ``url``, and may have ``digest``; asked by going
+    through it.
+    """
 
     name: str
     snapshot: str
@@ -71,7 +76,11 @@ class TableRoster:
         names = [name for name in ("id", "url", "digest") if name in self.table.column_names]
         lines = zip(*(self.table[name].to_pylist() for name in names), strict=True)
         documents = (dict(zip(names, line, strict=True)) for line in lines)
-        return {line["id"] for line in documents if any(not values.isdisjoint(values_of(kind, line)) for kind, values in by_kind.items())}
+        return {
+            line["id"]
+            for line in documents
+            if any(not values.isdisjoint(values_of(kind, line)) for kind, values in by_kind.items())
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,11 @@ def _of_order(lake: LakeFolder, order: Published) -> Iterator[Published]:
 
 
 def _of_mix(lake: LakeFolder, mix: Published) -> Iterator[Published]:
-    yield from (grid_behind(lake, source) for source in sources_of(lake, mix) if source.name.startswith("megatron/"))
+    yield from (
+        grid_behind(lake, source)
+        for source in sources_of(lake, mix)
+        if source.name.startswith("megatron/")
+    )
 
 
 def sources_of(lake: LakeFolder, mix: Published) -> list[Published]:
@@ -130,7 +143,11 @@ def sources_of(lake: LakeFolder, mix: Published) -> list[Published]:
     Raises:
         NotPublished: when one of them is gone.
     """
-    return [lake.version_of(source.prefix) for source in read_mix(mix.only(MIX_FILE)).sources if source.used]
+    return [
+        lake.version_of(source.prefix)
+        for source in read_mix(mix.only(MIX_FILE)).sources
+        if source.used
+    ]
 
 
 GRIDS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Published]]] = {
@@ -150,7 +167,11 @@ def _rosters_of_grids(lake: LakeFolder, published: Published) -> Iterator[Roster
 
 def _rosters_of_longpack(_: LakeFolder, longpack: Published) -> Iterator[Roster]:
     """The documents within LongPack's: roots and children."""
-    yield KeyedRoster(f"{longpack.name}/{longpack.version}", longpack.receipt.fingerprint.key, page_index(longpack))
+    yield KeyedRoster(
+        f"{longpack.name}/{longpack.version}",
+        longpack.receipt.fingerprint.key,
+        page_index(longpack),
+    )
 
 
 def _rosters_of_packed(lake: LakeFolder, packed: Published) -> Iterator[Roster]:
@@ -178,7 +199,9 @@ def behind(lake: LakeFolder, published: Published, name: str) -> Published:
 
 def _rosters_of_mix(lake: LakeFolder, mix: Published) -> Iterator[Roster]:
     for source in sources_of(lake, mix):
-        yield from (_rosters_of_grids if source.name.startswith("megatron/") else _rosters_of_packed)(lake, source)
+        yield from (
+            _rosters_of_grids if source.name.startswith("megatron/") else _rosters_of_packed
+        )(lake, source)
 
 
 ROSTERS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Roster]]] = {
@@ -191,7 +214,9 @@ ROSTERS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Roster]]] = 
 
 
 def nothing_withdrawn_is_served(lake: LakeFolder, recipe: Recipe, published: Published) -> Finding:
-    """No document that the lists name now is served, nor one of the same content; `withdrawn_documents` is as new as the lists."""
+    """No document that the lists name now is served, nor one of the same content;
+    `withdrawn_documents` is as new as the lists.
+    """
     entries = entries_of(recipe.withdrawals)
     if not entries:
         return _finding([], "no list names anything", n_documents=0)
@@ -199,19 +224,38 @@ def nothing_withdrawn_is_served(lake: LakeFolder, recipe: Recipe, published: Pub
     if withdrawn is None:
         return _finding(["`withdrawn_documents` was never materialized"], "")
     said = withdrawn.receipt.fingerprint.params
-    late = [] if said == WITHDRAWN_STAGE.resolved(recipe, GLOBAL) else ["`withdrawn_documents` is older than the lists: materialize it"]
+    late = (
+        []
+        if said == WITHDRAWN_STAGE.resolved(recipe, GLOBAL)
+        else ["`withdrawn_documents` is older than the lists: materialize it"]
+    )
     names = [line["id"] for line in withdrawn_lines(withdrawn)]
-    sought: list[tuple[Kind, str]] = [*(entry.sought for entry in entries), *(("document", name) for name in names)]
+    sought: list[tuple[Kind, str]] = [
+        *(entry.sought for entry in entries),
+        *(("document", name) for name in names),
+    ]
     served: set[str] = set()
     for roster in ROSTERS_OF[published.receipt.fingerprint.stage](lake, published):
         served |= roster.found_by(sought)
         late += _not_considered(lake, withdrawn, roster.snapshot)
-    wrong = [*late, *(f"{len(served):,} withdrawn documents are served, such as {name}" for name in sorted(served)[:1])]
-    return _finding(wrong, f"{len(entries):,} entries and {len(names):,} documents sought, none is served", n_documents=len(served))
+    wrong = [
+        *late,
+        *(
+            f"{len(served):,} withdrawn documents are served, such as {name}"
+            for name in sorted(served)[:1]
+        ),
+    ]
+    return _finding(
+        wrong,
+        f"{len(entries):,} entries and {len(names):,} documents sought, none is served",
+        n_documents=len(served),
+    )
 
 
 def _not_considered(lake: LakeFolder, withdrawn: Published, snapshot: str) -> list[str]:
-    """Whether the snapshot was looked through, as it stands now, when the withdrawn documents were found."""
+    """Whether the snapshot was looked through, as it stands now, when the withdrawn documents were
+    found.
+    """
     made_of = withdrawn.receipt.fingerprint.inputs
     for stage in WITHDRAWN_STAGE.upstream:
         standing = lake.place(stage, snapshot).current()
@@ -222,4 +266,9 @@ def _not_considered(lake: LakeFolder, withdrawn: Published, snapshot: str) -> li
 
 def _finding(wrong: Sequence[str], right: str, **numbers: Any) -> Finding:
     said = "; ".join(dict.fromkeys(wrong)) or right
-    return Finding(claim=CLAIM, passed=not wrong, words=said, numbers={name.replace("_", " "): float(n) for name, n in numbers.items()})
+    return Finding(
+        claim=CLAIM,
+        passed=not wrong,
+        words=said,
+        numbers={name.replace("_", " "): float(n) for name, n in numbers.items()},
+    )

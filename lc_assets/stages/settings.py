@@ -1,6 +1,7 @@
 """What every stage's settings are, and those of the stages that take something out of documents.
 
-Here: the base, evaluation items, personal data, withdrawals, models. Not here: the other stages' settings and the recipe that
+Here: the base, evaluation items, personal data, withdrawals, models. Not here: the other stages'
+    settings and the recipe that
 holds them all (`lc_assets.stages.recipe`).
 """
 
@@ -21,14 +22,18 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
     """Which documents hold too much of evaluation items; see docs/contamination.md.
 
     Attributes:
-        against: files and folders of evaluation sets, or of a held-out corpus; none means that nothing is looked for.
+        against: files and folders of evaluation sets, or of a held-out corpus; none means that
+            nothing is looked for.
         fields: of a record that are taken; none means the usual ones.
-        ngram: words of an n-gram; ``min_words``: fewest words of a shorter item; ``sample``: keep one n-gram in so many.
+        ngram: words of an n-gram; ``min_words``: fewest words of a shorter item; ``sample``: keep
+            one n-gram in so many.
         mode: ``coverage`` of an item, ``any`` n-gram, or ``overlap`` on either side.
         threshold: least share that condemns a document.
-        ignore_common: n-grams in more documents of the corpus than this count for nothing; none means that all count.
+        ignore_common: n-grams in more documents of the corpus than this count for nothing; none
+            means that all count.
         max_items: n-grams in more items than this count for nothing.
-        action: ``drop`` a condemned document, or ``cut`` what was found, and ``margin`` characters on either side.
+        action: ``drop`` a condemned document, or ``cut`` what was found, and ``margin`` characters
+            on either side.
     """
 
     against: tuple[str, ...] = ()
@@ -47,11 +52,13 @@ class DecontaminationSettings(Settings, frozen=True, kw_only=True):
         """Refuse what needs a whole corpus at once, or another text.
 
         Raises:
-            BadInput: when n-grams that are common in the corpus are to be ignored, or finds are to be cut out.
+            BadInput: when n-grams that are common in the corpus are to be ignored, or finds are to
+                be cut out.
         """
         if self.ignore_common is not None or self.action == "cut":
             raise BadInput(
-                "decontamination.ignore_common and action = 'cut' are for `lc decontaminate`, which reads a corpus as a whole; "
+                "decontamination.ignore_common and action = 'cut' are for `lc decontaminate`, "
+                "which reads a corpus as a whole; "
                 "leave them out of the recipe"
             )
 
@@ -61,9 +68,11 @@ class PrivacySettings(Settings, frozen=True, kw_only=True):
 
     Attributes:
         replace: kinds; none means that texts stay as they are.
-        style: ``tag``, such as ``<EMAIL>``; or ``surrogate``: a made-up value from a reserved range, the same for the same value.
+        style: ``tag``, such as ``<EMAIL>``; or ``surrogate``: a made-up value from a reserved
+            range, the same for the same value.
         seed: of the surrogates.
-        phone_region: two letters of the country whose national numbers are looked for; none means by the document's language.
+        phone_region: two letters of the country whose national numbers are looked for; none means
+            by the document's language.
     """
 
     replace: tuple[Literal["email", "ip", "phone", "card", "iban"], ...] = ()
@@ -76,10 +85,12 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
     """What must no longer be served; see docs/withdrawal.md.
 
     Attributes:
-        lists: files as `lc_assets.formats.withdrawal_lists` has them; ``LC_WITHDRAWN`` names further ones.
-        same_content: whether what is the same content as a listed document goes too, wherever it was crawled: documents of the
-            same digest, and near duplicates from ``deduplication.threshold`` on. With ``stays`` only what is listed goes. In both
-            cases what was removed in the stead of a listed document does not come back.
+        lists: files as `lc_assets.formats.withdrawal_lists` has them; ``LC_WITHDRAWN`` names
+            further ones.
+        same_content: whether what is the same content as a listed document goes too, wherever it
+            was crawled: documents of the same digest, and near duplicates from
+            ``deduplication.threshold`` on. With ``stays`` only what is listed goes. In both cases
+            what was removed in the stead of a listed document does not come back.
     """
 
     lists: tuple[str, ...] = ()
@@ -87,7 +98,9 @@ class WithdrawalSettings(Settings, frozen=True, kw_only=True):
 
 
 class QualityModelSettings(Settings, frozen=True, kw_only=True):
-    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.quality_model`; nothing: there is none."""
+    """Paths of RedPajama-V2's models of quality, see `lc_assets.formats.quality_model`; nothing:
+    there is none.
+    """
 
     palm: str = ""
     wikiref: str = ""
@@ -95,11 +108,13 @@ class QualityModelSettings(Settings, frozen=True, kw_only=True):
 
 
 class ModelSettings(Settings, frozen=True, kw_only=True):
-    """What rules on languages, addresses, perplexity and quality need, by path; opened only where a rule needs it.
+    """What rules on languages, addresses, perplexity and quality need, by path; opened only where a
+    rule needs it.
 
     Attributes:
         language: a fastText model of languages; nothing means the packaged ``lid.176.ftz``.
-        blocklist: a file of domains and addresses, or a folder in UT1's layout; nothing: there is none.
+        blocklist: a file of domains and addresses, or a folder in UT1's layout; nothing: there is
+            none.
         perplexity: a KenLM model; nothing means the published perplexity.
         quality: models of quality.
     """

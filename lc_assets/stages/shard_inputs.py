@@ -1,6 +1,8 @@
-"""What a shard's filtering reads: the task, its files upstream, and the policies for what is missing or broken there.
+"""What a shard's filtering reads: the task, its files upstream, and the policies for what is
+missing or broken there.
 
-Here: signals and duplicates of a shard, or the reason to leave it out; signals computed from the text where the policy
+Here: signals and duplicates of a shard, or the reason to leave it out; signals computed from the
+    text where the policy
 says so. Not here: sorting documents (`filtering`), judging (`verdicts`).
 """
 
@@ -65,7 +67,9 @@ class FilterTask:
 
     @property
     def measured(self) -> RuleSet:
-        """The rules on what has to be measured in the text: they are asked of the survivors of the others."""
+        """The rules on what has to be measured in the text: they are asked of the survivors of the
+        others.
+        """
         return self.rules.but_on(SCALARS)
 
     def __str__(self) -> str:
@@ -75,7 +79,8 @@ class FilterTask:
 def reads_of_shards(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """What filtering reads of each shard: its files upstream, as the manifest has them."""
     return {
-        files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ))) for files in read_manifest(inputs[f"raw/{key}"])
+        files.shard.name: tuple(map(_read, PARTS_READ, map(files.parts.get, PARTS_READ)))
+        for files in read_manifest(inputs[f"raw/{key}"])
     }
 
 
@@ -90,21 +95,38 @@ def documents_of(task: FilterTask) -> Iterator[tuple[int, bytes | None]]:
         Skip: when the file is missing or broken and the policy is to leave the shard out.
         CorruptFile: when it is, and the policy is to fail.
     """
-    with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
-        yield from read_lines(stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes)
+    with (
+        _policy("documents", task.settings.corrupt_documents),
+        _opened(task, "documents") as stream,
+    ):
+        yield from read_lines(
+            stream, where=_where(task, "documents"), max_line_bytes=task.settings.max_line_bytes
+        )
 
 
-def undecided_documents(task: FilterTask, verdicts: Verdicts, read: LineCount) -> Iterator[tuple[int, bytes | None]]:
-    """The same, but for the documents that are known to fail by their signals: these are only counted, in ``read``."""
+def undecided_documents(
+    task: FilterTask, verdicts: Verdicts, read: LineCount
+) -> Iterator[tuple[int, bytes | None]]:
+    """The same, but for the documents that are known to fail by their signals: these are only
+    counted, in ``read``.
+    """
     failing = verdicts.table.lines[verdicts.failing].tolist()
-    with _policy("documents", task.settings.corrupt_documents), _opened(task, "documents") as stream:
+    with (
+        _policy("documents", task.settings.corrupt_documents),
+        _opened(task, "documents") as stream,
+    ):
         yield from read_other_lines(
-            stream, where=_where(task, "documents"), passed_over=failing, max_line_bytes=task.settings.max_line_bytes, count=read
+            stream,
+            where=_where(task, "documents"),
+            passed_over=failing,
+            max_line_bytes=task.settings.max_line_bytes,
+            count=read,
         )
 
 
 def signals_of_shard(task: FilterTask) -> tuple[SignalsTable, bool]:
-    """The published values that the rules judge, and whether they had to be computed because upstream has none.
+    """The published values that the rules judge, and whether they had to be computed because
+    upstream has none.
 
     Raises:
         Skip: when the file is missing or broken and the policy is to leave the shard out.
@@ -130,7 +152,9 @@ def _published_signals(task: FilterTask) -> SignalsTable:
 
 
 def _computed_signals(task: FilterTask) -> SignalsTable:
-    """The same table from the documents' text; what cannot be decoded has no signals, as upstream."""
+    """The same table from the documents' text; what cannot be decoded has no signals, as
+    upstream.
+    """
     names, lists = sorted(task.published.columns), lists_of(task.settings.lists)
     models = models_of(task.settings.models, names)
     lines, urls, values = array("q"), list[str](), array("d")
@@ -198,7 +222,10 @@ def _opened(task: FilterTask, part: str) -> Iterator[Any]:
 def _must_be_unchanged(upstream: Upstream, file: UpstreamFile) -> None:
     now = upstream.look(file.path, trust_times=file.identity.startswith(BY_TIME))
     if now != file:
-        raise Mismatch(f"{upstream.root}/{file.path} has changed since the manifest was made: materialize `raw` of this snapshot again")
+        raise Mismatch(
+            f"{upstream.root}/{file.path} has changed since the manifest was made: materialize "
+            "`raw` of this snapshot again"
+        )
 
 
 def _where(task: FilterTask, part: str) -> str:

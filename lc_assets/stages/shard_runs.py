@@ -1,10 +1,13 @@
-"""Running a version's shards: those that an older version holds are taken over, the others are done, all are noted.
+"""Running a version's shards: those that an older version holds are taken over, the others are
+done, all are noted.
 
-A shard is taken over by a hard link, after its bytes were read and held against the older version's receipt: damage does
-not spread, a shard that is damaged there is done again. Nothing ever writes into a published file, so two versions may
+A shard is taken over by a hard link, after its bytes were read and held against the older version's
+receipt: damage does not spread, a shard that is damaged there is done again. Nothing ever writes
+    into a published file, so two versions may
 share one; where no link can be made it is copied.
 
-Here: one version's shards on an engine. Not here: which shards are the same (`lc_assets.stages.sharding`).
+Here: one version's shards on an engine. Not here: which shards are the same
+    (`lc_assets.stages.sharding`).
 """
 
 import functools
@@ -82,10 +85,14 @@ class ShardRun:
         self._conclude(taken, len(left))
         return Tally.total([record.tally for record in self.records])
 
-    def _done(self, function: Callable[[Any], Tally], tasks: Sequence[Any], what: str) -> Iterator[tuple[Any, Done]]:
+    def _done(
+        self, function: Callable[[Any], Tally], tasks: Sequence[Any], what: str
+    ) -> Iterator[tuple[Any, Done]]:
         remembered = {name_of(task) for task in tasks if is_remembered(task)}
         suffixes = self.shards.suffixes if self.shards else ()
-        for task, done in self.engine.run(functools.partial(do, function, suffixes), self._largest_first(tasks), what=what):
+        for task, done in self.engine.run(
+            functools.partial(do, function, suffixes), self._largest_first(tasks), what=what
+        ):
             name = name_of(task)
             self.meter.add(done.spent)
             self._tell(name, "remembered" if name in remembered else "computed", done)
@@ -93,18 +100,27 @@ class ShardRun:
             yield task, done
 
     def _largest_first(self, tasks: Sequence[Any]) -> Sequence[Any]:
-        """In which order they are begun: a large shard that is begun last keeps one worker busy while all others wait."""
+        """In which order they are begun: a large shard that is begun last keeps one worker busy
+        while all others wait.
+        """
         shards = self.shards
         return sorted(tasks, key=lambda task: -shards.n_bytes([name_of(task)])) if shards else tasks
 
     def _take_over(self, tasks: Sequence[Any], what: str) -> list[Any]:
         """Take over what can be; return the tasks that are left."""
         older = self.shards.older if self.shards else {}
-        known = {task.name: older[task.name] for task in tasks if task.name in older and not is_remembered(task)}
+        known = {
+            task.name: older[task.name]
+            for task in tasks
+            if task.name in older and not is_remembered(task)
+        }
         if not known:
             return list(tasks)
         folders = {found.version.home: self._brought(found) for found in known.values()}
-        takes = [TakeTask(folders[found.version.home], self.folder, found.record) for found in known.values()]
+        takes = [
+            TakeTask(folders[found.version.home], self.folder, found.record)
+            for found in known.values()
+        ]
         taken = set()
         for take, done in self.engine.run(take_over, takes, what=f"{what}, taken over"):
             if done is None:
@@ -130,7 +146,10 @@ class ShardRun:
         write_records(self.folder, self.records)
         if n_taken:
             name = f"{self.fingerprint.stage}/{self.fingerprint.key}"
-            self.say(f"{name}: {n_left:,} of {n_left + n_taken:,} shards done, {n_taken:,} taken over unchanged")
+            self.say(
+                f"{name}: {n_left:,} of {n_left + n_taken:,} shards done, {n_taken:,} taken over "
+                "unchanged"
+            )
 
     def _tell(self, name: str, became: Became, done: Done, of: str = "") -> None:
         n_bytes = self.shards.n_bytes([name]) if self.shards else 0
@@ -170,7 +189,9 @@ def do(function: Callable[[Any], Tally], suffixes: Sequence[str], task: Any) -> 
 
 
 def take_over(task: TakeTask) -> Done | None:
-    """Let an older version's shard stand in another folder too; None when its files are not what was published."""
+    """Let an older version's shard stand in another folder too; None when its files are not what
+    was published.
+    """
 
     def taking(task: TakeTask) -> bool:
         if not all(_is_as_published(task.source, fact) for fact in task.record.files):

@@ -1,11 +1,13 @@
 """Shards of a version: what each is made of, and which of them an older version holds already.
 
-A version's name covers all of its inputs, so one file that changes upstream makes a new version of its whole snapshot. A
-shard has a fingerprint of its own: stage, code version, settings, and what it reads itself. A version says in
-``shards.jsonl``, a line per shard, which fingerprint each was made by, what was counted, and which files it is; a new
-version takes those files over where the fingerprint is the same (docs/decisions/0009).
+A version's name covers all of its inputs, so one file that changes upstream makes a new version of
+its whole snapshot. A shard has a fingerprint of its own: stage, code version, settings, and what it
+reads itself. A version says in ``shards.jsonl``, a line per shard, which fingerprint each was made
+by, what was counted, and which files it is; a new version takes those files over where the
+fingerprint is the same (docs/decisions/0009).
 
-Here: fingerprints, records, and finding older shards. Not here: taking them over and doing the others
+Here: fingerprints, records, and finding older shards. Not here: taking them over and doing the
+    others
 (`lc_assets.stages.shard_runs`).
 """
 
@@ -33,7 +35,8 @@ class Read(msgspec.Struct, frozen=True):
 
     Attributes:
         what: what it is to the shard, such as ``documents``.
-        identity: what changes when its content does: a digest, or what a server says; empty when it is missing.
+        identity: what changes when its content does: a digest, or what a server says; empty when it
+            is missing.
         n_bytes: its size; 0 when it is missing, or nobody tells.
     """
 
@@ -50,9 +53,11 @@ class Sharding:
     """How a stage's versions fall into shards.
 
     Attributes:
-        reads: what each shard reads, by its name, out of the inputs of a version and its key; from manifests and receipts,
-            without reading a document. Together with the stage's settings it must determine every byte of the shard.
-        suffixes: ends of the names of a shard's files, behind the shard's name; the work may leave some out.
+        reads: what each shard reads, by its name, out of the inputs of a version and its key; from
+            manifests and receipts, without reading a document. Together with the stage's settings
+            it must determine every byte of the shard.
+        suffixes: ends of the names of a shard's files, behind the shard's name; the work may leave
+            some out.
         idle: whether settings leave nothing to do, so that no shard is read.
     """
 
@@ -111,15 +116,20 @@ class Shards:
         return [name for name in self.made_of if name not in self.older]
 
 
-def shards_of(sharding: Sharding, fingerprint: Fingerprint, inputs: Mapping[str, Published], place: Place) -> Shards:
-    """The shards of the version of this fingerprint, and what of them the place's finished versions hold.
+def shards_of(
+    sharding: Sharding, fingerprint: Fingerprint, inputs: Mapping[str, Published], place: Place
+) -> Shards:
+    """The shards of the version of this fingerprint, and what of them the place's finished versions
+    hold.
 
     Raises:
         CorruptFile: when an input's manifest cannot be read.
     """
     reads = {} if sharding.idle(fingerprint.params) else sharding.reads(inputs, fingerprint.key)
     made_of = fingerprints(fingerprint, reads)
-    return Shards(made_of=made_of, reads=reads, older=_older(made_of, place), suffixes=sharding.suffixes)
+    return Shards(
+        made_of=made_of, reads=reads, older=_older(made_of, place), suffixes=sharding.suffixes
+    )
 
 
 def fingerprints(fingerprint: Fingerprint, reads: Mapping[str, Reads]) -> dict[str, str]:
@@ -129,14 +139,26 @@ def fingerprints(fingerprint: Fingerprint, reads: Mapping[str, Reads]) -> dict[s
         fingerprint: of the version; its inputs do not count, they are of all shards together.
         reads: by shard.
     """
-    common = digest_of([fingerprint.stage, fingerprint.key, fingerprint.code_version, fingerprint.params])
-    return {name: digest_of([common, name, [[read.what, read.identity, read.n_bytes] for read in found]]) for name, found in reads.items()}
+    common = digest_of(
+        [fingerprint.stage, fingerprint.key, fingerprint.code_version, fingerprint.params]
+    )
+    return {
+        name: digest_of(
+            [common, name, [[read.what, read.identity, read.n_bytes] for read in found]]
+        )
+        for name, found in reads.items()
+    }
 
 
 def documents_read(published: Published, suffix: str) -> dict[str, Read]:
-    """The documents of each shard of a version, as its receipt has them, by the shard's name; ``suffix`` is what their files end in."""
+    """The documents of each shard of a version, as its receipt has them, by the shard's name;
+    ``suffix`` is what their files end in.
+    """
     files = (fact for fact in published.receipt.files if fact.path.endswith(suffix))
-    return {fact.path.removesuffix(suffix): Read("documents", fact.sha256, fact.n_bytes) for fact in files}
+    return {
+        fact.path.removesuffix(suffix): Read("documents", fact.sha256, fact.n_bytes)
+        for fact in files
+    }
 
 
 def facts_by_path(published: Published) -> dict[str, FileFact]:
@@ -146,7 +168,10 @@ def facts_by_path(published: Published) -> dict[str, FileFact]:
 
 def write_records(folder: Path, records: Iterable[ShardRecord]) -> None:
     """Publish what became of a version's shards, sorted by name."""
-    lines = (msgspec.json.encode(record, order="deterministic") + b"\n" for record in sorted(records, key=lambda record: record.shard))
+    lines = (
+        msgspec.json.encode(record, order="deterministic") + b"\n"
+        for record in sorted(records, key=lambda record: record.shard)
+    )
     publish_bytes(folder / SHARDS_FILE, b"".join(lines))
 
 
@@ -163,7 +188,9 @@ def read_records(path: Path) -> list[ShardRecord]:
 
 
 def records_of(published: Published) -> dict[str, ShardRecord]:
-    """What a version says of its shards, by name; nothing when it does not, or not as its receipt has it."""
+    """What a version says of its shards, by name; nothing when it does not, or not as its receipt
+    has it.
+    """
     promised = facts_by_path(published).get(SHARDS_FILE)
     if promised is None:
         return {}

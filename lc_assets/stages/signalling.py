@@ -1,7 +1,8 @@
 """Signals of a plain corpus: a file of RedPajama-V2's own lines for each file of documents.
 
-The lists that some signals need are given by path, and read once in each worker. A document that cannot be read is
-counted by its reason; all others have a line. What a signal cannot be computed from is left out, and counted.
+The lists that some signals need are given by path, and read once in each worker. A document that
+cannot be read is counted by its reason; all others have a line. What a signal cannot be computed
+from is left out, and counted.
 """
 
 from collections.abc import Iterator
@@ -63,7 +64,8 @@ class SignalTask:
 
 
 def signal_corpus(source: Path, out: Path, settings: Signalling, *, engine: Engine) -> Tally:
-    """Publish the signals of every file of a corpus under ``out``: ``{path without its ends}.signals.json.gz``.
+    """Publish the signals of every file of a corpus under ``out``: ``{path without its
+    ends}.signals.json.gz``.
 
     Raises:
         BadInput: when the corpus, or a list, cannot be meant.
@@ -86,7 +88,9 @@ def signal_file(task: SignalTask) -> Tally:
 
 
 def signal_stream(source: Path, settings: Signalling) -> Iterator[bytes | Tally]:
-    """Yield the lines of a whole corpus, in the order of its files, and at last what was counted."""
+    """Yield the lines of a whole corpus, in the order of its files, and at last what was
+    counted.
+    """
     counts = _Counts()
     for file in corpus_files([source]):
         yield from _lines(file, settings, counts)
@@ -111,7 +115,13 @@ class _Counts:
 
     def tally(self) -> Tally:
         seen = self._kept + sum(self._dropped.values())
-        return Tally(seen=seen, kept=self._kept, dropped=self._dropped, complaints=dict(self._dropped), also=self._also)
+        return Tally(
+            seen=seen,
+            kept=self._kept,
+            dropped=self._dropped,
+            complaints=dict(self._dropped),
+            also=self._also,
+        )
 
 
 def _lines(file: Path, settings: Signalling, counts: _Counts) -> Iterator[bytes]:
@@ -135,12 +145,19 @@ def _lines(file: Path, settings: Signalling, counts: _Counts) -> Iterator[bytes]
 
 
 def n_bytes(document: CorpusDocument) -> int:
-    """Bytes of a document's text in UTF-8; a lone surrogate counts as the three that it would take."""
-    return len(document.text) if document.text.isascii() else len(document.text.encode("utf-8", "surrogatepass"))
+    """Bytes of a document's text in UTF-8; a lone surrogate counts as the three that it would
+    take.
+    """
+    return (
+        len(document.text)
+        if document.text.isascii()
+        else len(document.text.encode("utf-8", "surrogatepass"))
+    )
 
 
 def host_of(url: str) -> str:
-    """The host of an address as CCNet takes it for ``source_domain``: with its port, without stripping anything.
+    """The host of an address as CCNet takes it for ``source_domain``: with its port, without
+    stripping anything.
 
     >>> host_of("https://www.example.org:8080/page"), host_of("not an address")
     ('www.example.org:8080', '')

@@ -1,10 +1,13 @@
-"""`signature_bands`: a snapshot's signatures cut into bands and sorted, once, for itself and for every newer snapshot.
+"""`signature_bands`: a snapshot's signatures cut into bands and sorted, once, for itself and for
+every newer snapshot.
 
-Whoever looks for near duplicates of a newer snapshot reads these in one pass, and opens neither the signatures nor the texts of
-what is like nothing new. A version depends on its own snapshot's filtered documents and signatures alone: another way to sign, or
-a document that came or went, makes it anew; a newer snapshot never does.
+Whoever looks for near duplicates of a newer snapshot reads these in one pass, and opens neither the
+signatures nor the texts of what is like nothing new. A version depends on its own snapshot's
+filtered documents and signatures alone: another way to sign, or a document that came or went, makes
+it anew; a newer snapshot never does.
 
-Here: cutting, and what must hold. Not here: asking (`lc_assets.stages.banded_documents`), bands themselves
+Here: cutting, and what must hold. Not here: asking (`lc_assets.stages.banded_documents`), bands
+    themselves
 (`lc_assets.text.duplicate_keys`), pairs (`lc_assets.stages.near_pairs`).
 """
 
@@ -30,7 +33,16 @@ from lc_assets.stages.banded_documents import (
     read_bands_manifest,
     shards_path,
 )
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files, evenly_spaced
 from lc_assets.stages.deduplication.index import bands_path, publish_bands, read_bands, read_rows
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
@@ -46,8 +58,9 @@ from lc_assets.vocabulary import SnapshotId
 TOGETHER: Final = 1 << 16
 """Documents from which on no further shard goes into the same file of bands.
 
-RedPajama-V2's shards keep some 40 documents each, and a search opens each file some forty times: one a shard would cost
-15 CPU-milliseconds, and be mapped into memory more often than Linux lets a process.
+RedPajama-V2's shards keep some 40 documents each, and a search opens each file some forty times:
+one a shard would cost 15 CPU-milliseconds, and be mapped into memory more often than Linux lets a
+process.
 """
 CUT_AGAIN: Final = 5
 """Shards whose bands the audit cuts anew from their signatures."""
@@ -56,7 +69,9 @@ SIGNED, NOT_SIGNED = "cut into bands", "not signed: fewer than 13 words"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutTask:
-    """Some shards, tables of documents with their files of signatures, to become file ``number`` of the bands in ``folder``."""
+    """Some shards, tables of documents with their files of signatures, to become file ``number`` of
+    the bands in ``folder``.
+    """
 
     shards: tuple[tuple[Path, Path], ...]
     number: int
@@ -73,7 +88,9 @@ class CutTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """The bands of one shard: who, ``(n, BANDS)`` keys, zeros of those that are not signed, and ``(n,)`` which are."""
+    """The bands of one shard: who, ``(n, BANDS)`` keys, zeros of those that are not signed, and
+    ``(n,)`` which are.
+    """
 
     documents: pa.Table
     keys: NDArray[np.uint64]
@@ -81,7 +98,8 @@ class Cut:
 
 
 def cut_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
-    """Publish the bands of one snapshot's signatures; none where near duplicates are not looked for.
+    """Publish the bands of one snapshot's signatures; none where near duplicates are not looked
+    for.
 
     Raises:
         NotPublished: when filtered documents or signatures of the snapshot are not there.
@@ -92,13 +110,17 @@ def cut_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
         wanted = workshop.recipe.deduplication.near
         shards = _shards(draft, snapshot) if wanted else []
         groups = enumerate(_together(shards))
-        tasks = [CutTask(shards=group, number=number, folder=draft.folder) for number, group in groups]
+        tasks = [
+            CutTask(shards=group, number=number, folder=draft.folder) for number, group in groups
+        ]
         counted = run_shards(workshop, draft, cut_bands, tasks, what=f"cut bands of {snapshot}")
         manifest = BandsManifest(
             signature=scheme_label_of(shards[0][1], where=str(shards[0][1])) if shards else "",
             bands=BANDS,
             rows=ROWS,
-            documents=tuple(count_lines(documents_path(draft.folder, task.number)) for task in tasks),
+            documents=tuple(
+                count_lines(documents_path(draft.folder, task.number)) for task in tasks
+            ),
         )
         publish_bytes(draft.folder / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
         return counted
@@ -129,9 +151,14 @@ def _together(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path,
 def cut_bands(task: CutTask) -> Tally:
     """Publish one file: bands, documents and shards."""
     cuts = [_cut(*shard) for shard in task.shards]
-    keys, signed = np.concatenate([cut.keys for cut in cuts]), np.concatenate([cut.signed for cut in cuts])
+    keys, signed = (
+        np.concatenate([cut.keys for cut in cuts]),
+        np.concatenate([cut.signed for cut in cuts]),
+    )
     publish_bands(task.folder, task.number, keys, signed)
-    write_in_groups(documents_path(task.folder, task.number), pa.concat_tables([cut.documents for cut in cuts]))
+    write_in_groups(
+        documents_path(task.folder, task.number), pa.concat_tables([cut.documents for cut in cuts])
+    )
     counts = np.array([cut.documents.num_rows for cut in cuts], np.int64)
     shards = {
         "shard": [path.name.removesuffix(DOCUMENTS_SUFFIX) for path, _ in task.shards],
@@ -141,7 +168,11 @@ def cut_bands(task: CutTask) -> Tally:
     }
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
     n_signed = int(signed.sum())
-    return Tally(seen=len(signed), kept=len(signed), also={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed})
+    return Tally(
+        seen=len(signed),
+        kept=len(signed),
+        also={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed},
+    )
 
 
 def _cut(documents: Path, signatures: Path) -> Cut:
@@ -153,12 +184,17 @@ def _cut(documents: Path, signatures: Path) -> Cut:
         signed.append(part.is_signed)
         ids += part.ids
     if ids != table["id"].to_pylist():
-        raise Mismatch(f"{signatures}: is of other documents than {documents}; materialize `signatures` of this snapshot again")
+        raise Mismatch(
+            f"{signatures}: is of other documents than {documents}; materialize `signatures` of "
+            "this snapshot again"
+        )
     return Cut(documents=table, keys=np.concatenate(keys), signed=np.concatenate(signed))
 
 
 def every_document_has_its_place(evidence: Evidence) -> Finding:
-    """Files, tables of documents and tables of shards hold as many documents as came in, each shard where the one before ends."""
+    """Files, tables of documents and tables of shards hold as many documents as came in, each shard
+    where the one before ends.
+    """
     manifest, wrong, n_documents = read_bands_manifest(evidence.folder), list[str](), 0
     for number, wanted in enumerate(manifest.documents):
         shards = read_table(shards_path(evidence.folder, number), BANDED_SHARDS.names)
@@ -172,18 +208,25 @@ def every_document_has_its_place(evidence: Evidence) -> Finding:
         if found != {wanted} or not np.array_equal(shards["first"].to_numpy(), starts):
             wrong.append(f"file {number}: {sorted(found)} documents, of {wanted}")
         n_documents += wanted
-    before = evidence.only_input("filtered").receipt.tally.kept if evidence.fingerprint.params["near"] else 0
+    before = (
+        evidence.only_input("filtered").receipt.tally.kept
+        if evidence.fingerprint.params["near"]
+        else 0
+    )
     right = not wrong and n_documents == before == evidence.tally.seen
     return Finding(
         claim="every_document_has_its_place",
         passed=right,
-        words="; ".join(wrong) or f"{n_documents:,} documents in {len(manifest.documents):,} files, {before:,} came in",
+        words="; ".join(wrong)
+        or f"{n_documents:,} documents in {len(manifest.documents):,} files, {before:,} came in",
         numbers={"documents": n_documents},
     )
 
 
 def bands_ascend(evidence: Evidence) -> Finding:
-    """The keys of each band ascend, and lead to each signed document once; what divides great buckets is the keys' own lowest bits."""
+    """The keys of each band ascend, and lead to each signed document once; what divides great
+    buckets is the keys' own lowest bits.
+    """
     wrong, n_signed = list[str](), 0
     for number in range(len(read_bands_manifest(evidence.folder).documents)):
         at = bands_path(evidence.folder, number)
@@ -195,7 +238,11 @@ def bands_ascend(evidence: Evidence) -> Finding:
             continue
         for band in range(bands.keys.shape[0]):
             keys, places = bands.keys[band], bands.places[band]
-            sound = bool((keys[1:] >= keys[:-1]).all()) and np.array_equal(np.sort(places), whose) and bool((np.diff(whose) > 0).all())
+            sound = (
+                bool((keys[1:] >= keys[:-1]).all())
+                and np.array_equal(np.sort(places), whose)
+                and bool((np.diff(whose) > 0).all())
+            )
             low = (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)
             if not sound or not np.array_equal(rows[places, band], low):
                 wrong.append(f"file {number}, band {band}")
@@ -203,24 +250,29 @@ def bands_ascend(evidence: Evidence) -> Finding:
     return Finding(
         claim="bands_ascend",
         passed=right,
-        words=f"{n_signed:,} signed documents of {evidence.tally.also.get(SIGNED, 0):,} counted, {len(wrong):,} bands wrong"
-        + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{n_signed:,} signed documents of {evidence.tally.also.get(SIGNED, 0):,} counted, "
+        f"{len(wrong):,} bands wrong" + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"signed": n_signed, "wrong": len(wrong)},
     )
 
 
 def bands_are_those_of_the_signatures(evidence: Evidence) -> Finding:
-    """Some shards, cut anew from their signatures, have the very documents and keys that the files have at their places."""
+    """Some shards, cut anew from their signatures, have the very documents and keys that the files
+    have at their places.
+    """
     manifest = read_bands_manifest(evidence.folder)
     places = [
-        (number, line) for number in range(len(manifest.documents)) for line in range(count_lines(shards_path(evidence.folder, number)))
+        (number, line)
+        for number in range(len(manifest.documents))
+        for line in range(count_lines(shards_path(evidence.folder, number)))
     ]
     chosen = [places[place] for place in evenly_spaced(len(places), CUT_AGAIN)]
     wrong = [name for name, same in (_same_again(evidence, *place) for place in chosen) if not same]
     return Finding(
         claim="bands_are_those_of_the_signatures",
         passed=not wrong,
-        words=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ" + (f", such as {wrong[0]}" if wrong else ""),
+        words=f"{len(chosen):,} of {len(places):,} shards cut anew, {len(wrong):,} differ"
+        + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"shards cut anew": len(chosen), "differ": len(wrong)},
     )
 
@@ -228,10 +280,19 @@ def bands_are_those_of_the_signatures(evidence: Evidence) -> Finding:
 def _same_again(evidence: Evidence, number: int, line: int) -> tuple[str, bool]:
     shard = read_table(shards_path(evidence.folder, number)).slice(line, 1).to_pylist()[0]
     names = [f"{shard['shard']}{suffix}" for suffix in (DOCUMENTS_SUFFIX, MINHASH_SUFFIX)]
-    again = _cut(*(evidence.only_input(stage).only(name) / name for stage, name in zip(STAGE.upstream, names, strict=True)))
+    again = _cut(
+        *(
+            evidence.only_input(stage).only(name) / name
+            for stage, name in zip(STAGE.upstream, names, strict=True)
+        )
+    )
     begin, end = shard["first"], shard["first"] + shard["n_documents"]
-    listed = read_table(documents_path(evidence.folder, number), BANDED.names).slice(begin, shard["n_documents"])
-    return shard["shard"], listed.equals(again.documents) and np.array_equal(_keys_between(evidence.folder, number, begin, end), again.keys)
+    listed = read_table(documents_path(evidence.folder, number), BANDED.names).slice(
+        begin, shard["n_documents"]
+    )
+    return shard["shard"], listed.equals(again.documents) and np.array_equal(
+        _keys_between(evidence.folder, number, begin, end), again.keys
+    )
 
 
 def _keys_between(folder: Path, number: int, begin: int, end: int) -> NDArray[np.uint64]:

@@ -1,11 +1,13 @@
-"""`signatures`: a MinHash signature for every filtered document, published ones where there are any.
+"""`signatures`: a MinHash signature for every filtered document, published ones where there are
+any.
 
-RedPajama-V2's signatures are read as they are and joined by id; what they lack is computed, bit for bit the same. The
-beginning of every shard is held against our own computation: if upstream's signatures were made otherwise, the shard's
-published and computed ones would not fit together, and a claim says so.
+RedPajama-V2's signatures are read as they are and joined by id; what they lack is computed, bit for
+bit the same. The beginning of every shard is held against our own computation: if upstream's
+signatures were made otherwise, the shard's published and computed ones would not fit together, and
+a claim says so.
 
-Here too: signing the files of a plain corpus, which is what ``lc minhash`` does. Not here: what follows from
-signatures that agree.
+Here too: signing the files of a plain corpus, which is what ``lc minhash`` does. Not here: what
+follows from signatures that agree.
 """
 
 import contextlib
@@ -21,10 +23,29 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.formats.redpajama.minhash import Signatures, SignaturesWriter, read_signatures, scheme_label_of
+from lc_assets.formats.redpajama.minhash import (
+    Signatures,
+    SignaturesWriter,
+    read_signatures,
+    scheme_label_of,
+)
 from lc_assets.publishing import finished, publish
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
-from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, documents_files, the_shards_add_up
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    the_shards_add_up,
+)
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.raw import read_manifest
 from lc_assets.stages.recipe import plain
@@ -41,8 +62,16 @@ MINHASH_SUFFIX = ".minhash.parquet"
 CHECKED_DOCUMENTS = 4
 """Published signatures of a shard that are computed too; four texts of 100 kB take 20 ms."""
 
-PUBLISHED, COMPUTED, TOO_SHORT = "signatures published", "signatures computed", "texts of fewer than 13 words"
-BROKEN, CHECKED, DIFFERENT = "published files broken", "published signatures checked", "published signatures that differ"
+PUBLISHED, COMPUTED, TOO_SHORT = (
+    "signatures published",
+    "signatures computed",
+    "texts of fewer than 13 words",
+)
+BROKEN, CHECKED, DIFFERENT = (
+    "published files broken",
+    "published signatures checked",
+    "published signatures that differ",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +143,10 @@ def sign_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
 
 def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents, and its published signatures where there are any."""
-    published = {files.shard.name: files.parts.get("minhash") for files in read_manifest(inputs[f"raw/{key}"])}
+    published = {
+        files.shard.name: files.parts.get("minhash")
+        for files in read_manifest(inputs[f"raw/{key}"])
+    }
     documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
     return {name: (read, _minhash_read(published.get(name))) for name, read in documents.items()}
 
@@ -124,7 +156,12 @@ def _minhash_read(file: UpstreamFile | None) -> Read:
 
 
 def sign_corpus(
-    sources: Sequence[Path], out: Path, *, engine: Engine, scheme: MinHashScheme = RPV2, text_field: str | None = None
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    engine: Engine,
+    scheme: MinHashScheme = RPV2,
+    text_field: str | None = None,
 ) -> Tally:
     """Sign plain files: ``{stem}.minhash.parquet`` for each.
 
@@ -141,7 +178,12 @@ def sign_corpus(
     """
 
     def task_of(file: Path, stem: Path) -> CorpusTask:
-        return CorpusTask(file=file, path=stem.with_name(f"{stem.name}{MINHASH_SUFFIX}"), scheme=scheme.label, text_field=text_field)
+        return CorpusTask(
+            file=file,
+            path=stem.with_name(f"{stem.name}{MINHASH_SUFFIX}"),
+            scheme=scheme.label,
+            text_field=text_field,
+        )
 
     return over_corpus(sources, out, task_of, sign_file, engine=engine, what="sign")
 
@@ -149,7 +191,10 @@ def sign_corpus(
 def sign_file(task: CorpusTask) -> Tally:
     """Sign one file of a plain corpus; a document that cannot be read is dropped, by why."""
     scheme, counts, dropped = scheme_named(task.scheme), Counter[str](), Counter[str]()
-    with publish(task.path) as draft, contextlib.closing(SignaturesWriter(draft, scheme.label)) as writer:
+    with (
+        publish(task.path) as draft,
+        contextlib.closing(SignaturesWriter(draft, scheme.label)) as writer,
+    ):
         for document in read_corpus(task.file, text_field=task.text_field):
             if isinstance(document, Unread):
                 dropped[document.why] += 1
@@ -158,7 +203,13 @@ def sign_file(task: CorpusTask) -> Tally:
             counts[TOO_SHORT if numbers is None else COMPUTED] += 1
             writer.add(document.id, _shard_of(document.id) or task.file.name, numbers)
     n_signed = counts.total()
-    return Tally(seen=n_signed + dropped.total(), kept=n_signed, dropped=dict(dropped), complaints=dict(dropped), also=dict(counts))
+    return Tally(
+        seen=n_signed + dropped.total(),
+        kept=n_signed,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=dict(counts),
+    )
 
 
 @once
@@ -169,7 +220,10 @@ def sign_shard(task: SignTask) -> Tally:
     scheme = scheme_named(task.scheme)
     published = _published(task, counts)
     path = task.folder / f"{task.name}{MINHASH_SUFFIX}"
-    with publish(path) as draft, contextlib.closing(SignaturesWriter(draft, scheme.label)) as writer:
+    with (
+        publish(path) as draft,
+        contextlib.closing(SignaturesWriter(draft, scheme.label)) as writer,
+    ):
         for line in read_lines(task.documents, ["id", "raw_content"], batch_lines=16):
             numbers = _numbers(line["id"], line["raw_content"], published, scheme, counts)
             writer.add(line["id"], _shard_of(line["id"]), numbers)
@@ -177,7 +231,13 @@ def sign_shard(task: SignTask) -> Tally:
     return Tally(seen=n_documents, kept=n_documents, also={"shards": 1, **counts})
 
 
-def _numbers(document_id: str, text: str, published: "Found | None", scheme: MinHashScheme, counts: Counter[str]) -> Signature | None:
+def _numbers(
+    document_id: str,
+    text: str,
+    published: "Found | None",
+    scheme: MinHashScheme,
+    counts: Counter[str],
+) -> Signature | None:
     place = published.place_of.get(document_id) if published else None
     if published is None or place is None:
         numbers = signature(text, scheme)
@@ -201,7 +261,9 @@ class Found:
 
 
 def _published(task: SignTask, counts: Counter[str]) -> Found | None:
-    """The shard's published signatures; None when there is no file, or it is broken, which is counted."""
+    """The shard's published signatures; None when there is no file, or it is broken, which is
+    counted.
+    """
     if task.published is None:
         return None
     wanted = frozenset(read_table(task.documents, ["id"])["id"].to_pylist())
@@ -216,7 +278,11 @@ def _published(task: SignTask, counts: Counter[str]) -> Found | None:
 
 def _only(part: Signatures, wanted: frozenset[str]) -> Signatures:
     places = [place for place, document_id in enumerate(part.ids) if document_id in wanted]
-    return Signatures(ids=[part.ids[place] for place in places], numbers=part.numbers[places], is_signed=part.is_signed[places])
+    return Signatures(
+        ids=[part.ids[place] for place in places],
+        numbers=part.numbers[places],
+        is_signed=part.is_signed[places],
+    )
 
 
 def _chosen(parts: Sequence[Signatures]) -> Found:
@@ -240,7 +306,9 @@ def _shard_of(document_id: str) -> str:
 
 
 def every_document_is_signed_or_short(evidence: Evidence) -> Finding:
-    """The files name the filtered documents, in their order; each has a signature, or fewer than 13 words; bands agree."""
+    """The files name the filtered documents, in their order; each has a signature, or fewer than 13
+    words; bands agree.
+    """
     wrong, n_signed, n_short = [], 0, 0
     for path in documents_files(evidence.only_input("filtered").folder):
         file = evidence.folder / path.name.replace(DOCUMENTS_SUFFIX, MINHASH_SUFFIX)
@@ -252,19 +320,30 @@ def every_document_is_signed_or_short(evidence: Evidence) -> Finding:
         if ids != read_table(path, ["id"])["id"].to_pylist():
             wrong.append(f"{file.name} names other documents than {path.name}")
     also = evidence.tally.also
-    if n_signed != also.get(PUBLISHED, 0) + also.get(COMPUTED, 0) or n_short != also.get(TOO_SHORT, 0):
-        wrong.append(f"the files hold {n_signed:,} signatures and {n_short:,} short texts, the receipt says {also}")
+    if n_signed != also.get(PUBLISHED, 0) + also.get(COMPUTED, 0) or n_short != also.get(
+        TOO_SHORT, 0
+    ):
+        wrong.append(
+            f"the files hold {n_signed:,} signatures and {n_short:,} short texts, the receipt "
+            f"says {also}"
+        )
     return Finding(
         claim="every_document_is_signed_or_short",
         passed=not wrong,
-        words="; ".join(wrong) or f"{n_signed:,} signatures, {n_short:,} texts of fewer than 13 words",
+        words="; ".join(wrong)
+        or f"{n_signed:,} signatures, {n_short:,} texts of fewer than 13 words",
         numbers={"signatures": n_signed, TOO_SHORT: n_short},
     )
 
 
 def one_scheme_signed_all(evidence: Evidence) -> Finding:
-    """All files say that they were made by one scheme; signatures of two say nothing about each other."""
-    labels = {scheme_label_of(path, where=str(path)) for path in finished(evidence.folder.glob(f"*{MINHASH_SUFFIX}"))}
+    """All files say that they were made by one scheme; signatures of two say nothing about each
+    other.
+    """
+    labels = {
+        scheme_label_of(path, where=str(path))
+        for path in finished(evidence.folder.glob(f"*{MINHASH_SUFFIX}"))
+    }
     return Finding(
         claim="one_scheme_signed_all",
         passed=len(labels) < 2,
@@ -273,15 +352,21 @@ def one_scheme_signed_all(evidence: Evidence) -> Finding:
 
 
 def the_published_signatures_are_ours(evidence: Evidence) -> Finding:
-    """Some published signatures of every shard were computed too, and are the same; broken files upstream are counted."""
+    """Some published signatures of every shard were computed too, and are the same; broken files
+    upstream are counted.
+    """
     also = evidence.tally.also
     n_different, n_broken = also.get(DIFFERENT, 0), also.get(BROKEN, 0)
     return Finding(
         claim="the_published_signatures_are_ours",
         passed=not n_different and not n_broken,
-        words=f"{also.get(PUBLISHED, 0):,} published, {also.get(COMPUTED, 0):,} computed; {n_different:,} of "
-        f"{also.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are broken and were computed instead",
-        numbers={name: also.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)},
+        words=f"{also.get(PUBLISHED, 0):,} published, {also.get(COMPUTED, 0):,} computed; "
+        f"{n_different:,} of "
+        f"{also.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are "
+        "broken and were computed instead",
+        numbers={
+            name: also.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)
+        },
         severity="warning",
     )
 
@@ -290,7 +375,10 @@ STAGE = Stage(
     name="signatures",
     code_version="1",
     upstream=("raw", "filtered"),
-    params=lambda recipe, _: {"signatures": plain(recipe.deduplication)["signatures"], "schemes": [RPV2.label, FAST.label]},
+    params=lambda recipe, _: {
+        "signatures": plain(recipe.deduplication)["signatures"],
+        "schemes": [RPV2.label, FAST.label],
+    },
     claims=(
         all_that_was_kept_came_in("filtered"),
         every_document_is_signed_or_short,

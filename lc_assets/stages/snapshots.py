@@ -1,7 +1,7 @@
 """Which snapshots there are: RedPajama-V2's 84, and those of a user.
 
-RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader); a user's own snapshots stand in
-a text file, one name a line, ``#`` for comments.
+RedPajama-V2 is a closed list (``configs/rp_v2.0.conf``, agreed by its loader); a user's own
+snapshots stand in a text file, one name a line, ``#`` for comments.
 """
 
 from importlib import resources
@@ -11,21 +11,27 @@ from lc_assets.errors import BadInput
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 MOST = 99
-"""Dagster stops tracking staleness on an edge from 100 upstream partitions on (`SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD`)."""
+"""Dagster stops tracking staleness on an edge from 100 upstream partitions on
+(`SKIP_PARTITION_DATA_VERSION_DEPENDENCY_THRESHOLD`).
+"""
 
 
 def known_snapshots(own: Path | None = None) -> tuple[SnapshotId, ...]:
     """RedPajama-V2's snapshots and, after them, the user's own; oldest first.
 
     Raises:
-        BadInput: when the user's file is missing, a line is not a name, one name stands twice, or there are too many.
+        BadInput: when the user's file is missing, a line is not a name, one name stands twice, or
+            there are too many.
     """
     published = resources.files("lc_assets").joinpath("presets/snapshots.txt").read_text("utf-8")
     names = [*parse_snapshots(published, where="snapshots.txt"), *(_read(own) if own else [])]
     if len(set(names)) < len(names):
         raise BadInput(f"{own}: names a snapshot twice, or one of RedPajama-V2's")
     if len(names) > MOST:
-        raise BadInput(f"{own}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions into the global order")
+        raise BadInput(
+            f"{own}: {len(names)} snapshots in all; Dagster follows at most {MOST} partitions "
+            "into the global order"
+        )
     return tuple(names)
 
 

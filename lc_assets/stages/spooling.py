@@ -1,13 +1,14 @@
-"""Texts of a corpus laid down plainly, so that any of them can be read again: a corpus is a stream, and packs take from all over it.
+"""Texts of a corpus laid down plainly, so that any of them can be read again: a corpus is a stream,
+and packs take from all over it.
 
 ::
 
     {number}.texts       texts as they are to be written, UTF-8, one behind the other
     {number}.parquet     a line per text: who it is, where it lies, its tokens, and what was found of it
 
-A task per file of the corpus. The folder stands beside the output, takes as much room as the texts, and is removed at the end.
-Memory is bounded by one document. Here: writing and reading it. Not here: what is looked for in texts (`similar_packing`,
-`code_packing`).
+A task per file of the corpus. The folder stands beside the output, takes as much room as the texts,
+and is removed at the end. Memory is bounded by one document. Here: writing and reading it. Not
+here: what is looked for in texts (`similar_packing`, `code_packing`).
 """
 
 import contextlib
@@ -98,7 +99,8 @@ class SpooledText:
 
 @contextlib.contextmanager
 def spool_beside(out: Path) -> Iterator[Path]:
-    """A folder for a spool, beside ``out``, that is gone afterwards; what a killed run left there is gone before.
+    """A folder for a spool, beside ``out``, that is gone afterwards; what a killed run left there
+    is gone before.
 
     Raises:
         StorageFull, NotWritable: when it cannot be written to.
@@ -133,9 +135,13 @@ def spool_file(task: SpoolTask) -> Tally:
     tokenizer = fastest(task.tokenizer)
     dropped, n_kept, n_tokens, start = Counter[str](), 0, 0, 0
     with contextlib.ExitStack() as stack:
-        texts, table = (stack.enter_context(publish(path)) for path in places(task.folder, task.number))
+        texts, table = (
+            stack.enter_context(publish(path)) for path in places(task.folder, task.number)
+        )
         out = stack.enter_context(texts.open("wb"))
-        lines = stack.enter_context(contextlib.closing(TableWriter(table, pa.schema([*SPOOLED, *task.columns]))))
+        lines = stack.enter_context(
+            contextlib.closing(TableWriter(table, pa.schema([*SPOOLED, *task.columns])))
+        )
         for document in task.read():
             found = _looked_at(document, task.look, tokenizer)
             if isinstance(found, str):
@@ -144,10 +150,20 @@ def spool_file(task: SpoolTask) -> Tally:
             data = found.text.encode()
             out.write(data)
             content = hashlib.blake2b(data, digest_size=16).hexdigest()
-            place = {"content": content, "start": start, "n_bytes": len(data), "n_tokens": found.n_tokens}
+            place = {
+                "content": content,
+                "start": start,
+                "n_bytes": len(data),
+                "n_tokens": found.n_tokens,
+            }
             lines.add({"id": document.id, "url": found.url, **place, **found.columns}, n_bytes=1024)
             start, n_kept, n_tokens = start + len(data), n_kept + 1, n_tokens + found.n_tokens
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), also={"tokens": n_tokens, "bytes": start})
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        also={"tokens": n_tokens, "bytes": start},
+    )
 
 
 def places(folder: Path, number: int) -> tuple[Path, Path]:
@@ -160,7 +176,9 @@ def tables(folder: Path) -> list[Path]:
     return finished(folder.glob("*.parquet"))
 
 
-def read_spooled(folder: Path, columns: Iterable[str] = ()) -> Iterator[tuple[SpooledText, dict[str, Any]]]:
+def read_spooled(
+    folder: Path, columns: Iterable[str] = ()
+) -> Iterator[tuple[SpooledText, dict[str, Any]]]:
     """Every text of a spool, with its ``content`` and some further columns."""
     wanted = [*SPOOLED.names, *columns]
     for number, path in enumerate(tables(folder)):

@@ -1,11 +1,13 @@
-"""Values that were computed once and stored, so that thresholds can be changed without reading a text again.
+"""Values that were computed once and stored, so that thresholds can be changed without reading a
+text again.
 
 =================================  ==========================================================================================
 file                               holds
 =================================  ==========================================================================================
 ``*.signals.json.gz``              RedPajama-V2's published signals of one shard
 Parquet of `values_schema`         ``id``, ``url``, and a float64 column per computed column: null where it was not computed,
-                                   NaN where it was and there is no value; its metadata says how lines were edited
+                                   NaN where it was and there is no value; its metadata says how
+                                   lines were edited
 =================================  ==========================================================================================
 
 Here: recognising such files, reading and describing them. Not here: judging (`judging`).
@@ -40,7 +42,9 @@ MAX_LINE_BYTES: Final = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class StoredValues:
-    """What is stored of one document: ``values`` holds the computed columns alone, None where there is no value."""
+    """What is stored of one document: ``values`` holds the computed columns alone, None where there
+    is no value.
+    """
 
     id: str
     url: str
@@ -53,7 +57,10 @@ class _Named(msgspec.Struct, frozen=True):
 
 def values_schema(columns: Collection[str], edit: LineEdit | None) -> pa.Schema:
     """Columns of a table of values."""
-    fields = [*((name, pa.string()) for name in IDENTITY), *((name, pa.float64()) for name in sorted(columns))]
+    fields = [
+        *((name, pa.string()) for name in IDENTITY),
+        *((name, pa.float64()) for name in sorted(columns)),
+    ]
     return pa.schema(fields, metadata={MARK: msgspec.json.encode(edit)})
 
 
@@ -70,36 +77,60 @@ def is_stored(path: Path) -> bool:
 
 def stored_columns(path: Path) -> list[str]:
     """The columns that a file of stored values has."""
-    return list(SCALARS) if path.name.endswith(PUBLISHED) else [name for name in read_schema(path).names if name not in IDENTITY]
+    return (
+        list(SCALARS)
+        if path.name.endswith(PUBLISHED)
+        else [name for name in read_schema(path).names if name not in IDENTITY]
+    )
 
 
 def require_stored(path: Path, rules: RuleSet) -> None:
     """Refuse rules that a file of stored values cannot serve.
 
     Raises:
-        BadInput: when it has not the columns that the rules judge, or its texts' lines were edited otherwise.
+        BadInput: when it has not the columns that the rules judge, or its texts' lines were edited
+            otherwise.
     """
     missing = sorted(rules.columns - set(stored_columns(path)))
     if missing:
-        raise BadInput(f"{path}: holds no {', '.join(missing)}, which rules {rules.name} judge; judge the texts instead")
-    found = None if path.name.endswith(PUBLISHED) else msgspec.json.decode(read_schema(path).metadata[MARK], type=LineEdit | None)
+        raise BadInput(
+            f"{path}: holds no {', '.join(missing)}, which rules {rules.name} judge; judge the "
+            "texts instead"
+        )
+    found = (
+        None
+        if path.name.endswith(PUBLISHED)
+        else msgspec.json.decode(read_schema(path).metadata[MARK], type=LineEdit | None)
+    )
     if msgspec.to_builtins(found) != msgspec.to_builtins(rules.edit):
-        raise BadInput(f"{path}: is of {_edited(found)}, but rules {rules.name} judge {_edited(rules.edit)}; judge the texts instead")
+        raise BadInput(
+            f"{path}: is of {_edited(found)}, but rules {rules.name} judge {_edited(rules.edit)}; "
+            "judge the texts instead"
+        )
 
 
 def read_values(path: Path, columns: Collection[str]) -> Iterator[StoredValues]:
-    """Yield what is stored of each document in the file's order; of a published file in the order of its lines' numbers.
+    """Yield what is stored of each document in the file's order; of a published file in the order
+    of its lines' numbers.
 
     Raises:
         CorruptFile: when the file is damaged.
     """
-    yield from _published(path, columns) if path.name.endswith(PUBLISHED) else _table(path, sorted(columns))
+    yield from (
+        _published(path, columns)
+        if path.name.endswith(PUBLISHED)
+        else _table(path, sorted(columns))
+    )
 
 
 def _table(path: Path, columns: Sequence[str]) -> Iterator[StoredValues]:
     for line in read_table_lines(path, [*IDENTITY, *columns], batch_lines=4096):
         known = {name: value for name in columns if (value := line[name]) is not None}
-        yield StoredValues(line["id"], line["url"], {name: None if isnan(value) else value for name, value in known.items()})
+        yield StoredValues(
+            line["id"],
+            line["url"],
+            {name: None if isnan(value) else value for name, value in known.items()},
+        )
 
 
 def _published(path: Path, columns: Collection[str]) -> Iterator[StoredValues]:
@@ -107,7 +138,9 @@ def _published(path: Path, columns: Collection[str]) -> Iterator[StoredValues]:
     if shard is None:
         return
     with path.open("rb") as stream:
-        table = read_signals(stream, shard=shard, where=str(path), wanted=columns, max_line_bytes=MAX_LINE_BYTES)
+        table = read_signals(
+            stream, shard=shard, where=str(path), wanted=columns, max_line_bytes=MAX_LINE_BYTES
+        )
     for row, line in enumerate(table.lines.tolist()):
         yield StoredValues(shard.document_id(line), table.urls[row], table.values_at(row))
 

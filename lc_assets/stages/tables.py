@@ -1,7 +1,8 @@
-"""The tables that stages publish: their columns, what must hold of them, and how they are read and written.
+"""The tables that stages publish: their columns, what must hold of them, and how they are read and
+written.
 
-A table is Parquet; a snapshot's table is one file per shard. Schemas are pandera's, over pyarrow, so that a
-table is checked as it lies on disk; text columns are never materialised for a check.
+A table is Parquet; a snapshot's table is one file per shard. Schemas are pandera's, over pyarrow,
+so that a table is checked as it lies on disk; text columns are never materialised for a check.
 """
 
 import contextlib
@@ -27,7 +28,9 @@ MANIFEST = pa.schema(
         ("identity", pa.string()),
     ]
 )
-"""`raw`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is missing."""
+"""`raw`: one line per file of a snapshot; ``n_bytes`` and ``identity`` are null when the file is
+missing.
+"""
 
 IDENTITY: Sequence[tuple[str, pa.DataType]] = (
     ("id", pa.string()),
@@ -40,7 +43,14 @@ IDENTITY: Sequence[tuple[str, pa.DataType]] = (
 )
 """Who a document is: carried along from `filtered` to `grid`."""
 
-FILTERED = pa.schema([*IDENTITY, ("date_download", pa.string()), ("title", pa.string()), ("raw_content", pa.string())])
+FILTERED = pa.schema(
+    [
+        *IDENTITY,
+        ("date_download", pa.string()),
+        ("title", pa.string()),
+        ("raw_content", pa.string()),
+    ]
+)
 """`filtered`: documents worth keeping; a float64 column per signal that was judged follows."""
 
 DROPPED = pa.schema(
@@ -53,7 +63,9 @@ DROPPED = pa.schema(
         ("values", pa.list_(pa.float64())),
     ]
 )
-"""Documents that did not go on, without their text: the first reason, and all of them, with the value of each."""
+"""Documents that did not go on, without their text: the first reason, and all of them, with the
+value of each.
+"""
 
 KEYED = pa.schema([*IDENTITY, ("text_digest", pa.string())])
 """`keys`: who each filtered document is; a float64 column per value that was judged follows."""
@@ -71,7 +83,9 @@ WITHDRAWN = pa.schema(
         ("date", pa.string()),
     ]
 )
-"""`withdrawn`: documents that must not be served: listed, or of the same content as the listed ``for_id``, and by which entry."""
+"""`withdrawn`: documents that must not be served: listed, or of the same content as the listed
+``for_id``, and by which entry.
+"""
 
 SWEEP = pa.schema(
     [
@@ -83,7 +97,9 @@ SWEEP = pa.schema(
         ("kept_with_the_others", pa.int64()),
     ]
 )
-"""`filtered`: how many documents of a shard each threshold would keep; null where that would need text that was not read."""
+"""`filtered`: how many documents of a shard each threshold would keep; null where that would need
+text that was not read.
+"""
 
 TOKENIZED = pa.schema(
     [
@@ -94,7 +110,9 @@ TOKENIZED = pa.schema(
         ("n_bytes", pa.int64()),
     ]
 )
-"""`tokens`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx`` does."""
+"""`tokens`: who the documents of a shard's ``.bin`` are; ``document`` counts them as its ``.idx``
+does.
+"""
 
 ROWS = pa.schema(
     [
@@ -109,7 +127,9 @@ ROWS = pa.schema(
         ("document", pa.int64()),
     ]
 )
-"""`grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens`` as in `tokens`."""
+"""`grid`: row → document and which stretch of it. ``shift`` in the `numpy.roll` sense; ``n_tokens``
+as in `tokens`.
+"""
 
 
 class TableWriter:
@@ -120,7 +140,9 @@ class TableWriter:
 
     def __init__(self, path: Path, schema: pa.Schema, *, group_bytes: int = 32 << 20) -> None:
         self._schema = schema
-        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION, write_statistics=False)
+        self._writer = pq.ParquetWriter(
+            path, schema, compression=COMPRESSION, write_statistics=False
+        )
         self._group_bytes = group_bytes
         self._lines: list[dict[str, Any]] = []
         self._n_bytes = 0
@@ -168,10 +190,15 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def _require_columns(found: pa.Schema, wanted: Sequence[str] | None, path: Path) -> None:
-    """Arrow itself passes over a column that is not there; and a time may be one that Python has not, so no table of ours has any."""
+    """Arrow itself passes over a column that is not there; and a time may be one that Python has
+    not, so no table of ours has any.
+    """
     missing = [name for name in wanted or () if name not in found.names]
     if missing:
-        raise CorruptFile(f"{path}: has no column {', '.join(missing)}; its columns are {', '.join(found.names)[:200]}")
+        raise CorruptFile(
+            f"{path}: has no column {', '.join(missing)}; its columns are "
+            f"{', '.join(found.names)[:200]}"
+        )
     if times := [field.name for field in found if pa.types.is_temporal(field.type)]:
         raise CorruptFile(f"{path}: is no table of a lake: {', '.join(times)[:200]} holds times")
 
@@ -198,10 +225,12 @@ def count_lines(path: Path) -> int:
 
 @contextlib.contextmanager
 def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a table whose footer is sound; what the pages hold is held against a receipt's digests, not looked at here.
+    """Open a table whose footer is sound; what the pages hold is held against a receipt's digests,
+    not looked at here.
 
     Raises:
-        CorruptFile: when it is not Parquet, promises what cannot be, or is damaged where it is read; names the file.
+        CorruptFile: when it is not Parquet, promises what cannot be, or is damaged where it is
+            read; names the file.
     """
     with damage_said_plainly(path):
         require_sound_footer(path)
@@ -211,7 +240,8 @@ def opened_table(path: Path) -> Iterator[pq.ParquetFile]:
 
 @contextlib.contextmanager
 def mapped_table(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a table to look something up: nothing is held against bounds, for of 80 row groups that takes 12 ms, and a look-up 3.
+    """Open a table to look something up: nothing is held against bounds, for of 80 row groups that
+    takes 12 ms, and a look-up 3.
 
     Raises:
         CorruptFile: when it is not Parquet, or is damaged where it is read; names the file.
@@ -229,19 +259,26 @@ def damage_said_plainly(path: Path) -> Iterator[None]:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
 
 
-def read_lines(path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64) -> Iterator[dict[str, Any]]:
-    """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines`` lines.
+def read_lines(
+    path: Path, columns: Sequence[str] | None = None, *, batch_lines: int = 64
+) -> Iterator[dict[str, Any]]:
+    """Read a table line by line, a small batch at a time: memory is bounded by ``batch_lines``
+    lines.
 
     Raises:
         CorruptFile: as `read_table`.
     """
     with opened_table(path) as file:
         _require_columns(file.schema_arrow, columns, path)
-        for batch in file.iter_batches(batch_lines, columns=None if columns is None else list(columns)):
+        for batch in file.iter_batches(
+            batch_lines, columns=None if columns is None else list(columns)
+        ):
             yield from batch.to_pylist()
 
 
-def read_all(paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+def read_all(
+    paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Read several shards' tables as one, in the paths' order; none at all is an empty table."""
     names = schema.names if columns is None else list(columns)
     wanted = pa.schema([schema.field(name) for name in names])

@@ -1,8 +1,10 @@
-"""`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no end-of-text token.
+"""`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no
+end-of-text token.
 
-The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every shard; if
-they ever differ, the shard is done again by the twin and counted, so the ids are tiktoken's in any case. Personal data
-are replaced before that when the recipe's ``[privacy]`` says so, and counted by kind.
+The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every
+shard; if they ever differ, the shard is done again by the twin and counted, so the ids are
+tiktoken's in any case. Personal data are replaced before that when the recipe's ``[privacy]`` says
+so, and counted by kind.
 """
 
 import contextlib
@@ -20,7 +22,16 @@ from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.named_tokenizers import end_of_text, tokenizer_of, vocabulary_of
 from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import Built, Draft, Evidence, Finding, Stage, Workshop, build, run_shards
+from lc_assets.stages.building import (
+    Built,
+    Draft,
+    Evidence,
+    Finding,
+    Stage,
+    Workshop,
+    build,
+    run_shards,
+)
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
     DROPPED_SUFFIX,
@@ -37,7 +48,15 @@ from lc_assets.stages.removals import removed_by_shard
 from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
-from lc_assets.stages.tables import DROPPED, IDENTITY, TOKENIZED, TableWriter, count_lines, read_lines, read_table
+from lc_assets.stages.tables import (
+    DROPPED,
+    IDENTITY,
+    TOKENIZED,
+    TableWriter,
+    count_lines,
+    read_lines,
+    read_table,
+)
 from lc_assets.storage.digests import digest_of
 from lc_assets.storage.versions import Published
 from lc_assets.storage.workings import once
@@ -55,19 +74,25 @@ TOO_SHORT = "too few tokens"
 REPLACED = "personal data replaced"
 NOTHING_REPLACED = PrivacySettings()
 TOO_FEW_BYTES = "too few bytes"
-"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be tokenized."""
+"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be
+tokenized.
+"""
 
 CHECKED_DOCUMENTS = 4
 """Documents of a shard whose beginnings the twin tokenizes too."""
 CHECKED_CHARS = 20_000
-"""Length of such a beginning: 4 × 20,000 characters cost the twin about 7 ms, a shard of 50 MB costs the fast path 300 ms."""
+"""Length of such a beginning: 4 × 20,000 characters cost the twin about 7 ms, a shard of 50 MB
+costs the fast path 300 ms.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenizeTask:
-    """One shard of documents to be tokenized into ``folder``; those ``removed``, reason by id, are not.
+    """One shard of documents to be tokenized into ``folder``; those ``removed``, reason by id, are
+    not.
 
-    ``label`` begins the names of the files, where shards of several stages, which are called alike, go into one folder.
+    ``label`` begins the names of the files, where shards of several stages, which are called alike,
+    go into one folder.
     """
 
     documents: Path
@@ -90,13 +115,20 @@ def tokenize_snapshot(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish the token ids of one snapshot's documents that are long enough.
 
     Raises:
-        NotPublished: when the filtered documents are not there, or it is not decided which of them go on.
+        NotPublished: when the filtered documents are not there, or it is not decided which of them
+            go on.
     """
 
     def fill(draft: Draft) -> Tally:
         source = draft.inputs[f"filtered/{snapshot}"].folder
         removed = removed_by_shard(draft.inputs[f"removals/{snapshot}"].folder)
-        tasks = tasks_of(source, draft.folder, workshop.recipe.tokenizing, privacy=workshop.recipe.privacy, removed=removed)
+        tasks = tasks_of(
+            source,
+            draft.folder,
+            workshop.recipe.tokenizing,
+            privacy=workshop.recipe.privacy,
+            removed=removed,
+        )
         return run_shards(workshop, draft, tokenize_shard, tasks, what=f"tokenize {snapshot}")
 
     return build(workshop, STAGE, snapshot, fill)
@@ -129,11 +161,16 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
     """The shard's filtered documents, and which of them do not go on."""
     removed = removed_by_shard(inputs[f"removals/{key}"].only(REMOVALS_TABLE))
     documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
-    return {name: (read, Read("removed", digest_of(removed.get(name, {})))) for name, read in documents.items()}
+    return {
+        name: (read, Read("removed", digest_of(removed.get(name, {}))))
+        for name, read in documents.items()
+    }
 
 
 class TwinDiffers(Exception):
-    """The twin gave other ids for the beginning of a document, or knows a vocabulary alone; what was written of the shard goes."""
+    """The twin gave other ids for the beginning of a document, or knows a vocabulary alone; what
+    was written of the shard goes.
+    """
 
 
 @once
@@ -158,14 +195,22 @@ def _chosen(task: TokenizeTask) -> frozenset[int]:
     """Places in the shard of the documents that the twin checks."""
     n_documents = count_lines(task.documents)
     rng = rng_for("spot check", seed=0, key=task.name)
-    return frozenset(rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist())
+    return frozenset(
+        rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist()
+    )
 
 
-def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]) -> Tally:
+def _tokenize(
+    task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]
+) -> Tally:
     dropped, replaced, n_tokens, n_chars = Counter[str](), Counter[str](), 0, 0
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
-        for place, line in enumerate(read_lines(task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16)):
+        for place, line in enumerate(
+            read_lines(
+                task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16
+            )
+        ):
             if line["id"] in task.removed:
                 dropped[task.removed[line["id"]]] += 1
                 output.drop(line, task.removed[line["id"]], None)
@@ -173,7 +218,9 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
             if task.privacy.replace:
                 replaced.update(_replace(line, task.privacy))
             text = escape(line["raw_content"], task.settings.text_encoding)
-            if place in to_check and disagreement(tokenizer, twin, [text], head_chars=CHECKED_CHARS):
+            if place in to_check and disagreement(
+                tokenizer, twin, [text], head_chars=CHECKED_CHARS
+            ):
                 raise TwinDiffers
             n_chars += len(line["raw_content"])
             ids, reason, value = _ids(text, tokenizer, task.settings)
@@ -184,44 +231,77 @@ def _tokenize(task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_c
                 n_tokens += len(ids)
                 output.keep(line, ids)
     n_kept = output.n_kept
-    also = {"tokens": n_tokens, "characters": n_chars} | {f"{REPLACED}: {kind}": n for kind, n in replaced.items()}
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped), also=also)
+    also = {"tokens": n_tokens, "characters": n_chars} | {
+        f"{REPLACED}: {kind}": n for kind, n in replaced.items()
+    }
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=also,
+    )
 
 
 def _replace(line: dict[str, Any], privacy: PrivacySettings) -> dict[str, int]:
     """Replace personal data in a document's text; returns how often each kind was."""
     found = replace_personal(
-        line["raw_content"], privacy.replace, style=privacy.style, seed=privacy.seed, language=line["language"], region=privacy.phone_region
+        line["raw_content"],
+        privacy.replace,
+        style=privacy.style,
+        seed=privacy.seed,
+        language=line["language"],
+        region=privacy.phone_region,
     )
     line["raw_content"] = found.text
     return found.counts
 
 
-def _ids(text: str, tokenizer: Tokenizer, settings: TokenizingSettings) -> tuple[NDArray[Any] | None, str, int]:
+def _ids(
+    text: str, tokenizer: Tokenizer, settings: TokenizingSettings
+) -> tuple[NDArray[Any] | None, str, int]:
     """Ids of a text that is long enough; otherwise the reason and the number that fell short."""
     min_tokens = settings.min_tokens
-    if len(text) < min_tokens and (n_bytes := most_tokens(text)) < min_tokens:  # a character is a byte at least
+    if (
+        len(text) < min_tokens and (n_bytes := most_tokens(text)) < min_tokens
+    ):  # a character is a byte at least
         return None, TOO_FEW_BYTES, n_bytes
     try:
-        ids = tokenizer.encode(text) if settings.first_tokens is None else first_ids(tokenizer, text, settings.first_tokens)
+        ids = (
+            tokenizer.encode(text)
+            if settings.first_tokens is None
+            else first_ids(tokenizer, text, settings.first_tokens)
+        )
     except BadInput:
         return None, GAVE_UP, len(text)
     return (ids, "", len(ids)) if len(ids) >= min_tokens else (None, TOO_SHORT, len(ids))
 
 
 class ShardOutput:
-    """The files of one tokenized shard; no ``.bin`` is published when no document was kept: nobody could map it."""
+    """The files of one tokenized shard; no ``.bin`` is published when no document was kept: nobody
+    could map it.
+    """
 
     def __init__(self, megatron: MegatronWriter, kept: TableWriter, dropped: TableWriter) -> None:
         self._megatron, self._kept, self._dropped = megatron, kept, dropped
         self.n_kept = 0
 
     @classmethod
-    def open(cls, stack: contextlib.ExitStack, task: TokenizeTask, tokenizer: Tokenizer) -> "ShardOutput":
+    def open(
+        cls, stack: contextlib.ExitStack, task: TokenizeTask, tokenizer: Tokenizer
+    ) -> "ShardOutput":
         """Open a shard's files; they are published when ``stack`` closes without an exception."""
-        megatron = stack.enter_context(MegatronWriter.publishing(task.folder / task.name, megatron_dtype(tokenizer.vocab_size)))
+        megatron = stack.enter_context(
+            MegatronWriter.publishing(task.folder / task.name, megatron_dtype(tokenizer.vocab_size))
+        )
         kept, dropped = (
-            stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema)))
+            stack.enter_context(
+                contextlib.closing(
+                    TableWriter(
+                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
+                    )
+                )
+            )
             for suffix, schema in ((DOCUMENTS_SUFFIX, TOKENIZED), (DROPPED_SUFFIX, DROPPED))
         )
         return cls(megatron, kept, dropped)
@@ -230,16 +310,35 @@ class ShardOutput:
         """Add a document."""
         text = line.pop("raw_content")
         self._megatron.add(ids)
-        self._kept.add(line | {"document": self.n_kept, "n_tokens": len(ids), "n_chars": len(text), "n_bytes": most_tokens(text)})
+        self._kept.add(
+            line
+            | {
+                "document": self.n_kept,
+                "n_tokens": len(ids),
+                "n_chars": len(text),
+                "n_bytes": most_tokens(text),
+            }
+        )
         self.n_kept += 1
 
     def drop(self, line: dict[str, Any], reason: str, value: int | None) -> None:
         """Note a document that does not go on; ``value`` is the number that fell short, if any."""
-        self._dropped.add({"id": line["id"], "url": line["url"], "reason": reason, "value": value, "reasons": [reason], "values": [value]})
+        self._dropped.add(
+            {
+                "id": line["id"],
+                "url": line["url"],
+                "reason": reason,
+                "value": value,
+                "reasons": [reason],
+                "values": [value],
+            }
+        )
 
 
 def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
-    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is outside the vocabulary."""
+    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is
+    outside the vocabulary.
+    """
     wrong, n_tokens, highest = [], 0, -1
     for path in documents_files(evidence.folder):
         lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
@@ -262,22 +361,32 @@ def the_ids_are_where_the_table_says(evidence: Evidence) -> Finding:
 
 
 def the_fast_tokenizer_agreed(evidence: Evidence) -> Finding:
-    """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin instead are counted."""
+    """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin
+    instead are counted.
+    """
     n_by_twin = evidence.tally.also.get("shards done by the twin", 0)
     return Finding(
         claim="the_fast_tokenizer_agreed",
         passed=n_by_twin == 0,
-        words=f"{n_by_twin:,} of {evidence.tally.also.get('shards', 0):,} shards were done by the twin because the fast path differed",
+        words=f"{n_by_twin:,} of {evidence.tally.also.get('shards', 0):,} shards were done by the "
+        "twin because the fast path differed",
         numbers={"shards done by the twin": n_by_twin},
         severity="warning",
     )
 
 
 def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[str, Any]:
-    """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no byte depends on them."""
+    """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no
+    byte depends on them.
+    """
     vocabulary = vocabulary_of(settings.tokenizer)
     eot = end_of_text(settings.tokenizer)
-    tokenizer = {"tokenizer": vocabulary.name, "n_ids": vocabulary.n_ids, "eot": eot, "tokenizer_sha256": vocabulary.sha256}
+    tokenizer = {
+        "tokenizer": vocabulary.name,
+        "n_ids": vocabulary.n_ids,
+        "eot": eot,
+        "tokenizer_sha256": vocabulary.sha256,
+    }
     return plain(settings) | tokenizer | ({"privacy": plain(privacy)} if privacy.replace else {})
 
 

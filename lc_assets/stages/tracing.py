@@ -1,11 +1,12 @@
-"""Tracing: from a row, a position or a sample back to its document upstream. The way back is `lc_assets.stages.whereabouts`.
+"""Tracing: from a row, a position or a sample back to its document upstream. The way back is
+`lc_assets.stages.whereabouts`.
 
-Every answer follows versions, not names: an order or a mix that was made from an older grid is traced through
-that very grid, which its receipt names. Nothing is built or written; memory is bounded by one order and one
-GPT index, both mapped, and by the rows that are found.
+Every answer follows versions, not names: an order or a mix that was made from an older grid is
+traced through that very grid, which its receipt names. Nothing is built or written; memory is
+bounded by one order and one GPT index, both mapped, and by the rows that are found.
 
-A row holds one stretch of ``row_tokens`` tokens of its document, mostly the first, rolled to the right by ``shift``: column
-``c`` holds token ``(c - shift) mod row_tokens`` of the stretch.
+A row holds one stretch of ``row_tokens`` tokens of its document, mostly the first, rolled to the
+right by ``shift``: column ``c`` holds token ``(c - shift) mod row_tokens`` of the stretch.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +89,9 @@ class Row:
         return self.first_token + (column - self.shift) % self.row_tokens
 
     def tokens_in(self, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-        """Ranges of the document's tokens that stand in columns ``start`` to ``stop``: two where the row turns over."""
+        """Ranges of the document's tokens that stand in columns ``start`` to ``stop``: two where
+        the row turns over.
+        """
         first, end = self.token_at(start), self.first_token + self.row_tokens
         n_columns = stop - start
         if first + n_columns <= end:
@@ -98,7 +101,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Columns ``start`` to ``stop`` of a row: what one sample takes of it; of a packed row those of one stretch of it."""
+    """Columns ``start`` to ``stop`` of a row: what one sample takes of it; of a packed row those of
+    one stretch of it.
+    """
 
     row: Row | Stretch
     start: int
@@ -135,7 +140,10 @@ class Sample:
                 return piece, piece.start + left
             left -= piece.stop - piece.start
         n_tokens = sum(piece.stop - piece.start for piece in self.pieces)
-        raise BadInput(f"no position {position:,} in sample {self.sample:,}: it has {_numbered(n_tokens)}, the last a target only")
+        raise BadInput(
+            f"no position {position:,} in sample {self.sample:,}: it has {_numbered(n_tokens)}, "
+            "the last a target only"
+        )
 
 
 def row_of_grid(grid: Published, split: str, row: int) -> Row:
@@ -182,7 +190,8 @@ def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
 
 
 def row_of_array(array: str, position: int) -> Row | None:
-    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy, by the array's path or URL.
+    """The row of a published ``train.zarr`` or ``heldout.zarr``, of a grid or of the flat copy, by
+    the array's path or URL.
 
     None for an array of another origin.
 
@@ -200,14 +209,26 @@ def row_of_array(array: str, position: int) -> Row | None:
 
 
 def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
-    order = GlobalOrder.open(published.only("sources.json", f"{require_split(split)}_*.npy"), split, pass_over=False)
+    order = GlobalOrder.open(
+        published.only("sources.json", f"{require_split(split)}_*.npy"), split, pass_over=False
+    )
     if not 0 <= position < len(order):
-        raise BadInput(f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}")
+        raise BadInput(
+            f"no {split} row {position:,} in the global order: it has {_numbered(len(order))}"
+        )
     number = int(order.source[position])
     if number >= len(order.sources):
-        raise CorruptFile(f"{published.home}: position {position:,} names source {number:,} of {len(order.sources):,}")
+        raise CorruptFile(
+            f"{published.home}: position {position:,} names source {number:,} of "
+            f"{len(order.sources):,}"
+        )
     source = order.sources[number]
-    return find_row(lake, lake.place("grid", source.snapshot).at(source.version), split, int(order.row[position]))
+    return find_row(
+        lake,
+        lake.place("grid", source.snapshot).at(source.version),
+        split,
+        int(order.row[position]),
+    )
 
 
 def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
@@ -220,23 +241,37 @@ def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
     published = lake.place("mixes", mix).require()
     described = read_mix(published.only(MIX_FILE))
     if not 0 <= sample < described.n_samples:
-        raise BadInput(f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}")
+        raise BadInput(
+            f"no sample {sample:,} in {published.name}: it has {_numbered(described.n_samples)}"
+        )
     arrays = published.only("dataset_*.npy")
     source = described.sources[int(read_npy(arrays / "dataset_index.npy")[sample])]
     number = int(read_npy(arrays / "dataset_sample_index.npy")[sample])
     cut_from = lake.version_of(source.prefix)
     cuts = spans_of_sample(published.only(f"{source.name}_*.npy") / source.name, number)
-    pieces = _of_packed(cut_from, cuts) if source.name != source.snapshot else _of_grid(lake, grid_behind(lake, cut_from), cuts)
-    return Sample(mix=mix, sample=sample, snapshot=source.name, source_sample=number, pieces=tuple(pieces))
+    pieces = (
+        _of_packed(cut_from, cuts)
+        if source.name != source.snapshot
+        else _of_grid(lake, grid_behind(lake, cut_from), cuts)
+    )
+    return Sample(
+        mix=mix, sample=sample, snapshot=source.name, source_sample=number, pieces=tuple(pieces)
+    )
 
 
 Cut = tuple[int, int, int | None]
-"""A document of Megatron's, the first column that a sample takes of it, and the column behind the last: None where that is its end."""
+"""A document of Megatron's, the first column that a sample takes of it, and the column behind the
+last: None where that is its end.
+"""
 
 
 def _of_grid(lake: LakeFolder, grid: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
     for row, start, stop in cuts:
-        yield Piece(row=find_row(lake, grid, "train", row), start=start, stop=_row_tokens(grid) if stop is None else stop)
+        yield Piece(
+            row=find_row(lake, grid, "train", row),
+            start=start,
+            stop=_row_tokens(grid) if stop is None else stop,
+        )
 
 
 def _of_packed(packed: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
@@ -250,9 +285,19 @@ def spans_of_sample(prefix: Path, number: int) -> list[Cut]:
     """What one sample of a GPT index takes of which documents, its extra target token included."""
     index = read_gpt_index(prefix)
     built = int(index.shuffle_index[number])
-    (first, offset), (last, end) = index.sample_index[built].tolist(), index.sample_index[built + 1].tolist()
+    (first, offset), (last, end) = (
+        index.sample_index[built].tolist(),
+        index.sample_index[built + 1].tolist(),
+    )
     places = range(first, last + 1)
-    return [(int(index.document_index[place]), offset if place == first else 0, end + 1 if place == last else None) for place in places]
+    return [
+        (
+            int(index.document_index[place]),
+            offset if place == first else 0,
+            end + 1 if place == last else None,
+        )
+        for place in places
+    ]
 
 
 def grid_behind(lake: LakeFolder, megatron: Published) -> Published:
@@ -274,7 +319,9 @@ def order_behind(lake: LakeFolder, flat: Published) -> Published:
     Raises:
         NotPublished: when that version is gone.
     """
-    order = lake.place("longcrawl").with_digest(flat.receipt.fingerprint.inputs.get(f"longcrawl/{GLOBAL}", ""))
+    order = lake.place("longcrawl").with_digest(
+        flat.receipt.fingerprint.inputs.get(f"longcrawl/{GLOBAL}", "")
+    )
     if order is None:
         raise NotPublished(f"{flat.home}: the global order it was copied by is gone from the lake")
     return order
@@ -286,7 +333,9 @@ def _row_tokens(grid: Published) -> int:
 
 def rows_where(grid: Published, condition: Any) -> list[Row]:
     """Rows of a grid that fulfil an Arrow expression over the columns of its row table."""
-    return [row_from(grid, line) for line in lines_where(grid.only(ROWS_FILE) / ROWS_FILE, condition)]
+    return [
+        row_from(grid, line) for line in lines_where(grid.only(ROWS_FILE) / ROWS_FILE, condition)
+    ]
 
 
 def row_from(grid: Published, line: Mapping[str, Any]) -> Row:
@@ -307,10 +356,13 @@ def lines_where(path: Path, condition: Any) -> list[dict[str, Any]]:
     Raises:
         CorruptFile: when it is not readable; names the file.
     """
-    import pyarrow.dataset  # noqa: PLC0415 - brings pandas along, a second that the code location need not pay
+    # Brings pandas along, a second that the code location need not pay.
+    import pyarrow.dataset  # noqa: PLC0415
 
     try:
-        lines: list[dict[str, Any]] = pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
+        lines: list[dict[str, Any]] = (
+            pyarrow.dataset.dataset(path, format="parquet").to_table(filter=condition).to_pylist()
+        )
     except (pa.ArrowException, OSError) as error:
         raise CorruptFile(f"{path}: not a readable Parquet file: {error}") from error
     return lines

@@ -1,10 +1,13 @@
-"""What speaks against each document of a shard, in columns, and the table of the documents that are dropped for it.
+"""What speaks against each document of a shard, in columns, and the table of the documents that are
+dropped for it.
 
-Nearly all documents are dropped, by signals that are known before their text is read. So nothing is built for one
-document alone: reasons and values of a whole shard lie in two arrays, and a table of dropped documents is cut out
-of them. (One dictionary per document took as long as decompressing and splitting the file.)
+Nearly all documents are dropped, by signals that are known before their text is read. So nothing is
+built for one document alone: reasons and values of a whole shard lie in two arrays, and a table of
+dropped documents is cut out of them. (One dictionary per document took as long as decompressing and
+splitting the file.)
 
-Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), reading files (`filtering`).
+Here: the arrays and the table. Not here: the rules (`lc_assets.text.rules`), reading files
+    (`filtering`).
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +25,12 @@ from lc_assets.vocabulary import Shard
 
 UNREADABLE, TOO_LONG, NO_SIGNALS, OTHER_URL = range(-4, 0)
 """Fates that no signal decides. They count from the end, where their reasons stand."""
-WORDS_OF_OTHERS: Final = ("unreadable line", "line too long", "no signals", "signals of another url")
+WORDS_OF_OTHERS: Final = (
+    "unreadable line",
+    "line too long",
+    "no signals",
+    "signals of another url",
+)
 DUPLICATE: Final = "duplicate"
 
 DROPPED_AT_ONCE = 1 << 17
@@ -33,9 +41,9 @@ DROPPED_AT_ONCE = 1 << 17
 class Verdicts:
     """The fates of a shard's documents, and the reasons that each fate is made of.
 
-    A fate is a row of ``table``; or after these, one of those added by `and_later`; or one of `UNREADABLE`, `TOO_LONG`,
-    `NO_SIGNALS` and `OTHER_URL` (the id says that signals and document belong together, the addresses in them say that
-    they do not).
+    A fate is a row of ``table``; or after these, one of those added by `and_later`; or one of
+    `UNREADABLE`, `TOO_LONG`, `NO_SIGNALS` and `OTHER_URL` (the id says that signals and document
+    belong together, the addresses in them say that they do not).
 
     Attributes:
         table: signals of the documents that have any.
@@ -59,7 +67,13 @@ class Verdicts:
 
     @classmethod
     def of(
-        cls, table: SignalsTable, duplicates: Collection[int], rules: RuleSet, *, max_line_bytes: int, later: Sequence[str] = ()
+        cls,
+        table: SignalsTable,
+        duplicates: Collection[int],
+        rules: RuleSet,
+        *,
+        max_line_bytes: int,
+        later: Sequence[str] = (),
     ) -> Self:
         """Judge all documents of a shard.
 
@@ -71,9 +85,14 @@ class Verdicts:
             later: names of the reasons that `and_later` may add.
         """
         lines = table.lines.tolist()
-        duplicate = np.fromiter((line in duplicates for line in lines), dtype=bool, count=len(lines))
+        duplicate = np.fromiter(
+            (line in duplicates for line in lines), dtype=bool, count=len(lines)
+        )
         fails = np.vstack([duplicate, judge_columns(table.columns, rules)]).T
-        judged = np.stack([duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)], axis=1)
+        judged = np.stack(
+            [duplicate.astype(np.float64), *(table.columns[rule.column] for rule in rules.rules)],
+            axis=1,
+        )
         others = np.arange(len(WORDS_OF_OTHERS)) + fails.shape[1] + len(later)
         counts = np.concatenate([fails.sum(axis=1), np.ones_like(others)])
         return cls(
@@ -89,12 +108,17 @@ class Verdicts:
 
     @property
     def failing(self) -> NDArray[np.int64]:
-        """Fates, out of those that signals decide, that something speaks against; ascending, and so are their lines."""
+        """Fates, out of those that signals decide, that something speaks against; ascending, and so
+        are their lines.
+        """
         found: NDArray[np.int64] = np.flatnonzero(self.counts[: len(self.table.lines)])
         return found
 
-    def with_failing(self, n_lines: int, lines: Sequence[int], fates: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Put the documents that fail by their signals, and were not looked at, among those that were.
+    def with_failing(
+        self, n_lines: int, lines: Sequence[int], fates: Sequence[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Put the documents that fail by their signals, and were not looked at, among those that
+        were.
 
         Args:
             n_lines: of the documents file: signals of lines beyond them are signals of nothing.
@@ -102,7 +126,8 @@ class Verdicts:
             fates: of each.
 
         Returns:
-            Lines and fates of all dropped documents, by line; a line that was looked at has the fate given.
+            Lines and fates of all dropped documents, by line; a line that was looked at has the
+            fate given.
         """
         fated = self.failing
         fated = fated[self.table.lines[fated] < n_lines]
@@ -112,12 +137,19 @@ class Verdicts:
         return every[order], np.concatenate([np.array(fates, np.int64), fated])[order]
 
     def and_later(self, complaints: Sequence[Sequence[Complaint]]) -> Self:
-        """The same with a fate more for each of ``complaints``, numbered after the table's rows: what reading the text found."""
+        """The same with a fate more for each of ``complaints``, numbered after the table's rows:
+        what reading the text found.
+        """
         every = [complaint for found in complaints for complaint in found]
         n_rows, before = len(self.table.lines), self.starts[-len(WORDS_OF_OTHERS)]
-        counts = np.insert(self.counts, n_rows, np.array([len(found) for found in complaints], np.int64))
+        counts = np.insert(
+            self.counts, n_rows, np.array([len(found) for found in complaints], np.int64)
+        )
         reasons = np.array([self.names.index(complaint.rule) for complaint in every], np.int64)
-        values = np.array([np.nan if complaint.value is None else complaint.value for complaint in every], np.float64)
+        values = np.array(
+            [np.nan if complaint.value is None else complaint.value for complaint in every],
+            np.float64,
+        )
         return replace(
             self,
             starts=np.cumsum(counts) - counts,
@@ -133,19 +165,29 @@ class Verdicts:
 
     def signals(self, line: int) -> dict[str, float]:
         """The judged signals of the document on ``line``."""
-        return {name: float(column[self.fate_of[line]]) for name, column in self.table.columns.items()}
+        return {
+            name: float(column[self.fate_of[line]]) for name, column in self.table.columns.items()
+        }
 
     def url(self, line: int) -> str:
         """Address of the document on ``line`` as its signals have it; empty when there is none."""
         return self.table.urls[self.fate_of[line]] if line in self.fate_of else ""
 
-    def dropped(self, shard: Shard, lines: NDArray[np.int64], fates: NDArray[np.int64]) -> Iterator[pa.Table]:
-        """The documents on ``lines``, each with a reason against it, as tables of `DROPPED` that are small enough to hold."""
+    def dropped(
+        self, shard: Shard, lines: NDArray[np.int64], fates: NDArray[np.int64]
+    ) -> Iterator[pa.Table]:
+        """The documents on ``lines``, each with a reason against it, as tables of `DROPPED` that
+        are small enough to hold.
+        """
         for at in range(0, len(lines), DROPPED_AT_ONCE):
-            yield self._dropped(shard, lines[at : at + DROPPED_AT_ONCE].tolist(), fates[at : at + DROPPED_AT_ONCE])
+            yield self._dropped(
+                shard, lines[at : at + DROPPED_AT_ONCE].tolist(), fates[at : at + DROPPED_AT_ONCE]
+            )
 
     def counted(self, fates: NDArray[np.int64]) -> tuple[dict[str, int], dict[str, int]]:
-        """How many documents have each reason first, and how many have it at all; reasons that none has are left out."""
+        """How many documents have each reason first, and how many have it at all; reasons that none
+        has are left out.
+        """
         first, every = self.reasons[self.starts[fates]], self.reasons[self._entries(fates)]
         return self._by_name(first), self._by_name(every)
 
@@ -165,7 +207,9 @@ class Verdicts:
     def _entries(self, fates: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where the reasons of some fates stand, fate after fate."""
         counts = self.counts[fates]
-        entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(self.starts[fates] - (np.cumsum(counts) - counts), counts)
+        entries: NDArray[np.int64] = np.arange(counts.sum()) + np.repeat(
+            self.starts[fates] - (np.cumsum(counts) - counts), counts
+        )
         return entries
 
     def _by_name(self, reasons: NDArray[np.int64]) -> dict[str, int]:

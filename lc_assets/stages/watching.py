@@ -1,8 +1,12 @@
-"""Watching an upstream cheaply, or a crawl: has a snapshot changed since it was looked at, and is there a new one?
+"""Watching an upstream cheaply, or a crawl: has a snapshot changed since it was looked at, and is
+there a new one?
 
-`raw` looks at every file; that is a run. Here only a *state* is computed, which differs whenever a look might find something
-else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a snapshot's files, without
-opening one; of a web server from the identities of its listing files. A state says "look", never what is there.
+`raw` looks at every file; that is a run. Here only a *state* is computed, which differs whenever a
+look might find something
+else: where the place can be listed (a folder, a bucket), from names, sizes and marks of all of a
+    snapshot's files, without
+opening one; of a web server from the identities of its listing files. A state says "look", never
+what is there.
 
 ===============  =====================================================================  ===========================
 place            what a tick costs                                                      what is not seen
@@ -65,7 +69,8 @@ def survey(
         upstream: where.
         settings: which languages count.
         known: snapshots that are partitions.
-        begun: those whose manifest is published: of a place that cannot be listed only these are watched.
+        begun: those whose manifest is published: of a place that cannot be listed only these are
+            watched.
         first: the snapshot to begin with.
         clock: seconds.
 
@@ -75,11 +80,21 @@ def survey(
     listed = upstream.marks(LISTINGS)
     there = None if listed is None else snapshots_of(listed)
     watched = sorted(set(begun) & set(known) if there is None else there & set(known))
-    found = _surveyed(watched, lambda snapshot: state_of(upstream, parse_snapshot(snapshot), settings, listed=listed), first, clock)
+    found = _surveyed(
+        watched,
+        lambda snapshot: state_of(upstream, parse_snapshot(snapshot), settings, listed=listed),
+        first,
+        clock,
+    )
     return msgspec.structs.replace(found, unknown=_unknown(there, known))
 
 
-def _surveyed(watched: Sequence[str], state: Callable[[str], str], first: str | None, clock: Callable[[], float]) -> Survey:
+def _surveyed(
+    watched: Sequence[str],
+    state: Callable[[str], str],
+    first: str | None,
+    clock: Callable[[], float],
+) -> Survey:
     started, states = clock(), dict[str, str]()
     for snapshot in _from(watched, first):
         if states and clock() - started > TICK_SECONDS:
@@ -88,8 +103,15 @@ def _surveyed(watched: Sequence[str], state: Callable[[str], str], first: str | 
     return Survey(states=states)
 
 
-def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *, listed: dict[str, str] | None = None) -> str:
-    """A snapshot's state: the same as long as nothing of it has changed, as far as one can tell without looking at its files.
+def state_of(
+    upstream: Upstream,
+    snapshot: SnapshotId,
+    settings: RawSettings,
+    *,
+    listed: dict[str, str] | None = None,
+) -> str:
+    """A snapshot's state: the same as long as nothing of it has changed, as far as one can tell
+    without looking at its files.
 
     Args:
         upstream: where.
@@ -104,15 +126,24 @@ def state_of(upstream: Upstream, snapshot: SnapshotId, settings: RawSettings, *,
     marks = upstream.marks(LISTINGS) if listed is None else listed
     if marks is None:
         looked = {path: upstream.look(path) for path in paths}
-        return short(digest_of({path: file.identity if file else None for path, file in looked.items()}))
-    files = [digest_of_set((upstream.marks(f"{folder}/{snapshot}") or {}).items()) for folder in FOLDERS]
+        return short(
+            digest_of({path: file.identity if file else None for path, file in looked.items()})
+        )
+    files = [
+        digest_of_set((upstream.marks(f"{folder}/{snapshot}") or {}).items()) for folder in FOLDERS
+    ]
     return short(digest_of([{path: marks.get(path) for path in paths}, files]))
 
 
 def survey_crawl(
-    crawl: Upstream, indexed: Collection[str], *, first: str | None = None, clock: Callable[[], float] = time.monotonic
+    crawl: Upstream,
+    indexed: Collection[str],
+    *,
+    first: str | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Survey:
-    """Look at the crawl's archives of the snapshots whose pages were looked up in them, as many as a tick has time for.
+    """Look at the crawl's archives of the snapshots whose pages were looked up in them, as many as
+    a tick has time for.
 
     Args:
         crawl: where.
@@ -123,11 +154,14 @@ def survey_crawl(
     Raises:
         Unreachable: when the crawl does not answer.
     """
-    return _surveyed(sorted(indexed), lambda snapshot: state_of_crawl(crawl, snapshot), first, clock)
+    return _surveyed(
+        sorted(indexed), lambda snapshot: state_of_crawl(crawl, snapshot), first, clock
+    )
 
 
 def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
-    """The state of a snapshot's archives, as `state_of` has it; of a web server, that of the lists of them.
+    """The state of a snapshot's archives, as `state_of` has it; of a web server, that of the lists
+    of them.
 
     Raises:
         Unreachable: when the crawl does not answer.
@@ -135,8 +169,14 @@ def state_of_crawl(crawl: Upstream, snapshot: str) -> str:
     marks = [crawl.marks(place) for place in places_of(snapshot)]
     if all(found is not None for found in marks):
         return short(digest_of(marks))
-    looked = {path: crawl.look(path) for place in places_of(snapshot) for path in (f"{place}/{name}" for name in LISTS.values())}
-    return short(digest_of({path: file.identity if file else None for path, file in looked.items()}))
+    looked = {
+        path: crawl.look(path)
+        for place in places_of(snapshot)
+        for path in (f"{place}/{name}" for name in LISTS.values())
+    }
+    return short(
+        digest_of({path: file.identity if file else None for path, file in looked.items()})
+    )
 
 
 def snapshots_of(paths: Collection[str]) -> set[str]:
@@ -150,7 +190,9 @@ def snapshots_of(paths: Collection[str]) -> set[str]:
 
 def _from(names: Sequence[str], first: str | None) -> list[str]:
     """The names in their order, beginning with the first that does not come before ``first``."""
-    start = next((place for place, name in enumerate(names) if first is not None and name >= first), 0)
+    start = next(
+        (place for place, name in enumerate(names) if first is not None and name >= first), 0
+    )
     return [*names[start:], *names[:start]]
 
 

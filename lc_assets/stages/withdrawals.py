@@ -1,7 +1,9 @@
-"""`withdrawals`: one snapshot's part of `withdrawn`: which of its documents go, and nothing that says why.
+"""`withdrawals`: one snapshot's part of `withdrawn`: which of its documents go, and nothing that
+says why.
 
-Made again, in milliseconds, whenever a list changes; where no document of the snapshot comes or goes it has the same bytes,
-and nothing behind it is built. Reasons and dates stand in `withdrawn` alone, so that another wording builds nothing.
+Made again, in milliseconds, whenever a list changes; where no document of the snapshot comes or
+goes it has the same bytes, and nothing behind it is built. Reasons and dates stand in `withdrawn`
+alone, so that another wording builds nothing.
 """
 
 from pathlib import Path
@@ -22,18 +24,24 @@ from lc_assets.vocabulary import SnapshotId
 TABLE: Final = "withdrawals.parquet"
 COLUMNS: Final = ("id", "how", "for_id", "similarity")
 WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
-"""`withdrawals`: a document that goes, how it was found, and for a document of the same content which listed one that is."""
+"""`withdrawals`: a document that goes, how it was found, and for a document of the same content
+which listed one that is.
+"""
 
 
 def cut_out(workshop: Workshop, snapshot: SnapshotId) -> Built:
     """Publish which documents of one snapshot are withdrawn.
 
     Raises:
-        NotPublished: when `withdrawn` is not, or the snapshot was not indexed yet and so not looked through.
+        NotPublished: when `withdrawn` is not, or the snapshot was not indexed yet and so not looked
+            through.
     """
 
     def fill(draft: Draft) -> Tally:
-        for name, asset in ((f"keys/{snapshot}", "document_keys"), (f"withdrawn/{GLOBAL}", "withdrawn_documents")):
+        for name, asset in (
+            (f"keys/{snapshot}", "document_keys"),
+            (f"withdrawn/{GLOBAL}", "withdrawn_documents"),
+        ):
             if name not in draft.inputs:
                 raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
         lines = part_of(draft.inputs[f"withdrawn/{GLOBAL}"], snapshot)

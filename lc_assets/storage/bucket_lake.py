@@ -1,16 +1,19 @@
-"""A lake whose root is a bucket: the same places and versions, built on this machine, published there.
+"""A lake whose root is a bucket: the same places and versions, built on this machine, published
+there.
 
-A version is built in a folder on this machine's disk, as in any lake. When it is finished its files go up, then its receipt,
-and last the pointer, on the condition that nobody has moved that since the build began: so two machines that build one
-partition cannot undo each other's work, whatever their clocks say. What is read is fetched when it is read, file by file,
-held against the digests of its receipt, and kept: finished versions never change.
+A version is built in a folder on this machine's disk, as in any lake. When it is finished its files
+go up, then its receipt, and last the pointer, on the condition that nobody has moved that since the
+build began: so two machines that build one partition cannot undo each other's work, whatever their
+clocks say. What is read is fetched when it is read, file by file, held against the digests of its
+receipt, and kept: finished versions never change.
 
 ::
 
     {root}/…                   this machine's copies; may be removed at any time
     gs://bucket/folder/…       the lake, laid out as in a folder (docs/formats/lake.md)
 
-Requests: a partition's pointer and receipt cost 2 + 2, the receipt only the first time; a stage's keys one listing; a build
+Requests: a partition's pointer and receipt cost 2 + 2, the receipt only the first time; a stage's
+    keys one listing; a build
 one request per file and 5 more. docs/google-cloud.md has the counts of a whole demo.
 """
 
@@ -37,17 +40,21 @@ from lc_assets.storage.versions import Published, folder_named, version_named
 
 CACHE_VARIABLE: Final = "LC_CACHE"
 WILD: Final = re.compile(r"[*?\[]")
-"""What makes a pattern of a name; of a snapshot's files some ten thousand may be asked for by name."""
+"""What makes a pattern of a name; of a snapshot's files some ten thousand may be asked for by name.
+"""
 ON_ITS_WAY_SECONDS: Final = 86_400.0
 """Files without a receipt that are no older may be of a version that is going up now."""
 
 
-def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client: Any = None) -> LakeFolder:
+def open_lake(
+    root: str, *, environment: Mapping[str, str] = os.environ, client: Any = None
+) -> LakeFolder:
     """Open a lake by its root.
 
     Args:
         root: a folder, or ``gs://bucket/folder``.
-        environment: where ``LC_CACHE`` may name the folder of this machine's copies, and ``LC_CACHE_BYTES`` bound them.
+        environment: where ``LC_CACHE`` may name the folder of this machine's copies, and
+            ``LC_CACHE_BYTES`` bound them.
         client: of the bucket; none makes one from the environment.
     """
     if not root.startswith(SCHEME):
@@ -61,7 +68,8 @@ def open_lake(root: str, *, environment: Mapping[str, str] = os.environ, client:
 class Copies:
     """The files of one version: kept in a bucket at ``place``, copied when they are asked for.
 
-    What is copied is in use, and stays, as long as this lives: so whoever holds a `Published` holds its files.
+    What is copied is in use, and stays, as long as this lives: so whoever holds a `Published` holds
+    its files.
     """
 
     bucket: Bucket
@@ -70,10 +78,16 @@ class Copies:
     lease: Lease | None = None
 
     def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
-        """See `Keeper.bring`; what is copied is held against the receipt's digests, and room is made for it."""
+        """See `Keeper.bring`; what is copied is held against the receipt's digests, and room is
+        made for it.
+        """
         names = {pattern for pattern in patterns if not WILD.search(pattern)}
         wild = [pattern for pattern in patterns if pattern not in names]
-        wanted = [fact for fact in receipt.files if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)]
+        wanted = [
+            fact
+            for fact in receipt.files
+            if fact.path in names or any(fnmatchcase(fact.path, pattern) for pattern in wild)
+        ]
         lease = self._leased(home)
         missing = [fact for fact in wanted if not (home / fact.path).is_file()]
         if missing:
@@ -97,14 +111,19 @@ class Copies:
         """See `Keeper.where`."""
         return self.bucket.where(self.place)
 
-    def sizes(self, home: Path) -> dict[str, int]:  # noqa: ARG002 - what is copied there is only a part
+    # What is copied there is only a part.
+    def sizes(self, home: Path) -> dict[str, int]:  # noqa: ARG002
         """See `Keeper.sizes`; by one listing."""
         return {path: found.n_bytes for path, found in self.bucket.listed(f"{self.place}/").items()}
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """See `Keeper.damage`: the service's own checksums, by one listing, against those of the copies, which are read again."""
+        """See `Keeper.damage`: the service's own checksums, by one listing, against those of the
+        copies, which are read again.
+        """
         kept = self.bucket.listed(f"{self.place}/")
-        lost = [f"{fact.path}: missing in the bucket" for fact in receipt.files if fact.path not in kept]
+        lost = [
+            f"{fact.path}: missing in the bucket" for fact in receipt.files if fact.path not in kept
+        ]
         if lost:
             return lost
         try:
@@ -132,7 +151,9 @@ class BucketLake(LakeFolder):
 
     def place(self, stage: str, key: str = GLOBAL) -> "BucketPlace":
         """Where the versions of ``stage/key`` live; raises as `LakeFolder.place`."""
-        return BucketPlace(self.root / folder_named(stage) / folder_named(key), self.bucket, self.shelf)
+        return BucketPlace(
+            self.root / folder_named(stage) / folder_named(key), self.bucket, self.shelf
+        )
 
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's published partitions, sorted; by one listing."""
@@ -163,7 +184,9 @@ class BucketLake(LakeFolder):
 
 @dataclass(frozen=True, slots=True)
 class BucketPlace(Place):
-    """Where the versions of one partition live in a bucket; ``folder`` is where they are built and copied to."""
+    """Where the versions of one partition live in a bucket; ``folder`` is where they are built and
+    copied to.
+    """
 
     bucket: Bucket
     shelf: Shelf
@@ -178,7 +201,9 @@ class BucketPlace(Place):
             self._forget(published)
             published = self.at(said.version)
         if published.digest != said.digest:
-            raise CorruptFile(f"{self.bucket.where(path)}: names another digest than version {said.version} has")
+            raise CorruptFile(
+                f"{self.bucket.where(path)}: names another digest than version {said.version} has"
+            )
         return published
 
     def glance(self) -> Published | None:
@@ -193,18 +218,28 @@ class BucketPlace(Place):
 
     def at(self, version: str) -> Published:
         """See `Place.at`; the receipt is fetched the first time."""
-        home, copies = self.folder / version, Copies(self.bucket, f"{self.name}/{version}", self.shelf)
+        home, copies = (
+            self.folder / version,
+            Copies(self.bucket, f"{self.name}/{version}", self.shelf),
+        )
         try:
             return Published(home, Published.at(home).receipt, copies)
         except NotPublished:
             held = self.bucket.read(f"{copies.place}/{RECEIPT}")
         if held is None:
-            raise NotPublished(f"{self.bucket.where(copies.place)}: no {RECEIPT}, so this is not a finished version")
+            raise NotPublished(
+                f"{self.bucket.where(copies.place)}: no {RECEIPT}, so this is not a finished "
+                "version"
+            )
         publish_bytes(home / RECEIPT, held.content)
-        return Published(home, _decoded(held.content, Receipt, self.bucket.where(copies.place)), copies)
+        return Published(
+            home, _decoded(held.content, Receipt, self.bucket.where(copies.place)), copies
+        )
 
     def finished(self, version: str) -> Published | None:
-        """See `Place.finished`; one that is finished on this machine only still has to go up, which `point_at` sees to."""
+        """See `Place.finished`; one that is finished on this machine only still has to go up, which
+        `point_at` sees to.
+        """
         with contextlib.suppress(NotPublished, CorruptFile):
             found = self.at(version)
             if _is_whole_here(found) or self.bucket.generation(f"{self.name}/{version}/{RECEIPT}"):
@@ -217,26 +252,40 @@ class BucketPlace(Place):
         return sorted(path.split("/")[-2] for path in self.bucket.names(f"{self.name}/*/{RECEIPT}"))
 
     def folders(self) -> dict[str, Kept]:
-        """See `Place.folders`: those of the bucket, by one listing, and what lies on this machine only.
+        """See `Place.folders`: those of the bucket, by one listing, and what lies on this machine
+        only.
 
-        What has no receipt and was written to in the last day may be on its way up, and is left out.
+        What has no receipt and was written to in the last day may be on its way up, and is left
+        out.
         """
         found: dict[str, dict[str, Listed]] = {}
         for path, listed in self.bucket.listed(f"{self.name}/").items():
             name, _, file = path.partition("/")
             if file:
                 found.setdefault(name, {})[file] = listed
-        kept = {name: _kept(files) for name, files in found.items() if RECEIPT in files or _is_old(files)}
+        kept = {
+            name: _kept(files)
+            for name, files in found.items()
+            if RECEIPT in files or _is_old(files)
+        }
         # not "|": of a copy, the bucket says more than this machine does
-        here = {name: Kept(copy.n_bytes, None) for name, copy in Place.folders(self).items() if name not in found}
+        here = {
+            name: Kept(copy.n_bytes, None)
+            for name, copy in Place.folders(self).items()
+            if name not in found
+        }
         return dict(sorted({**kept, **here}.items()))
 
     def remove(self, name: str, *, patience: float) -> None:
-        """See `Place.remove`; its copy on this machine goes first, since it could be published anew."""
+        """See `Place.remove`; its copy on this machine goes first, since it could be published
+        anew.
+        """
         self._require_unpublished(name)
         if (self.folder / name).is_dir():
             Place.remove(self, name, patience=patience)
-        paths = [f"{self.name}/{name}/{path}" for path in self.bucket.listed(f"{self.name}/{name}/")]
+        paths = [
+            f"{self.name}/{name}/{path}" for path in self.bucket.listed(f"{self.name}/{name}/")
+        ]
         self.bucket.remove([path for path in paths if path.endswith(f"/{name}/{RECEIPT}")])
         self.bucket.remove(paths)
 
@@ -245,17 +294,26 @@ class BucketPlace(Place):
         return self.bucket.generation(f"{self.name}/{CURRENT}")
 
     def point_at(self, published: Published, *, after: int = 0) -> None:
-        """See `Place.point_at`: the files first, then the receipt, then the pointer, if nobody has moved it since ``after``."""
+        """See `Place.point_at`: the files first, then the receipt, then the pointer, if nobody has
+        moved it since ``after``.
+        """
         place = f"{self.name}/{published.version}"
         receipt = self.bucket.read(f"{place}/{RECEIPT}")
-        if receipt is None or _decoded(receipt.content, Receipt, self.bucket.where(place)).digest != published.digest:
-            self.bucket.upload(published.home, [fact.path for fact in published.receipt.files], place)
+        if (
+            receipt is None
+            or _decoded(receipt.content, Receipt, self.bucket.where(place)).digest
+            != published.digest
+        ):
+            self.bucket.upload(
+                published.home, [fact.path for fact in published.receipt.files], place
+            )
             self.bucket.write(f"{place}/{RECEIPT}", encode_json(published.receipt))
         pointer = encode_json(Current(version=published.version, digest=published.digest))
         try:
             self.bucket.write(f"{self.name}/{CURRENT}", pointer, after=after)
         except Busy:
-            # The answer to a write that went well can get lost; asked again, the service then finds another generation: ours.
+            # The answer to a write that went well can get lost; asked again, the service then finds
+            # another generation: ours.
             held = self.bucket.read(f"{self.name}/{CURRENT}")
             if held is None or held.content != pointer:
                 raise
@@ -263,7 +321,9 @@ class BucketPlace(Place):
 
     @staticmethod
     def _forget(published: Published) -> None:
-        """Remove a copy that is of other bytes than those published, such as of a version that was made again."""
+        """Remove a copy that is of other bytes than those published, such as of a version that was
+        made again.
+        """
         shutil.rmtree(published.home, ignore_errors=True)
 
 
@@ -277,7 +337,10 @@ def _is_whole_here(published: Published) -> bool:
 
 def _kept(files: Mapping[str, Listed]) -> Kept:
     receipt = files.get(RECEIPT)
-    return Kept(sum(listed.n_bytes for listed in files.values()), None if receipt is None else receipt.written)
+    return Kept(
+        sum(listed.n_bytes for listed in files.values()),
+        None if receipt is None else receipt.written,
+    )
 
 
 def _is_old(files: Mapping[str, Listed]) -> bool:

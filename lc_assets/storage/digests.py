@@ -1,7 +1,7 @@
 """Digests: what a file or a folder holds, in 64 hexadecimal digits.
 
-All are SHA-256. A folder's digest covers the sorted list of its files' relative paths, sizes and digests, so
-it depends on neither the order of writing nor the place on disk.
+All are SHA-256. A folder's digest covers the sorted list of its files' relative paths, sizes and
+digests, so it depends on neither the order of writing nor the place on disk.
 """
 
 import hashlib
@@ -23,10 +23,11 @@ SHORT = 12
 
 
 ASIDE = (".sweep.parquet", "shards.jsonl")
-"""Ends of names of files that no stage behind reads: checked like all others, but no part of the digest that stages go by.
+"""Ends of names of files that no stage behind reads: checked like all others, but no part of the
+digest that stages go by.
 
-A threshold that keeps the same documents has another sweep, and says in another way what its shards were made of; nothing
-behind it need be built again for that.
+A threshold that keeps the same documents has another sweep, and says in another way what its shards
+were made of; nothing behind it need be built again for that.
 """
 
 
@@ -52,13 +53,16 @@ def sha256_of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def file_facts(folder: Path, *, leave_out: Iterable[str] = (), known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
+def file_facts(
+    folder: Path, *, leave_out: Iterable[str] = (), known: Mapping[str, FileFact] | None = None
+) -> list[FileFact]:
     """Facts of every file below ``folder``, sorted by path.
 
     Args:
         folder: where.
         leave_out: names of files and folders that do not count.
-        known: facts by path of files that have been read since they were written; those of the size found are not read again.
+        known: facts by path of files that have been read since they were written; those of the size
+            found are not read again.
     """
     skipped = set(leave_out)
     relative = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
@@ -73,7 +77,11 @@ def fact_of(folder: Path, path: str) -> FileFact:
 
 def _fact(folder: Path, path: str, known: FileFact | None) -> FileFact:
     n_bytes = (folder / path).stat().st_size
-    return known if known is not None and known.n_bytes == n_bytes else FileFact(path, n_bytes, sha256_of_file(folder / path))
+    return (
+        known
+        if known is not None and known.n_bytes == n_bytes
+        else FileFact(path, n_bytes, sha256_of_file(folder / path))
+    )
 
 
 def digest_of_facts(facts: Iterable[FileFact]) -> str:
@@ -88,21 +96,28 @@ def digest_of(value: Any) -> str:
     >>> digest_of({"a": 1, "b": 2}) == digest_of({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    text = json.dumps(
+        msgspec.to_builtins(value), sort_keys=True, separators=(",", ":"), ensure_ascii=True
+    )
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def digest_of_set(marks: Iterable[tuple[str, str]]) -> str:
-    """Digest of names and their marks in whatever order: the sum of each pair's SHA-256. Linear, and nothing is sorted.
+    """Digest of names and their marks in whatever order: the sum of each pair's SHA-256. Linear,
+    and nothing is sorted.
 
-    It tells whether something has changed. It is no proof against who would make up names until a sum comes out.
+    It tells whether something has changed. It is no proof against who would make up names until a
+    sum comes out.
 
     >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("b", "2"), ("a", "1")])
     True
     >>> digest_of_set([("a", "1"), ("b", "2")]) == digest_of_set([("a", "2"), ("b", "1")])
     False
     """
-    total = sum(int.from_bytes(hashlib.sha256(f"{len(name)} {name}{mark}".encode()).digest()) for name, mark in marks)
+    total = sum(
+        int.from_bytes(hashlib.sha256(f"{len(name)} {name}{mark}".encode()).digest())
+        for name, mark in marks
+    )
     return f"{total % (1 << 256):064x}"
 
 

@@ -6,14 +6,14 @@
     {root}/{stage}/{key}/{version}/...            the files of one version
     {root}/{stage}/{key}/{version}/receipt.json   written when everything else is: the version is whole
 
-A version's name is the digest of everything that determines its bytes: stage, key, code version, parameters
-and the digests of its inputs. So a rerun of the same work finds its own half-finished folder and goes on
-there, two runs of the same work write the same bytes to the same files, a reader that has a version open
-keeps it while a newer one is published, and a path that names a version means the same bytes for ever
-(docs/decisions/0001).
+A version's name is the digest of everything that determines its bytes: stage, key, code version,
+parameters and the digests of its inputs. So a rerun of the same work finds its own half-finished
+folder and goes on there, two runs of the same work write the same bytes to the same files, a reader
+that has a version open keeps it while a newer one is published, and a path that names a version
+means the same bytes for ever (docs/decisions/0001).
 
-A receipt's ``digest`` covers the published files only: it is the asset's Dagster data version, and a rebuild
-that gives the same bytes makes nothing downstream stale.
+A receipt's ``digest`` covers the published files only: it is the asset's Dagster data version, and
+a rebuild that gives the same bytes makes nothing downstream stale.
 """
 
 import contextlib
@@ -30,7 +30,14 @@ from lc_assets.errors import BadInput, Busy, CorruptFile, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, publish_bytes
 from lc_assets.storage.digests import short
 from lc_assets.storage.receipts import RECEIPT, decode_json, encode_json
-from lc_assets.storage.versions import FilesAtHand, Published, finished_at, folder_named, head_of, version_named
+from lc_assets.storage.versions import (
+    FilesAtHand,
+    Published,
+    finished_at,
+    folder_named,
+    head_of,
+    version_named,
+)
 
 CURRENT: Final = "current.json"
 GLOBAL: Final = "all"
@@ -45,7 +52,9 @@ class Current(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept(NamedTuple):
-    """A folder of a place: a version, or what a build left: its size, and when its receipt was written, None without one."""
+    """A folder of a place: a version, or what a build left: its size, and when its receipt was
+    written, None without one.
+    """
 
     n_bytes: int
     finished: float | None
@@ -72,13 +81,18 @@ class Place:
         return self._pointed_at(self.at)
 
     def glance(self) -> Published | None:
-        """The same by the head of its receipt, without counts and files, whose list may be long; heads are kept in memory.
+        """The same by the head of its receipt, without counts and files, whose list may be long;
+        heads are kept in memory.
 
         Raises:
             NotPublished: see `current`.
             CorruptFile: see `current`.
         """
-        return self._pointed_at(lambda version: Published(self.folder / version, head_of(self.folder / version / RECEIPT)))
+        return self._pointed_at(
+            lambda version: Published(
+                self.folder / version, head_of(self.folder / version / RECEIPT)
+            )
+        )
 
     def _pointed_at(self, opened: Callable[[str], Published]) -> Published | None:
         path, said = self.folder / CURRENT, self.pointer()
@@ -86,7 +100,10 @@ class Place:
             return None
         published = opened(version_named(said.version, path))
         if published.digest != said.digest:
-            raise CorruptFile(f"{path}: names digest {short(said.digest)}, version {said.version} has {short(published.digest)}")
+            raise CorruptFile(
+                f"{path}: names digest {short(said.digest)}, version {said.version} has "
+                f"{short(published.digest)}"
+            )
         return published
 
     def pointer(self) -> Current | None:
@@ -106,7 +123,10 @@ class Place:
         """
         published = self.current()
         if published is None:
-            raise NotPublished(f"{self.name} is not published (no {self.folder / CURRENT}): materialize it; `lc plan` says what is missing")
+            raise NotPublished(
+                f"{self.name} is not published (no {self.folder / CURRENT}): materialize it; `lc "
+                "plan` says what is missing"
+            )
         return published
 
     def at(self, version: str) -> Published:
@@ -119,21 +139,31 @@ class Place:
         return Published.at(self.folder / version)
 
     def finished(self, version: str) -> Published | None:
-        """The version of this name when it was finished earlier, published now or not; one whose receipt is damaged was not."""
+        """The version of this name when it was finished earlier, published now or not; one whose
+        receipt is damaged was not.
+        """
         return finished_at(self.folder / version)
 
     def with_digest(self, digest: str) -> Published | None:
         """The finished version that holds these very bytes: the current one, or an older one."""
-        return next((published for published in self.versions() if published.digest == digest), None)
+        return next(
+            (published for published in self.versions() if published.digest == digest), None
+        )
 
     def versions(self) -> Iterator[Published]:
-        """Every finished version, the current one first; those whose receipt is damaged are passed over."""
+        """Every finished version, the current one first; those whose receipt is damaged are passed
+        over.
+        """
         current = None
         with contextlib.suppress(LcError):
             current = self.current()
         if current is not None:
             yield current
-        found = (self.finished(name) for name in self.version_names() if current is None or name != current.version)
+        found = (
+            self.finished(name)
+            for name in self.version_names()
+            if current is None or name != current.version
+        )
         yield from (published for published in found if published is not None)
 
     def version_names(self) -> list[str]:
@@ -141,9 +171,14 @@ class Place:
         return sorted(path.parent.name for path in self.folder.glob(f"*/{RECEIPT}"))
 
     def folders(self) -> dict[str, Kept]:
-        """Every folder that lies here by its name, sorted: finished versions, and what builds left."""
+        """Every folder that lies here by its name, sorted: finished versions, and what builds
+        left.
+        """
         folders = sorted(path for path in self.folder.glob("[!.]*") if path.is_dir())
-        return {path.name: Kept(sum(FilesAtHand().sizes(path).values()), _written(path / RECEIPT)) for path in folders}
+        return {
+            path.name: Kept(sum(FilesAtHand().sizes(path).values()), _written(path / RECEIPT))
+            for path in folders
+        }
 
     def remove(self, name: str, *, patience: float) -> None:
         """Remove a folder, which stops being a version before its files go.
@@ -163,7 +198,9 @@ class Place:
                     (self.folder / name / RECEIPT).unlink(missing_ok=True)
                     shutil.rmtree(self.folder / name)
             except filelock.Timeout as error:
-                raise Busy(f"a run is building {self.name}; wait for it and run this again") from error
+                raise Busy(
+                    f"a run is building {self.name}; wait for it and run this again"
+                ) from error
 
     def _require_unpublished(self, name: str) -> None:
         said = self.pointer()
@@ -171,10 +208,13 @@ class Place:
             raise Busy(f"{self.name}/{name} has been published meanwhile; run this again")
 
     def state(self) -> int:
-        """What stands here now, to be handed to `point_at`; in a folder the lock of a build says enough."""
+        """What stands here now, to be handed to `point_at`; in a folder the lock of a build says
+        enough.
+        """
         return 0
 
-    def point_at(self, published: Published, *, after: int = 0) -> None:  # noqa: ARG002 - for places that no lock reaches
+    # For places that no lock reaches.
+    def point_at(self, published: Published, *, after: int = 0) -> None:  # noqa: ARG002
         """Make ``published`` the current version: the one step that readers notice.
 
         Args:
@@ -182,9 +222,13 @@ class Place:
             after: the `state` that it follows upon.
 
         Raises:
-            Busy: when something else has been published since, which a folder's lock does not let happen.
+            Busy: when something else has been published since, which a folder's lock does not let
+                happen.
         """
-        publish_bytes(self.folder / CURRENT, encode_json(Current(version=published.version, digest=published.digest)))
+        publish_bytes(
+            self.folder / CURRENT,
+            encode_json(Current(version=published.version, digest=published.digest)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +304,10 @@ class LakeFolder:
 
 def written_over(place: Path | str) -> BadInput:
     """What is said when a note would take the place of another one."""
-    return BadInput(f"{place}: is there already, with another content, and is never written over; choose another name")
+    return BadInput(
+        f"{place}: is there already, with another content, and is never written over; choose "
+        "another name"
+    )
 
 
 def _written(path: Path) -> float | None:

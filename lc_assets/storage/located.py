@@ -1,4 +1,5 @@
-"""What of a lake lies at a path or at a bucket's URL: the lake, a stage, a partition, a version, or something within a version.
+"""What of a lake lies at a path or at a bucket's URL: the lake, a stage, a partition, a version, or
+something within a version.
 
 ::
 
@@ -8,7 +9,8 @@
     lake/grid/2023-06/{version}            a version
     lake/grid/2023-06/{version}/train.zarr within a version
 
-Here: telling which, by receipts and pointers: a few requests where it is a bucket. Not here: what to say of it.
+Here: telling which, by receipts and pointers: a few requests where it is a bucket. Not here: what
+    to say of it.
 """
 
 from dataclasses import dataclass
@@ -64,17 +66,22 @@ def is_in_bucket(where: str) -> bool:
 
 
 def located(where: str) -> Located | None:
-    """What of a lake lies there; None when nothing does. What lies within a version is looked for in buckets only.
+    """What of a lake lies there; None when nothing does. What lies within a version is looked for
+    in buckets only.
 
     Raises:
         Unreachable: when a bucket does not answer.
     """
-    return _in_bucket(where.rstrip("/")) if is_in_bucket(where) else _in_folder(Path(where).absolute())
+    return (
+        _in_bucket(where.rstrip("/")) if is_in_bucket(where) else _in_folder(Path(where).absolute())
+    )
 
 
 def _in_folder(path: Path) -> Located | None:
     if (path / RECEIPT).is_file():
-        return Located(LakeFolder(path.parents[2]), path.parents[1].name, path.parent.name, path.name)
+        return Located(
+            LakeFolder(path.parents[2]), path.parents[1].name, path.parent.name, path.name
+        )
     if (path / CURRENT).is_file():
         return Located(LakeFolder(path.parents[1]), path.parent.name, path.name)
     if any(path.glob(f"[!.]*/{CURRENT}")):
@@ -101,7 +108,9 @@ def _within(url: str) -> Located | None:
         version = version.rpartition("/")[0]
         if Bucket(version).generation(RECEIPT):
             found = _located(version, 3)
-            return Located(found.lake, found.stage, found.key, found.version, url.removeprefix(f"{version}/"))
+            return Located(
+                found.lake, found.stage, found.key, found.version, url.removeprefix(f"{version}/")
+            )
     return None
 
 

@@ -1,7 +1,8 @@
-"""Receipts: what a version is, what determined its bytes, and in words how two of them differ. JSON, for people and machines.
+"""Receipts: what a version is, what determined its bytes, and in words how two of them differ.
+JSON, for people and machines.
 
-Such a file holds the digest of all that it says, its *seal*: the digests in it find what changes in the files, the seal finds
-what changes in the receipt.
+Such a file holds the digest of all that it says, its *seal*: the digests in it find what changes in
+the files, the seal finds what changes in the receipt.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,14 @@ import msgspec
 from msgspec import Struct
 
 from lc_assets.errors import UNDECODABLE, CorruptFile
-from lc_assets.storage.digests import FileFact, changed_keys, digest_of, digest_of_facts, file_facts, short
+from lc_assets.storage.digests import (
+    FileFact,
+    changed_keys,
+    digest_of,
+    digest_of_facts,
+    file_facts,
+    short,
+)
 from lc_assets.tally import Tally
 
 T = TypeVar("T")
@@ -54,9 +62,18 @@ class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
         if self.code_version != newer.code_version:
             words.append(f"code version {self.code_version} → {newer.code_version}")
         old, new = _flat(self.params), _flat(newer.params)
-        words += [f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)]
-        words += ["settings stand in another order"] if old == new and self.params != newer.params else []
-        words += [f"input {name} {_verb(self.inputs, newer.inputs, name)}" for name in changed_keys(self.inputs, newer.inputs)]
+        words += [
+            f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)
+        ]
+        words += (
+            ["settings stand in another order"]
+            if old == new and self.params != newer.params
+            else []
+        )
+        words += [
+            f"input {name} {_verb(self.inputs, newer.inputs, name)}"
+            for name in changed_keys(self.inputs, newer.inputs)
+        ]
         return words
 
 
@@ -89,14 +106,29 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         return sum(fact.n_bytes for fact in self.files)
 
 
-def receipt_of(folder: Path, fingerprint: Fingerprint, tally: Tally, *, files: list[FileFact] | None = None, **more: Any) -> Receipt:
-    """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just looked at."""
+def receipt_of(
+    folder: Path,
+    fingerprint: Fingerprint,
+    tally: Tally,
+    *,
+    files: list[FileFact] | None = None,
+    **more: Any,
+) -> Receipt:
+    """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just
+    looked at.
+    """
     files = version_files(folder) if files is None else files
-    return sealed(Receipt(fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more))
+    return sealed(
+        Receipt(
+            fingerprint=fingerprint, digest=digest_of_facts(files), files=files, tally=tally, **more
+        )
+    )
 
 
 def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
-    """Facts of every file of a version that counts; those that are ``known``, and as large, are not read again."""
+    """Facts of every file of a version that counts; those that are ``known``, and as large, are not
+    read again.
+    """
     return file_facts(folder, leave_out=NOT_COUNTED, known=known)
 
 
@@ -112,14 +144,18 @@ def sealed(value: Sealed) -> Sealed:
 
 
 def is_as_sealed(content: bytes, value: Struct) -> bool:
-    """Whether a file is byte by byte what was written, by the seal of the value that was read from it.
+    """Whether a file is byte by byte what was written, by the seal of the value that was read from
+    it.
 
-    Of one that was written before there were seals only this is known: whether it has fields that nobody wrote.
+    Of one that was written before there were seals only this is known: whether it has fields that
+    nobody wrote.
     """
     if getattr(value, "seal", ""):
         return content == encode_json(value) and sealed(value) == value
     try:
-        return msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys() <= set(value.__struct_fields__)
+        return msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys() <= set(
+            value.__struct_fields__
+        )
     except UNDECODABLE:
         return False
 
@@ -128,14 +164,17 @@ def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
     """Read a JSON file as a value of type ``kind``, which is ``called`` otherwise in errors.
 
     Raises:
-        CorruptFile: when it is missing, is not JSON or does not have the promised fields; names both.
+        CorruptFile: when it is missing, is not JSON or does not have the promised fields; names
+            both.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError as error:
         raise CorruptFile(f"{path}: is missing") from error
     except UNDECODABLE as error:
-        raise CorruptFile(f"{path}: not a readable {called or kind.__name__.lower()}: {error}") from error
+        raise CorruptFile(
+            f"{path}: not a readable {called or kind.__name__.lower()}: {error}"
+        ) from error
 
 
 def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
@@ -150,7 +189,11 @@ def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
 def _by_name(item: Any) -> Mapping[str, Any] | None:
     if isinstance(item, Mapping):
         return item
-    if not isinstance(item, list) or not item or not all(isinstance(part, Mapping) and "name" in part for part in item):
+    if (
+        not isinstance(item, list)
+        or not item
+        or not all(isinstance(part, Mapping) and "name" in part for part in item)
+    ):
         return None
     named = {str(part["name"]): part for part in item}
     return named if len(named) == len(item) else None

@@ -1,11 +1,13 @@
 """Releases: a name that means the same bytes for ever.
 
-``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over, mixes, Megatron's files) by
-their names and digests. It is published once and never written over; the versions it pins are never changed, because no
-version is (docs/decisions/0001), and `lc prune` leaves them. What is pinned is read through a `PinnedLake`: a lake in which
-the pinned versions are the published ones.
+``releases/{name}.json`` pins versions of what is served (the global order, the grids it is over,
+mixes, Megatron's files) by their names and digests. It is published once and never written over;
+the versions it pins are never changed, because no version is (docs/decisions/0001), and `lc prune`
+leaves them. What is pinned is read through a `PinnedLake`: a lake in which the pinned versions are
+the published ones.
 
-Here: the file, and reading by it. Not here: what belongs into a release (`lc_assets.stages.releasing`).
+Here: the file, and reading by it. Not here: what belongs into a release
+    (`lc_assets.stages.releasing`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +26,9 @@ from lc_assets.vocabulary import parse_snapshot
 FOLDER: Final = "releases"
 SUFFIX: Final = ".json"
 GONE: Final = ".gone-"
-"""In the names of the notes that stand beside a release of which versions were removed: ``{name}.gone-{digest}.json``."""
+"""In the names of the notes that stand beside a release of which versions were removed:
+``{name}.gone-{digest}.json``.
+"""
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +64,8 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pins: what is served, by name such as ``grid/2023-06``.
-        made: how that was made, and what it was made of up to the manifests, as far as receipts still say so.
+        made: how that was made, and what it was made of up to the manifests, as far as receipts
+            still say so.
         settings: all settings, by a short digest.
         libraries: all sets of libraries, by a short digest.
         counts: documents, rows and tokens.
@@ -113,12 +118,16 @@ def read_release(lake: LakeFolder, name: str) -> Release:
     """
     content = lake.note(note_of(name))
     if content is None:
-        raise NotPublished(f"no release {name!r} in {lake.url}: there are {', '.join(release_names(lake)) or 'none'}")
+        raise NotPublished(
+            f"no release {name!r} in {lake.url}: there are "
+            f"{', '.join(release_names(lake)) or 'none'}"
+        )
     return decode_release(content, where=f"{lake.url}/{note_of(name)}")
 
 
 def note_damage(lake: LakeFolder, name: str) -> list[str]:
-    """Say, one sentence each, which of a release's own files are not what was written: it, and the notes of what is gone.
+    """Say, one sentence each, which of a release's own files are not what was written: it, and the
+    notes of what is gone.
 
     Raises:
         NotPublished: when there is no release of this name.
@@ -126,8 +135,13 @@ def note_damage(lake: LakeFolder, name: str) -> list[str]:
     """
     content, release = lake.note(note_of(name)), read_release(lake, name)
     wrong = [] if content is not None and is_as_sealed(content, release) else [note_of(name)]
-    digests = {note_of(name, f"{GONE}{short(digest_of(gone))}").rpartition("/")[2] for gone in gone_of(lake, name)}
-    wrong += [f"{FOLDER}/{path}" for path in sorted(_notes_of_gone(lake, name)) if path not in digests]
+    digests = {
+        note_of(name, f"{GONE}{short(digest_of(gone))}").rpartition("/")[2]
+        for gone in gone_of(lake, name)
+    }
+    wrong += [
+        f"{FOLDER}/{path}" for path in sorted(_notes_of_gone(lake, name)) if path not in digests
+    ]
     return [f"{path}: its content is not what was written" for path in wrong]
 
 
@@ -156,9 +170,15 @@ def gone_of(lake: LakeFolder, name: str) -> list[Gone]:
     """
     notes = {path: lake.note(f"{FOLDER}/{path}") for path in _notes_of_gone(lake, name)}
     try:
-        return [msgspec.json.decode(content, type=Gone) for content in notes.values() if content is not None]
+        return [
+            msgspec.json.decode(content, type=Gone)
+            for content in notes.values()
+            if content is not None
+        ]
     except UNDECODABLE as error:
-        raise CorruptFile(f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}") from error
+        raise CorruptFile(
+            f"{lake.url}/{FOLDER}: a note of what is gone of {name} cannot be read: {error}"
+        ) from error
 
 
 def _notes_of_gone(lake: LakeFolder, name: str) -> list[str]:
@@ -168,7 +188,8 @@ def _notes_of_gone(lake: LakeFolder, name: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PinnedLake(LakeFolder):
-    """A lake in which some versions are the published ones; of stages without any pin, whatever is published now.
+    """A lake in which some versions are the published ones; of stages without any pin, whatever is
+    published now.
 
     Attributes:
         lake: the lake itself.
@@ -201,13 +222,19 @@ class PinnedLake(LakeFolder):
     def place(self, stage: str, key: str = GLOBAL) -> Place:
         """Where the versions of ``stage/key`` live; what is published there is what is pinned."""
         place = self.lake.place(stage, key)
-        return PinnedPlace(place.folder, place, self, f"{stage}/{key}") if self._is_pinned(stage) else place
+        return (
+            PinnedPlace(place.folder, place, self, f"{stage}/{key}")
+            if self._is_pinned(stage)
+            else place
+        )
 
     def keys(self, stage: str) -> list[str]:
         """Keys of a stage's pinned partitions, sorted."""
         if not self._is_pinned(stage):
             return self.lake.keys(stage)
-        return sorted(key for pinned, _, key in (name.partition("/") for name in self.pins) if pinned == stage)
+        return sorted(
+            key for pinned, _, key in (name.partition("/") for name in self.pins) if pinned == stage
+        )
 
     def _is_pinned(self, stage: str) -> bool:
         return any(name.startswith(f"{stage}/") for name in self.pins)
@@ -227,7 +254,9 @@ class PinnedLake(LakeFolder):
 
 @dataclass(frozen=True, slots=True)
 class PinnedPlace(Place):
-    """A place whose published version is the pinned one; None where the stage is pinned, but not this partition."""
+    """A place whose published version is the pinned one; None where the stage is pinned, but not
+    this partition.
+    """
 
     place: Place
     pinned_by: PinnedLake
@@ -245,11 +274,18 @@ class PinnedPlace(Place):
             return None
         found = self.place.finished(pin.version)
         if found is None:
-            why = "".join(f": {gone.reason}" for gone in self.pinned_by.gone if f"{self.wanted}/{pin.version}" in gone.versions)
-            raise NotPublished(f"{self.pinned_by.named} pins {self.wanted}/{pin.version}, which is gone{why}")
+            why = "".join(
+                f": {gone.reason}"
+                for gone in self.pinned_by.gone
+                if f"{self.wanted}/{pin.version}" in gone.versions
+            )
+            raise NotPublished(
+                f"{self.pinned_by.named} pins {self.wanted}/{pin.version}, which is gone{why}"
+            )
         if found.digest != pin.digest:
             raise Mismatch(
-                f"{self.pinned_by.named} pins {self.wanted}/{pin.version} with digest {short(pin.digest)}, it has {short(found.digest)}"
+                f"{self.pinned_by.named} pins {self.wanted}/{pin.version} with digest "
+                f"{short(pin.digest)}, it has {short(found.digest)}"
             )
         return found
 

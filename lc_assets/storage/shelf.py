@@ -1,16 +1,20 @@
-"""Copies of a bucket's versions on this machine, within a bound: those used least recently go first, none that is in use.
+"""Copies of a bucket's versions on this machine, within a bound: those used least recently go
+first, none that is in use.
 
 ::
 
     {root}/{lake}/{stage}/{key}/{version}/…          copies, with the version's receipt
     {root}/.uses/{lake}/{stage}/{key}/{version}      how many bytes of it are here; when it was last used, by its time
 
-A version is **in use** as long as a `Lease` on it lives, in whichever process: a shared lock on its file below ``.uses``, which
-the system gives back when a process dies. Who makes room takes that lock alone, or leaves the version be. What was asked for
-within the last minutes stays too, for whoever kept a path and let go of the version. So the bound is passed where more is in
-use than it allows, and never by what is not; what a build is writing is no copy, and not counted, until it is published.
+A version is **in use** as long as a `Lease` on it lives, in whichever process: a shared lock on its
+file below ``.uses``, which the system gives back when a process dies. Who makes room takes that
+lock alone, or leaves the version be. What was asked for within the last minutes stays too, for
+whoever kept a path and let go of the version. So the bound is passed where more is in use than it
+allows, and never by what is not; what a build is writing is no copy, and not counted, until it is
+published.
 
-Here: room. Not here: what is copied (`lc_assets.storage.bucket_lake`). Libraries that bound a folder of files (diskcache,
+Here: room. Not here: what is copied (`lc_assets.storage.bucket_lake`). Libraries that bound a
+    folder of files (diskcache,
 fsspec's caches) know nothing of files that others have open, nor of versions.
 """
 
@@ -91,7 +95,9 @@ class Shelf:
             return lease
 
     def make_room(self, n_bytes: int) -> int:
-        """Remove what was used least recently, and is not in use, until so many bytes fit beside the rest; return how many went."""
+        """Remove what was used least recently, and is not in use, until so many bytes fit beside
+        the rest; return how many went.
+        """
         copies = sorted(self.copies(), key=lambda copy: copy.used)
         too_many, gone = sum(copy.n_bytes for copy in copies) + n_bytes - self._bound(), 0
         for copy in copies:
@@ -103,11 +109,17 @@ class Shelf:
     def copies(self) -> Iterator[Copy]:
         """Every version of which bytes are here."""
         for mark in (self.root / USES).rglob("*"):
-            if mark.is_file() and self._home(mark).is_dir() and (n_bytes := int(mark.read_bytes() or b"0")):
+            if (
+                mark.is_file()
+                and self._home(mark).is_dir()
+                and (n_bytes := int(mark.read_bytes() or b"0"))
+            ):
                 yield Copy(mark, n_bytes, mark.stat().st_mtime)
 
     def _put_away(self, copy: Copy) -> bool:
-        """Remove a version's copies; False when it is in use, or somebody else has just removed it."""
+        """Remove a version's copies; False when it is in use, or somebody else has just removed
+        it.
+        """
         home = self._home(copy.mark)
         going = home.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{home.name}")
         with contextlib.suppress(BlockingIOError, FileNotFoundError), copy.mark.open("r+b") as mark:
@@ -125,7 +137,11 @@ class Shelf:
         return self.root / mark.relative_to(self.root / USES)
 
     def _bound(self) -> int:
-        return int(shutil.disk_usage(self.root).total * SHARE_OF_DISK) if self.most_bytes is None else self.most_bytes
+        return (
+            int(shutil.disk_usage(self.root).total * SHARE_OF_DISK)
+            if self.most_bytes is None
+            else self.most_bytes
+        )
 
 
 def bound_said(words: str) -> int | None:
@@ -142,7 +158,9 @@ def bound_said(words: str) -> int | None:
     try:
         found = int(float(words))
     except (ValueError, OverflowError) as error:
-        raise BadInput(f"{BYTES_VARIABLE}={words}: wanted a number of bytes, such as 200e9") from error
+        raise BadInput(
+            f"{BYTES_VARIABLE}={words}: wanted a number of bytes, such as 200e9"
+        ) from error
     if found < 0:
         raise BadInput(f"{BYTES_VARIABLE}={words}: wanted a number of bytes, 0 or more")
     return found

@@ -1,7 +1,8 @@
 """What stands in a lake at one moment: each pointer is read once, each receipt by its head.
 
-A planner asks for the same input once for every partition that reads it, 84 times and more; this answers from memory, and
-so from one moment. Receipts come without their files and counts (`lc_assets.storage.lake.Place.glance`).
+A planner asks for the same input once for every partition that reads it, 84 times and more; this
+answers from memory, and so from one moment. Receipts come without their files and counts
+(`lc_assets.storage.lake.Place.glance`).
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +27,9 @@ class StandingPlace(Place):
             self.answers.append(self._asked())
         (answer,) = self.answers
         if isinstance(answer, LcError):
-            raise type(answer)(*answer.args)  # a fresh one: each time it is raised an exception grows by a traceback
+            raise type(answer)(
+                *answer.args
+            )  # a fresh one: each time it is raised an exception grows by a traceback
         return answer
 
     def glance(self) -> Published | None:

@@ -1,11 +1,14 @@
-"""What is upstream and not ours: RedPajama-V2 in a folder, on a web server or in a bucket. Read only, streamed.
+"""What is upstream and not ours: RedPajama-V2 in a folder, on a web server or in a bucket. Read
+only, streamed.
 
-fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it, and turns
-transport errors into sentences. Paths below the root are made from parsed names only, so none can leave it.
+fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it,
+and turns transport errors into sentences. Paths below the root are made from parsed names only, so
+none can leave it.
 
-A file that is missing and a file that could not be fetched are different things: the first is a fact about
-upstream, which a policy may count and pass over; the second (`Unreachable`) says nothing about upstream, so it is
-tried again and then stops the stage. Counted as missing, a minute's outage would silently shrink a data set.
+A file that is missing and a file that could not be fetched are different things: the first is a
+fact about upstream, which a policy may count and pass over; the second (`Unreachable`) says nothing
+about upstream, so it is tried again and then stops the stage. Counted as missing, a minute's outage
+would silently shrink a data set.
 """
 
 import contextlib
@@ -44,7 +47,8 @@ _BEYOND = 416
 
 NO_RANGES = (
     f"the server sends whole files only, but files above {BLOCK_BYTES:,} bytes are read in parts: "
-    "serve them with one that answers range requests (nginx, Apache, a bucket; not `python -m http.server`), or from a folder"
+    "serve them with one that answers range requests (nginx, Apache, a bucket; not `python -m "
+    "http.server`), or from a folder"
 )
 
 PAUSES_SECONDS = (1.0, 10.0, 60.0)
@@ -52,13 +56,15 @@ PAUSES_SECONDS = (1.0, 10.0, 60.0)
 
 
 class UpstreamFile(msgspec.Struct, frozen=True, gc=False):
-    """One file upstream. It holds words and numbers only, so the garbage collector need not walk over 150,000 of a snapshot.
+    """One file upstream. It holds words and numbers only, so the garbage collector need not walk
+    over 150,000 of a snapshot.
 
     Attributes:
         path: relative to the upstream's root.
         n_bytes: size, or -1 when the server does not tell.
-        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where nobody tells, the
-            ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a person trusts that.
+        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where
+            nobody tells, the ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a
+            person trusts that.
     """
 
     path: str
@@ -91,7 +97,8 @@ class Upstream:
 
         Args:
             path: relative to the root.
-            trust_times: take a local file's modification time for its identity instead of reading all of it.
+            trust_times: take a local file's modification time for its identity instead of reading
+                all of it.
 
         Raises:
             Unreachable: when the upstream itself cannot be reached.
@@ -105,10 +112,15 @@ class Upstream:
             return None
         except _transport_errors() as error:
             raise _unreachable(f"{self.root}/{path}", error) from _told(error)
-        return UpstreamFile(path, -1 if info.get("size") is None else int(info["size"]), self._identity(path, info, trust_times))
+        return UpstreamFile(
+            path,
+            -1 if info.get("size") is None else int(info["size"]),
+            self._identity(path, info, trust_times),
+        )
 
     def below(self, folder: str) -> list[str] | None:
-        """Paths of all files below a folder, sorted; none when it is not there; None where a place has no folders, as web servers.
+        """Paths of all files below a folder, sorted; none when it is not there; None where a place
+        has no folders, as web servers.
 
         Hidden files are left out. Buckets are listed, too.
 
@@ -116,7 +128,12 @@ class Upstream:
             Unreachable: when the upstream itself cannot be reached.
         """
         files, root = self._place
-        if any(str(protocol).startswith("http") for protocol in ([files.protocol] if isinstance(files.protocol, str) else files.protocol)):
+        if any(
+            str(protocol).startswith("http")
+            for protocol in (
+                [files.protocol] if isinstance(files.protocol, str) else files.protocol
+            )
+        ):
             return None
         stem = f"{root.rstrip('/')}/"
         try:
@@ -135,7 +152,8 @@ class Upstream:
         Raises:
             CorruptFile: when the file is missing; names it.
             Unreachable: when its bytes do not come, or stop coming half-way.
-            BadInput: when the server cannot send a part of a file, and this one is larger than one read-ahead.
+            BadInput: when the server cannot send a part of a file, and this one is larger than one
+                read-ahead.
         """
         files, root = self._place
         where = f"{self.root}/{path}"
@@ -152,7 +170,9 @@ class Upstream:
                 raise
             raise BadInput(f"{where}: {NO_RANGES}") from _told(error)
         except _transport_errors() as error:
-            raise Unreachable(f"{where}: could not be read to its end: {type(error).__name__}: {error}") from _told(error)
+            raise Unreachable(
+                f"{where}: could not be read to its end: {type(error).__name__}: {error}"
+            ) from _told(error)
 
     def read(self, path: str, *, most_bytes: int) -> bytes | None:
         """The whole of a small file, or None when it is missing.
@@ -165,7 +185,10 @@ class Upstream:
         with self.open(path) as stream:
             content = stream.read(most_bytes + 1)
         if len(content) > most_bytes:
-            raise CorruptFile(f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it should be")
+            raise CorruptFile(
+                f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it "
+                "should be"
+            )
         return content
 
     def n_bytes(self, path: str) -> int:
@@ -182,12 +205,14 @@ class Upstream:
             size = files.info(f"{root.rstrip('/')}/{path}").get("size")
         if size is None:
             raise BadInput(
-                f"{where}: the server does not say how large it is: serve it with one that answers range requests, or from a folder"
+                f"{where}: the server does not say how large it is: serve it with one that "
+                "answers range requests, or from a folder"
             )
         return int(size)
 
     def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
-        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all asked for at once.
+        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all asked for at
+        once.
 
         Raises:
             FileNotFoundError: when one of the files is not there.
@@ -196,7 +221,12 @@ class Upstream:
         """
         files, root = self._place
         paths, starts, stops = zip(*pieces, strict=True) if pieces else ((), (), ())
-        found = files.cat_ranges([f"{root.rstrip('/')}/{path}" for path in paths], list(starts), list(stops), on_error="return")
+        found = files.cat_ranges(
+            [f"{root.rstrip('/')}/{path}" for path in paths],
+            list(starts),
+            list(stops),
+            on_error="return",
+        )
         for answer, (path, start, stop) in zip(found, pieces, strict=True):
             if isinstance(answer, BaseException) and getattr(answer, "status", None) != _BEYOND:
                 with _said_plainly(f"{self.root}/{path}"):
@@ -206,13 +236,16 @@ class Upstream:
         return [b"" if isinstance(answer, BaseException) else answer for answer in found]
 
     def marks(self, folder: str) -> dict[str, str] | None:
-        """What changes when a file does, for every file below ``folder``, by path; none when there is no such folder.
+        """What changes when a file does, for every file below ``folder``, by path; none when there
+        is no such folder.
 
-        No file is opened, and none is asked for by itself: a folder on disk is walked through, of a bucket the listing's pages
-        are fetched anew. A mark is what the service says of the content, or size and time.
+        No file is opened, and none is asked for by itself: a folder on disk is walked through, of a
+        bucket the listing's pages are fetched anew. A mark is what the service says of the content,
+        or size and time.
 
         Returns:
-            Marks by path relative to the root; None where a place cannot be listed, as of a web server.
+            Marks by path relative to the root; None where a place cannot be listed, as of a web
+            server.
 
         Raises:
             Unreachable: when the place cannot be reached.
@@ -227,7 +260,10 @@ class Upstream:
                 return {f"{folder}/{path}": mark for path, mark in _walked(top)}
             files.invalidate_cache()  # of earlier listings in this process
             found = files.find(top, detail=True)
-        return {f"{folder}/{path.removeprefix(top).lstrip('/')}": _mark(info) for path, info in found.items()}
+        return {
+            f"{folder}/{path.removeprefix(top).lstrip('/')}": _mark(info)
+            for path, info in found.items()
+        }
 
     def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
         if trust_times and "mtime" in info:
@@ -256,13 +292,22 @@ def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
 
 def _mark(info: Mapping[str, Any]) -> str:
     named = next((f"{name}:{info[name]}" for name in _IDENTITIES if info.get(name)), None)
-    when = next((str(info[name]) for name in ("mtime", "updated", "LastModified", "created") if info.get(name)), "")
+    when = next(
+        (
+            str(info[name])
+            for name in ("mtime", "updated", "LastModified", "created")
+            if info.get(name)
+        ),
+        "",
+    )
     return named or f"{info.get('size')}:{when}"
 
 
 @contextlib.contextmanager
 def _said_plainly(where: str) -> Iterator[None]:
-    """Let a missing file be `FileNotFoundError` when a server says so, and everything else that goes wrong `Unreachable`."""
+    """Let a missing file be `FileNotFoundError` when a server says so, and everything else that
+    goes wrong `Unreachable`.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -275,7 +320,9 @@ def _said_plainly(where: str) -> Iterator[None]:
 
 
 def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
-    """Make a function of one task ask again, after a pause, when upstream does not deliver; its work must bear being repeated."""
+    """Make a function of one task ask again, after a pause, when upstream does not deliver; its
+    work must bear being repeated.
+    """
 
     @functools.wraps(function)
     def asking(task: Asked) -> Answer:
@@ -291,18 +338,29 @@ def patiently(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
 
 
 def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
-    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as missing."""
+    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as
+    missing.
+    """
     cause = error.__cause__
-    if cause is not None and getattr(cause, "status", None) not in _GONE and isinstance(cause, _transport_errors()):
+    if (
+        cause is not None
+        and getattr(cause, "status", None) not in _GONE
+        and isinstance(cause, _transport_errors())
+    ):
         raise _unreachable(where, cause) from _told(error)
 
 
 def _unreachable(where: str, error: BaseException) -> Unreachable:
-    return Unreachable(f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is right and run it again")
+    return Unreachable(
+        f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is "
+        "right and run it again"
+    )
 
 
 def _told(error: BaseException) -> OSError:
-    """What a library raised, for tracebacks: its own errors hold whole addresses, and so what opens them."""
+    """What a library raised, for tracebacks: its own errors hold whole addresses, and so what opens
+    them.
+    """
     return OSError(without_secrets(f"{type(error).__name__}: {error}"))
 
 
@@ -320,7 +378,12 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _google_errors() -> Iterator[type[Exception]]:
-    """What gcsfs raises and is no `OSError`; only when it was imported, so only when a bucket is read."""
-    for module, name in (("gcsfs.retry", "HttpError"), ("google.auth.exceptions", "GoogleAuthError")):
+    """What gcsfs raises and is no `OSError`; only when it was imported, so only when a bucket is
+    read.
+    """
+    for module, name in (
+        ("gcsfs.retry", "HttpError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+    ):
         if module in sys.modules:
             yield getattr(sys.modules[module], name)

@@ -1,6 +1,8 @@
-"""Versions: folders that were finished, with the files that their receipts promise, wherever these are kept.
+"""Versions: folders that were finished, with the files that their receipts promise, wherever these
+are kept.
 
-A folder without a receipt is no version. Which one is published is not said here (`lc_assets.storage.lake`).
+A folder without a receipt is no version. Which one is published is not said here
+(`lc_assets.storage.lake`).
 """
 
 import contextlib
@@ -15,12 +17,22 @@ import msgspec
 from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.publishing import publish_bytes
 from lc_assets.storage.digests import FileFact, digest_of_facts, file_facts, short
-from lc_assets.storage.receipts import NOT_COUNTED, RECEIPT, Fingerprint, Receipt, decode_json, encode_json, is_as_sealed
+from lc_assets.storage.receipts import (
+    NOT_COUNTED,
+    RECEIPT,
+    Fingerprint,
+    Receipt,
+    decode_json,
+    encode_json,
+    is_as_sealed,
+)
 from lc_assets.tally import Tally
 
 
 class Keeper(Protocol):
-    """Who keeps the files of versions, where they lie somewhere else than in the version's folder."""
+    """Who keeps the files of versions, where they lie somewhere else than in the version's
+    folder.
+    """
 
     def bring(self, home: Path, receipt: Receipt, patterns: Sequence[str]) -> None:
         """See to it that those files lie in ``home`` whose paths match one of the patterns."""
@@ -35,7 +47,9 @@ class Keeper(Protocol):
         ...
 
     def damage(self, home: Path, receipt: Receipt) -> list[str]:
-        """How what is kept differs from the receipt, one sentence each, as far as copies in ``home`` cannot show."""
+        """How what is kept differs from the receipt, one sentence each, as far as copies in
+        ``home`` cannot show.
+        """
         ...
 
 
@@ -52,9 +66,14 @@ class FilesAtHand:
 
     def sizes(self, home: Path) -> dict[str, int]:
         """Size of every file there."""
-        return {path.relative_to(home).as_posix(): path.stat().st_size for path in home.rglob("*") if path.is_file()}
+        return {
+            path.relative_to(home).as_posix(): path.stat().st_size
+            for path in home.rglob("*")
+            if path.is_file()
+        }
 
-    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002 - there is nothing beside the folder
+    # There is nothing beside the folder.
+    def damage(self, home: Path, receipt: Receipt) -> list[str]:  # noqa: ARG002
         """There is nothing else to look at."""
         return []
 
@@ -75,11 +94,15 @@ class Published:
 
     @property
     def folder(self) -> Path:
-        """The version's folder with all of its files in it; those that lie in a bucket only are fetched first."""
+        """The version's folder with all of its files in it; those that lie in a bucket only are
+        fetched first.
+        """
         return self.only("*")
 
     def only(self, *patterns: str) -> Path:
-        """The version's folder with those files in it whose relative paths match a pattern, as `fnmatch` has it."""
+        """The version's folder with those files in it whose relative paths match a pattern, as
+        `fnmatch` has it.
+        """
         self.keeper.bring(self.home, self.receipt, patterns)
         return self.home
 
@@ -116,31 +139,57 @@ class Published:
         return cls(folder, decode_json(path, Receipt))
 
     def differences(self) -> list[str]:
-        """Say, one sentence each, by which names and sizes its files differ from the receipt; reads none of them."""
+        """Say, one sentence each, by which names and sizes its files differ from the receipt; reads
+        none of them.
+        """
         promised = {fact.path: fact.n_bytes for fact in self.receipt.files}
-        found = {path: n_bytes for path, n_bytes in self.keeper.sizes(self.home).items() if path.split("/")[0] not in NOT_COUNTED}
+        found = {
+            path: n_bytes
+            for path, n_bytes in self.keeper.sizes(self.home).items()
+            if path.split("/")[0] not in NOT_COUNTED
+        }
         both = sorted(promised.keys() & found.keys())
-        wrong = [f"{path}: {found[path]:,} bytes, receipt says {promised[path]:,}" for path in both if promised[path] != found[path]]
+        wrong = [
+            f"{path}: {found[path]:,} bytes, receipt says {promised[path]:,}"
+            for path in both
+            if promised[path] != found[path]
+        ]
         return [*_missing_and_foreign(promised, found), *wrong]
 
     def damage(self) -> list[str]:
-        """Re-read every file and say, one sentence each, how it differs from the receipt, and the receipt from itself; empty when whole."""
+        """Re-read every file and say, one sentence each, how it differs from the receipt, and the
+        receipt from itself; empty when whole.
+        """
         if lost := self.keeper.damage(self.home, self.receipt):
             return self._contradictions() + lost
         promised = {fact.path: fact for fact in self.receipt.files}
         found = {fact.path: fact for fact in file_facts(self.folder, leave_out=NOT_COUNTED)}
         both = sorted(promised.keys() & found.keys())
-        wrong = [f"{path}: {_difference(promised[path], found[path])}" for path in both if promised[path] != found[path]]
+        wrong = [
+            f"{path}: {_difference(promised[path], found[path])}"
+            for path in both
+            if promised[path] != found[path]
+        ]
         return [*self._contradictions(), *_missing_and_foreign(promised, found), *wrong]
 
     def _contradictions(self) -> list[str]:
-        """What the receipt says of itself and cannot be: its digest is that of its files, its fingerprint names its folder."""
+        """What the receipt says of itself and cannot be: its digest is that of its files, its
+        fingerprint names its folder.
+        """
         pairs = {
             "the digest of its files": (digest_of_facts(self.receipt.files), self.digest),
             "the version of its fingerprint": (self.receipt.fingerprint.version, self.version),
         }
-        wrong = [f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}" for what, (ours, said) in pairs.items() if ours != said]
-        return wrong or ([] if is_as_sealed(self._receipt_bytes(), self.receipt) else [f"{RECEIPT}: its content is not what was sealed"])
+        wrong = [
+            f"{RECEIPT}: {what} is {short(ours)}, not {short(said)}"
+            for what, (ours, said) in pairs.items()
+            if ours != said
+        ]
+        return wrong or (
+            []
+            if is_as_sealed(self._receipt_bytes(), self.receipt)
+            else [f"{RECEIPT}: its content is not what was sealed"]
+        )
 
     def _receipt_bytes(self) -> bytes:
         with contextlib.suppress(FileNotFoundError):
@@ -167,7 +216,11 @@ def folder_named(name: str) -> str:
     Raises:
         BadInput: when it is none, such as one that leads elsewhere.
     """
-    if name in {"", ".", ".."} or any(character in name for character in "/\\\0") or _is_too_long(name):
+    if (
+        name in {"", ".", ".."}
+        or any(character in name for character in "/\\\0")
+        or _is_too_long(name)
+    ):
         raise BadInput(f"{name[:200]!r} is not the name of a stage or a partition")
     return name
 
@@ -184,12 +237,16 @@ def version_named(name: str, path: Path | str) -> str:
 
 
 def _is_too_long(name: str) -> bool:
-    """File systems take 255 bytes and say so by an error of their own; drafts have names that are longer still."""
+    """File systems take 255 bytes and say so by an error of their own; drafts have names that are
+    longer still.
+    """
     return len(name.encode("utf-8", "replace")) > MOST_NAME_BYTES
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What a planner asks of a receipt: it skips 15,000 files five times as fast as `Receipt` reads them."""
+    """What a planner asks of a receipt: it skips 15,000 files five times as fast as `Receipt` reads
+    them.
+    """
 
     fingerprint: Fingerprint
     digest: str
@@ -212,7 +269,13 @@ def head_of(path: Path) -> Receipt:
 def _decoded_head(path: Path, _mtime_ns: int, _n_bytes: int) -> Receipt:
     """A receipt without counts and files; 14 kB in memory where a snapshot is one of 84."""
     head = decode_json(path, _Head, called="receipt")
-    return Receipt(fingerprint=head.fingerprint, digest=head.digest, files=[], tally=Tally(), measured=head.measured)
+    return Receipt(
+        fingerprint=head.fingerprint,
+        digest=head.digest,
+        files=[],
+        tally=Tally(),
+        measured=head.measured,
+    )
 
 
 def _require_finished(path: Path) -> None:

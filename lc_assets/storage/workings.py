@@ -1,7 +1,9 @@
-"""Workings: what a stage remembers of a version while it builds it, so that a rerun does not begin again.
+"""Workings: what a stage remembers of a version while it builds it, so that a rerun does not begin
+again.
 
-One JSON file per finished task, under ``.workings`` in the version's folder, written when the task's outputs
-are published. It belongs to no digest and is removed once the version has its receipt.
+One JSON file per finished task, under ``.workings`` in the version's folder, written when the
+task's outputs are published. It belongs to no digest and is removed once the version has its
+receipt.
 """
 
 import functools
@@ -32,7 +34,9 @@ Work = TypeVar("Work", bound=OutputTask)
 
 
 def once(function: Callable[[Work], Tally]) -> Callable[[Work], Tally]:
-    """Make a shard function remember its tally: a task that was finished before is not done again."""
+    """Make a shard function remember its tally: a task that was finished before is not done
+    again.
+    """
 
     @functools.wraps(function)
     def remembering(task: Work) -> Tally:
@@ -47,7 +51,9 @@ def once(function: Callable[[Work], Tally]) -> Callable[[Work], Tally]:
 
 
 def is_remembered(task: Any) -> bool:
-    """Whether a task was finished before, as `once` has it; one that has no name or folder never was."""
+    """Whether a task was finished before, as `once` has it; one that has no name or folder never
+    was.
+    """
     return hasattr(task, "folder") and hasattr(task, "name") and _memo(task).is_file()
 
 

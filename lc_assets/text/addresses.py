@@ -1,11 +1,13 @@
 """Addresses of pages: hosts, registered domains, and whether a list has them.
 
-An address is read as browsers read it (WHATWG): case, ports, credentials, dots and international names are as one. A
-**registered domain** is what somebody can register below a public suffix: ``example.co.uk`` of ``www.example.co.uk``,
-``me.github.io`` of ``me.github.io``; an IP address is its own.
+An address is read as browsers read it (WHATWG): case, ports, credentials, dots and international
+names are as one. A **registered domain** is what somebody can register below a public suffix:
+``example.co.uk`` of ``www.example.co.uk``, ``me.github.io`` of ``me.github.io``; an IP address is
+its own.
 
-A **domain** on a list blocks itself and all below it, but nothing above a registered domain is asked for. A **url**
-on a list (``example.org/page``) blocks the pages whose address begins so, folder by folder. A ``www.`` in front is nothing.
+A **domain** on a list blocks itself and all below it, but nothing above a registered domain is
+asked for. A **url** on a list (``example.org/page``) blocks the pages whose address begins so,
+folder by folder. A ``www.`` in front is nothing.
 
 ================  ============================================
 measure           1 when it is on a list, else 0
@@ -67,7 +69,14 @@ class Blocklist:
         >>> Blocklist({"example.org": "ads"}, {}).domain("https://a.EXAMPLE.org:80/x")
         Blocked(category='ads', entry='example.org')
         """
-        return next((Blocked(self.domains[name], name) for name in _domains(host_of(url)) if name in self.domains), NOT_BLOCKED)
+        return next(
+            (
+                Blocked(self.domains[name], name)
+                for name in _domains(host_of(url))
+                if name in self.domains
+            ),
+            NOT_BLOCKED,
+        )
 
     def url(self, url: str) -> Blocked:
         """Whether the page, or its domain, is on the list.
@@ -88,7 +97,10 @@ class Blocklist:
         >>> Blocklist({"example.org": "ads"}, {}).measures("http://b.org")
         {'domain_blocked': 0.0, 'url_blocked': 0.0}
         """
-        return {"domain_blocked": float(bool(self.domain(url).entry)), "url_blocked": float(bool(self.url(url).entry))}
+        return {
+            "domain_blocked": float(bool(self.domain(url).entry)),
+            "url_blocked": float(bool(self.url(url).entry)),
+        }
 
 
 def host_of(url: str) -> str:
@@ -102,7 +114,8 @@ def host_of(url: str) -> str:
 
 
 def registered_domain(host: str) -> str:
-    """What somebody registered of a host; the host itself when it is an IP address or has no public suffix.
+    """What somebody registered of a host; the host itself when it is an IP address or has no public
+    suffix.
 
     >>> [registered_domain(host) for host in ("www.example.co.uk", "co.uk", "a.me.github.io", "1.2.3.4", "")]
     ['example.co.uk', 'co.uk', 'me.github.io', '1.2.3.4', '']
@@ -113,7 +126,8 @@ def registered_domain(host: str) -> str:
 
 
 def domains_of(url: str) -> tuple[str, ...]:
-    """The host of an address, without ``www.``, and what it lies below, up to its registered domain; none when it has no host.
+    """The host of an address, without ``www.``, and what it lies below, up to its registered
+    domain; none when it has no host.
 
     >>> domains_of("https://www.a.b.example.co.uk/x"), domains_of("http://1.2.3.4/"), domains_of("//")
     (('a.b.example.co.uk', 'b.example.co.uk', 'example.co.uk'), ('1.2.3.4',), ())
@@ -131,7 +145,8 @@ def domains_above(host: str) -> tuple[str, ...]:
 
 
 def address_key(url: str) -> str:
-    """Host, path and query of an address as browsers read it: without scheme, ``www.``, fragment and a slash at the end.
+    """Host, path and query of an address as browsers read it: without scheme, ``www.``, fragment
+    and a slash at the end.
 
     What is no address is its own key.
 
@@ -151,7 +166,9 @@ def located(url: str) -> tuple[str, str]:
     if found is None:
         return url, ""
     host = found.hostname.rstrip(".")
-    return host.removeprefix("www.") + (f":{found.port}" if found.port else "") + found.pathname.rstrip("/") + found.search, host
+    return host.removeprefix("www.") + (
+        f":{found.port}" if found.port else ""
+    ) + found.pathname.rstrip("/") + found.search, host
 
 
 def is_public_suffix(host: str) -> bool:
@@ -165,7 +182,10 @@ def is_public_suffix(host: str) -> bool:
 
 def _parsed(url: str) -> "can_ada.URL | None":
     address = url[:MAX_ADDRESS_CHARS].encode("utf-8", "replace").decode("utf-8").strip()
-    for tried in (address, *([] if "://" in address else [f"http://{address}"])):  # else http is the host of http://http://
+    for tried in (
+        address,
+        *([] if "://" in address else [f"http://{address}"]),
+    ):  # else http is the host of http://http://
         try:
             found = can_ada.parse(tried)
         except ValueError:

@@ -1,10 +1,13 @@
-"""Common words of a body of text: those that so many pieces of it hold that meeting them again says nothing.
+"""Common words of a body of text: those that so many pieces of it hold that meeting them again says
+nothing.
 
-A document's **pieces** are `PIECE_CHARACTERS` long, about 1,000 tokens of English, at most `PIECES` of them, spread evenly. A word is
-common when more than ``max_df`` of all pieces hold it, and pieces of `LEAST_DOCUMENTS` documents at least: the hero of a novel is in
-all of its pieces, and in no other's. With fewer documents no word is.
+A document's **pieces** are `PIECE_CHARACTERS` long, about 1,000 tokens of English, at most `PIECES`
+of them, spread evenly. A word is common when more than ``max_df`` of all pieces hold it, and pieces
+of `LEAST_DOCUMENTS` documents at least: the hero of a novel is in all of its pieces, and in no
+other's. With fewer documents no word is.
 
-Here: counting pieces, and the common words. Not here: which documents are looked at (`lc_assets.stages.referring`), what comes of a
+Here: counting pieces, and the common words. Not here: which documents are looked at
+    (`lc_assets.stages.referring`), what comes of a
 common word (`lc_assets.text.concepts`).
 """
 
@@ -78,9 +81,16 @@ class Background:
             BadInput: when the share is not between 0 and 1.
         """
         if not 0 < max_df <= 1:
-            raise BadInput(f"the share of pieces that makes a word common is above 0 and at most 1, got {max_df}")
+            raise BadInput(
+                "the share of pieces that makes a word common is above 0 and at most 1, got "
+                f"{max_df}"
+            )
         least = max_df * self.n_pieces
-        return frozenset(word for word, n_pieces in self.pieces.items() if n_pieces > least and self.documents[word] >= LEAST_DOCUMENTS)
+        return frozenset(
+            word
+            for word, n_pieces in self.pieces.items()
+            if n_pieces > least and self.documents[word] >= LEAST_DOCUMENTS
+        )
 
 
 def pieces_of(text: str) -> list[str]:

@@ -1,10 +1,14 @@
-"""The middle of a corpus by one measure: bounds that leave out so many of the lowest and of the highest values.
+"""The middle of a corpus by one measure: bounds that leave out so many of the lowest and of the
+highest values.
 
-Bounds are values that occur. Documents that share a bound's value stay together, all within the band: so never more is left out
-than was asked for, whatever the ties, and the order of the documents does not matter.
+Bounds are values that occur. Documents that share a bound's value stay together, all within the
+band: so never more is left out than was asked for, whatever the ties, and the order of the
+    documents does not matter.
 
-Here: values to bounds. Not here: where values come from, rules made of bounds (`lc_assets.text.rules`).
-Source: Olmo 3 (2025) leaves out the fifth of long documents that gzip packs best, and the fifth that it packs worst.
+Here: values to bounds. Not here: where values come from, rules made of bounds
+    (`lc_assets.text.rules`).
+Source: Olmo 3 (2025) leaves out the fifth of long documents that gzip packs best, and the fifth
+    that it packs worst.
 """
 
 from dataclasses import dataclass
@@ -29,7 +33,10 @@ class Shares:
 
     def __post_init__(self) -> None:
         if not (0 <= self.low < 1 and 0 <= self.high < 1 and 0 < self.low + self.high < 1):
-            raise BadInput(f"wanted two shares of at least 0, together above 0 and below 1, got {self.low} and {self.high}")
+            raise BadInput(
+                f"wanted two shares of at least 0, together above 0 and below 1, got {self.low} "
+                f"and {self.high}"
+            )
 
 
 def band(column: str, values: Float64[np.ndarray, " doc"], shares: Shares) -> Rule:
@@ -56,6 +63,9 @@ def band(column: str, values: Float64[np.ndarray, " doc"], shares: Shares) -> Ru
         signal=signal,
         words=words,
         at_least=float(known[int(len(known) * shares.low)]) if shares.low else None,
-        at_most=float(known[len(known) - 1 - int(len(known) * shares.high)]) if shares.high else None,
-        source=f"the middle of {len(known):,} documents: {shares.low:g} lowest and {shares.high:g} highest left out",
+        at_most=float(known[len(known) - 1 - int(len(known) * shares.high)])
+        if shares.high
+        else None,
+        source=f"the middle of {len(known):,} documents: {shares.low:g} lowest and "
+        f"{shares.high:g} highest left out",
     )

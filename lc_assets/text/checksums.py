@@ -1,6 +1,8 @@
-"""Numbers that prove themselves: Luhn's digit and the issuers of payment cards, IBAN's two digits and its lengths.
+"""Numbers that prove themselves: Luhn's digit and the issuers of payment cards, IBAN's two digits
+and its lengths.
 
-Sources: ISO/IEC 7812-1 (Luhn; issuer identification numbers as the card schemes publish them), ISO 13616 and SWIFT's IBAN
+Sources: ISO/IEC 7812-1 (Luhn; issuer identification numbers as the card schemes publish them), ISO
+    13616 and SWIFT's IBAN
 registry (release 97 and earlier: lengths by country).
 """
 
@@ -26,7 +28,9 @@ _COUNTRIES: Final = {
     32: "LC",
     33: "RU",
 }
-IBAN_LENGTHS: Final = {country: length for length, countries in _COUNTRIES.items() for country in countries.split()}
+IBAN_LENGTHS: Final = {
+    country: length for length, countries in _COUNTRIES.items() for country in countries.split()
+}
 """Characters of an IBAN, by country."""
 
 _CARDS: Final = (
@@ -58,12 +62,16 @@ def luhn_holds(digits: str) -> bool:
 
 
 def is_card(digits: str) -> bool:
-    """Whether some digits are a payment card's number: an issuer's prefix, one of its lengths, and Luhn's digit.
+    """Whether some digits are a payment card's number: an issuer's prefix, one of its lengths, and
+    Luhn's digit.
 
     >>> is_card("4111111111111111"), is_card("4111111111111112"), is_card("9111111111111111"), is_card("0" * 16)
     (True, False, False, False)
     """
-    issued = any(first <= int(digits[:n_prefix] or 0) <= last and len(digits) in lengths for first, last, n_prefix, lengths in _CARDS)
+    issued = any(
+        first <= int(digits[:n_prefix] or 0) <= last and len(digits) in lengths
+        for first, last, n_prefix, lengths in _CARDS
+    )
     return issued and luhn_holds(digits)
 
 

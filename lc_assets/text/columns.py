@@ -1,4 +1,5 @@
-"""Every column that a rule can judge, wherever its values come from: one door to signals, measures and what was copied.
+"""Every column that a rule can judge, wherever its values come from: one door to signals, measures
+and what was copied.
 
 =====================  ==============================================================================================
 column                 comes from
@@ -10,10 +11,12 @@ column                 comes from
 ``*_blocked``,         in; of ``perplexity`` the published value where no model was
 ``perplexity``
 any other              `lc_assets.text.measures`, from the text; those of a line editing (``c4_*``, ``refinedweb_*``)
-                       always from the text before its lines were edited, all others from the text that is judged
+                       always from the text before its lines were edited, all others from the text
+                       that is judged
 =====================  ==============================================================================================
 
-Here: which columns there are, what they cost, and computing those that are wanted and nothing else. Not here: how each is
+Here: which columns there are, what they cost, and computing those that are wanted and nothing else.
+    Not here: how each is
 computed, rules on them.
 """
 
@@ -23,9 +26,24 @@ from typing import Final
 
 from lc_assets.errors import BadInput
 from lc_assets.text.measures import MEASURES, MeasuredText, measure
-from lc_assets.text.models import MODEL_MEASURES, MODELLED, NO_MODELS, Asked, Models, given_by, model_values
+from lc_assets.text.models import (
+    MODEL_MEASURES,
+    MODELLED,
+    NO_MODELS,
+    Asked,
+    Models,
+    given_by,
+    model_values,
+)
 from lc_assets.text.signal_lists import NO_LISTS, WordLists
-from lc_assets.text.signal_names import BULLET_LINES, CCNET_SIGNALS, LIST_SIGNALS, MODEL_SIGNALS, SCALARS, TEXT_DOC_SIGNALS
+from lc_assets.text.signal_names import (
+    BULLET_LINES,
+    CCNET_SIGNALS,
+    LIST_SIGNALS,
+    MODEL_SIGNALS,
+    SCALARS,
+    TEXT_DOC_SIGNALS,
+)
 from lc_assets.text.signals import measure_signals
 
 OF_THE_EDIT: Final = ("c4_", "refinedweb_")
@@ -40,7 +58,8 @@ _LIST_OPTIONS: Final = {
 }
 
 _LIKE_A_MEASURE: Final = {"rps_doc_word_count": "word_count:normalized"}
-"""Signals that a cheap measure gives too, so that a document with too few words costs no n-grams."""
+"""Signals that a cheap measure gives too, so that a document with too few words costs no n-grams.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +89,8 @@ def known_signals() -> tuple[str, ...]:
 
 
 def words_allowed(signal: str) -> tuple[str, ...]:
-    """The definitions of words that a signal can be asked of; empty when words do not matter to it, or it says itself which.
+    """The definitions of words that a signal can be asked of; empty when words do not matter to it,
+    or it says itself which.
 
     >>> words_allowed("word_count"), words_allowed("rps_doc_word_count")
     (('normalized', 'raw', 'whitespace'), ())
@@ -78,7 +98,9 @@ def words_allowed(signal: str) -> tuple[str, ...]:
     return MEASURES[signal].words if signal in MEASURES else ()
 
 
-def require_computable(columns: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS) -> None:
+def require_computable(
+    columns: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS
+) -> None:
     """Refuse columns that cannot be computed with the lists and models that there are.
 
     Raises:
@@ -86,36 +108,49 @@ def require_computable(columns: Collection[str], lists: WordLists = NO_LISTS, mo
     """
     lost = sorted((set(columns) & _NOT_OF_TEXT_ALONE) - _listed(lists) - set(models.columns))
     if lost:
-        raise BadInput(f"{', '.join(lost)}: cannot be computed without {_lacks(lost[0])}; {_remedy(lost[0])}")
+        raise BadInput(
+            f"{', '.join(lost)}: cannot be computed without {_lacks(lost[0])}; {_remedy(lost[0])}"
+        )
 
 
 def by_cost(columns: Collection[str]) -> tuple[tuple[str, ...], ...]:
-    """Group columns by what they cost, cheapest first, each group sorted; a group is computed together.
+    """Group columns by what they cost, cheapest first, each group sorted; a group is computed
+    together.
 
-    What was copied costs nothing, an address little more; then come one pass over words or lines, the language of a
-    beginning (0.13 ms of any text; a pass over 20,000 characters takes as long), n-grams and compressing, and last
-    models that read the whole text.
+    What was copied costs nothing, an address little more; then come one pass over words or lines,
+    the language of a beginning (0.13 ms of any text; a pass over 20,000 characters takes as long),
+    n-grams and compressing, and last models that read the whole text.
 
     >>> by_cost(["rps_doc_unigram_entropy", "gzip_ratio", "word_count:raw", "ccnet_perplexity", "rps_doc_word_count"])
     (('ccnet_perplexity',), ('rps_doc_word_count', 'word_count:raw'), ('gzip_ratio', 'rps_doc_unigram_entropy'))
     """
-    groups = [sorted(column for column in set(columns) if _cost(column) == cost) for cost in range(_COSTS)]
+    groups = [
+        sorted(column for column in set(columns) if _cost(column) == cost) for cost in range(_COSTS)
+    ]
     return tuple(tuple(group) for group in groups if group)
 
 
 def computable(models: Models = NO_MODELS) -> tuple[str, ...]:
     """Every column that text can give, with every kind of words, and the models that there are."""
-    measures = (f"{name}:{words}" if words else name for name, found in MEASURES.items() for words in found.words or ("",))
+    measures = (
+        f"{name}:{words}" if words else name
+        for name, found in MEASURES.items()
+        for words in found.words or ("",)
+    )
     return (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, BULLET_LINES, *measures, *models.columns)
 
 
 def values_of(
-    document: Offered, wanted: Collection[str], lists: WordLists = NO_LISTS, models: Models = NO_MODELS
+    document: Offered,
+    wanted: Collection[str],
+    lists: WordLists = NO_LISTS,
+    models: Models = NO_MODELS,
 ) -> dict[str, float | None]:
     """Compute the wanted columns of one document, and nothing else.
 
     Returns:
-        A value per column, in the order of ``wanted``; None where it is missing, or a mean over nothing.
+        A value per column, in the order of ``wanted``; None where it is missing, or a mean over
+        nothing.
 
     >>> values_of(Offered(text="To be, or not to be."), ["rps_doc_word_count", "ccnet_perplexity"])
     {'rps_doc_word_count': 6.0, 'ccnet_perplexity': None}
@@ -130,7 +165,9 @@ def values_of(
     signals = [column for column in wanted if column in _PUBLISHED and column not in MODELLED]
     measures = [column for column in wanted if column not in _PUBLISHED and column not in MODELLED]
     found |= {**_signals(document, signals, lists), **_measures(document, measures)}
-    return {column: None if (value := found.get(column)) is None else float(value) for column in wanted}
+    return {
+        column: None if (value := found.get(column)) is None else float(value) for column in wanted
+    }
 
 
 def _listed(lists: WordLists) -> set[str]:
@@ -146,7 +183,11 @@ def _listed(lists: WordLists) -> set[str]:
 def _lacks(column: str) -> str:
     if column in LIST_SIGNALS:
         return "a list"
-    return "a list of addresses" if column in MODEL_MEASURES and column.endswith("_blocked") else "a model"
+    return (
+        "a list of addresses"
+        if column in MODEL_MEASURES and column.endswith("_blocked")
+        else "a model"
+    )
 
 
 def _remedy(column: str) -> str:
@@ -187,7 +228,11 @@ def _signals(document: Offered, wanted: list[str], lists: WordLists) -> dict[str
         alike = {_LIKE_A_MEASURE[name]: name for name in wanted if name in _LIKE_A_MEASURE}
         found = measure(MeasuredText(document.text), list(alike)) if alike else {}
         return {alike[column]: value for column, value in found.items()}
-    return dict(measure_signals(document.text, lists, language=document.language, source_domain=document.source_domain).scalars)
+    return dict(
+        measure_signals(
+            document.text, lists, language=document.language, source_domain=document.source_domain
+        ).scalars
+    )
 
 
 def _measures(document: Offered, wanted: list[str]) -> dict[str, float | None]:

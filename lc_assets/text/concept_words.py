@@ -1,24 +1,29 @@
 """Sentences and words of a text, as concepts are made of them.
 
-Here: classes of characters, sentences, words, runs; the plain way, which is the oracle of the compiled one
-(`lc_assets.text.kernels.concept_words`). Not here: what of it is a concept (`lc_assets.text.concepts`).
+Here: classes of characters, sentences, words, runs; the plain way, which is the oracle of the
+    compiled one
+(`lc_assets.text.kernels.concept_words`). Not here: what of it is a concept
+(`lc_assets.text.concepts`).
 
-A **word** is letters and digits with the marks that belong to them, with single apostrophes or hyphens inside; numbers have
-full stops and commas inside too. It is compared in lower case, character by character, and without a final ``'s``. Scripts that
-put no spaces between words (Han, Hiragana, Thai, Lao, Khmer, Burmese) have a word per character. A word of more than
-`LONGEST_WORD` characters is none: addresses, base64, text without spaces.
+A **word** is letters and digits with the marks that belong to them, with single apostrophes or
+hyphens inside; numbers have full stops and commas inside too. It is compared in lower case,
+character by character, and without a final ``'s``. Scripts that put no spaces between words (Han,
+Hiragana, Thai, Lao, Khmer, Burmese) have a word per character. A word of more than `LONGEST_WORD`
+characters is none: addresses, base64, text without spaces.
 
 A **sentence** ends
 
-- after full stops, question and exclamation marks, with the quotes and brackets that close after them, and white space, unless a
-  lower case letter begins the next word; a full stop after an abbreviation or an initial ends nothing;
+- after full stops, question and exclamation marks, with the quotes and brackets that close after
+  them, and white space, unless a lower case letter begins the next word; a full stop after an
+  abbreviation or an initial ends nothing;
 - after the marks of scripts that need no white space, such as ``。`` and ``؟``;
-- where a line ends, unless the line has `WRAPPED` characters: then it may be prose wrapped at a column. A blank line is shorter.
-  So headings, items of lists and paragraphs of one line, as in crawled text, are sentences of their own;
+- where a line ends, unless the line has `WRAPPED` characters: then it may be prose wrapped at a
+  column. A blank line is shorter. So headings, items of lists and paragraphs of one line, as in
+  crawled text, are sentences of their own;
 - where another part of the text begins, when the caller says that it has parts.
 
-Sentences without a word are not counted. A **run** is words with nothing but white space between them, of one sentence; stop words
-end it. Everything is one pass, in linear time, whatever the text.
+Sentences without a word are not counted. A **run** is words with nothing but white space between
+them, of one sentence; stop words end it. Everything is one pass, in linear time, whatever the text.
 """
 
 import re
@@ -35,11 +40,15 @@ WRAPPED: Final = range(40, 101)
 """Characters of a line whose end may stand inside a sentence."""
 
 LIMIT: Final = 0x40000
-"""No character from here on is a letter, a digit, a mark of one or white space, but for variation selectors; a test asks each."""
+"""No character from here on is a letter, a digit, a mark of one or white space, but for variation
+selectors; a test asks each.
+"""
 
 CLASSES: Final = "HULCDMAYPKEFQBNSO"
-"""A character's class: Han and the like, Upper case, Lower case, Caseless letter, Digit or other number, Mark, Apostrophe, hYphen,
-full stoP (``P``), Komma, Ender, Full-width ender, Quote, Bracket that closes, Newline, Space, Other."""
+"""A character's class: Han and the like, Upper case, Lower case, Caseless letter, Digit or other
+number, Mark, Apostrophe, hYphen, full stoP (``P``), Komma, Ender, Full-width ender, Quote, Bracket
+that closes, Newline, Space, Other.
+"""
 
 _ALONE: Final = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3041, 0x309F), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA9E0, 0xA9FF),
@@ -52,7 +61,9 @@ _SINGLE: Final = {
     ",": "K",
     **dict.fromkeys("!?\u2026", "E"),
     **dict.fromkeys("\u3002\uff01\uff1f\uff61\u061f\u06d4\u0964\u0965", "F"),
-    **dict.fromkeys('"\u2018\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f', "Q"),
+    **dict.fromkeys(
+        '"\u2018\u201a\u201b\u201c\u201d\u201e\u00ab\u00bb\u2039\u203a\u300c\u300d\u300e\u300f', "Q"
+    ),
     **dict.fromkeys(")]}\uff09\u3011", "B"),
     **dict.fromkeys("\n\x0b\x0c\x85\u2028\u2029", "N"),
     **dict.fromkeys("\u200c\u200d", "M"),
@@ -87,17 +98,22 @@ def class_of(character: str) -> str:
         return "L" if character.islower() else "C" if character.isalpha() else "D"
     if character.isspace():
         return "S"
-    return "M" if unicodedata.category(character).startswith("M") and ord(character) < LIMIT else "O"
+    return (
+        "M" if unicodedata.category(character).startswith("M") and ord(character) < LIMIT else "O"
+    )
 
 
 def folded(character: str) -> str:
-    """What a character of a word is compared as: lower case where that is one character, one kind of apostrophe and hyphen.
+    """What a character of a word is compared as: lower case where that is one character, one kind
+    of apostrophe and hyphen.
 
     >>> folded("É"), folded("’"), folded("İ")
     ('é', "'", 'İ')
     """
     lower = character.lower()
-    return {"A": "'", "Y": "-"}.get(_SINGLE.get(character, ""), lower if len(lower) == 1 else character)
+    return {"A": "'", "Y": "-"}.get(
+        _SINGLE.get(character, ""), lower if len(lower) == 1 else character
+    )
 
 
 class _ByCharacter(dict[int, str]):
@@ -137,7 +153,11 @@ class SpecialWords:
     def kinds(self) -> dict[str, int]:
         """Bits of each word that has any."""
         kinds: dict[str, int] = {}
-        for bit, words in ((STOP, self.stop | self.pronouns), (PRONOUN, self.pronouns), (ABBREVIATION, self.abbreviations)):
+        for bit, words in (
+            (STOP, self.stop | self.pronouns),
+            (PRONOUN, self.pronouns),
+            (ABBREVIATION, self.abbreviations),
+        ):
             kinds |= {word: kinds.get(word, 0) | bit for word in words}
         return kinds | {word: kinds.get(word, 0) | COMMON for word in self.common}
 
@@ -148,14 +168,17 @@ class Words:
 
     Attributes:
         n_sentences: how many sentences hold a word, stop words included.
-        spellings: start and length, int64[word kind, 2], of the first place that each kind of word stands at; stop words too.
-        weights: uint8[word kind]: letters and digits, at most 2; 0 for a stop word, a common one or one without a letter.
+        spellings: start and length, int64[word kind, 2], of the first place that each kind of word
+            stands at; stop words too.
+        weights: uint8[word kind]: letters and digits, at most 2; 0 for a stop word, a common one or
+            one without a letter.
         words: int32[n], which kind of word; kinds are numbered as they appear.
         sentences: int32[n].
         flags: uint8[n]: `JOINED`, `CAPITAL`, `INITIAL`.
         pronouns: int32[p], how many words stand before each pronoun.
         pronoun_sentences: int32[p].
-        parts: int32[sentence], the part that each sentence lies in; parts are numbered from 0 as they come.
+        parts: int32[sentence], the part that each sentence lies in; parts are numbered from 0 as
+            they come.
     """
 
     n_sentences: int
@@ -218,12 +241,20 @@ class _Reader:
                 word = word[:-2]
             kind = self._kinds.get(word, 0)
             capital = match.group()[0] == "U"
-            abbreviated = bool(kind & ABBREVIATION) or (len(word) == 1 and match.group()[0] in "UL" and word != "i")
+            abbreviated = bool(kind & ABBREVIATION) or (
+                len(word) == 1 and match.group()[0] in "UL" and word != "i"
+            )
             number = self._number(word, match.start(), kind, match.group())
             if kind & PRONOUN:
                 self._pronouns.append((len(self._found), len(self._parts) - 1))
             if not kind & STOP:
-                self._found.append((number, len(self._parts) - 1, JOINED * joined | CAPITAL * capital | INITIAL * initial))
+                self._found.append(
+                    (
+                        number,
+                        len(self._parts) - 1,
+                        JOINED * joined | CAPITAL * capital | INITIAL * initial,
+                    )
+                )
             joined = not kind & STOP
         return self._words()
 
@@ -246,7 +277,9 @@ class _Reader:
             self._spellings.append((start, len(word)))
             of_word = classes[: len(word)]
             tells = not kind & (STOP | COMMON) and any(letter in of_word for letter in "HULC")
-            self._weights.append(min(2, sum(of_word.count(letter) for letter in "HULCD")) if tells else 0)
+            self._weights.append(
+                min(2, sum(of_word.count(letter) for letter in "HULCD")) if tells else 0
+            )
         return self._numbers[word]
 
     def _words(self) -> Words:

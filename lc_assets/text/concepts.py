@@ -1,21 +1,25 @@
 """Concepts of a text and where they are mentioned, by spelling alone: no model, no tagger.
 
-Here: which phrases are concepts; the door to reading and counting, compiled where there is a compiler. Not here: words and
-sentences (`lc_assets.text.concept_words`), phrases and ranks (`lc_assets.text.concept_grams`), what is counted
-(`lc_assets.text.referrals`), a plug-in that asks spaCy (`lc_assets.formats.spacy_concepts`).
+Here: which phrases are concepts; the door to reading and counting, compiled where there is a
+    compiler. Not here: words and
+sentences (`lc_assets.text.concept_words`), phrases and ranks (`lc_assets.text.concept_grams`), what
+is counted (`lc_assets.text.referrals`), a plug-in that asks spaCy
+(`lc_assets.formats.spacy_concepts`).
 
 A phrase is a **concept** when it is among the best `TOP` of its text, or a name:
 
-- phrases are scored by the mean rank of their words; all that score as high as the last of the best come along, so that the
-  choice does not depend on the order of sentences;
+- phrases are scored by the mean rank of their words; all that score as high as the last of the best
+  come along, so that the choice does not depend on the order of sentences;
 - a **name** has capitals at half of the places or more where a capital says something;
-- letters and digits of its words must be two at least, counting only words that hold a letter and are neither stop words nor
-  common. So "said he" is none, whatever its rank, and a Chinese phrase has two characters or three.
+- letters and digits of its words must be two at least, counting only words that hold a letter and
+  are neither stop words nor common. So "said he" is none, whatever its rank, and a Chinese phrase
+  has two characters or three.
 
-Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and "his" mention the name nearest
-before them; "it" and "they" mention nothing.
+Every occurrence of a concept is a mention, also inside a longer one. "He", "she", "him", "her" and
+"his" mention the name nearest before them; "it" and "they" mention nothing.
 
-Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), section 3.1: TextRank's best 1,000 phrases, spaCy's
+Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), section 3.1:
+    TextRank's best 1,000 phrases, spaCy's
 named entities, and chains of coreference. What differs, and why, is in docs/referrals.md.
 """
 
@@ -43,7 +47,8 @@ LONGEST: Final = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a text that begins at a character and goes on to the next part; the first one begins with the text.
+    """A part of a text that begins at a character and goes on to the next part; the first one
+    begins with the text.
 
     Attributes:
         start: in characters.
@@ -62,7 +67,8 @@ class Concepts(Protocol):
 
         Args:
             text: any.
-            parts: when there are any, a sentence lies in one part alone, and a concept of two documents is two concepts.
+            parts: when there are any, a sentence lies in one part alone, and a concept of two
+                documents is two concepts.
         """
 
 
@@ -92,12 +98,18 @@ class FoundConcepts:
         while gram >= n_kinds:
             numbers.append(int(self.grams.right[gram - n_kinds]))
             gram = int(self.grams.left[gram - n_kinds])
-        return " ".join(spelling(self.text, *self.words.spellings[number].tolist()) for number in [gram, *reversed(numbers)])
+        return " ".join(
+            spelling(self.text, *self.words.spellings[number].tolist())
+            for number in [gram, *reversed(numbers)]
+        )
 
     def by_phrase(self) -> dict[str, list[int]]:
         """Sentences by concept."""
         ends = self.mentions.ends.tolist()
-        return {self.phrase(number): self.mentions.sentences[ends[number] : ends[number + 1]].tolist() for number in range(len(ends) - 1)}
+        return {
+            self.phrase(number): self.mentions.sentences[ends[number] : ends[number + 1]].tolist()
+            for number in range(len(ends) - 1)
+        }
 
 
 class LexicalConcepts:
@@ -112,7 +124,12 @@ class LexicalConcepts:
     """
 
     def __init__(
-        self, special: SpecialWords, *, top: int = TOP, pronouns: Literal["nearest", "none"] = "nearest", plain: bool = False
+        self,
+        special: SpecialWords,
+        *,
+        top: int = TOP,
+        pronouns: Literal["nearest", "none"] = "nearest",
+        plain: bool = False,
     ) -> None:
         if top < 1:
             raise BadInput(f"top must be at least 1, got {top}")
@@ -129,7 +146,9 @@ class LexicalConcepts:
         found = self.find(text, parts)
         if not parts:
             return found.mentions
-        return found.mentions.within(np.array([part.document for part in parts], np.int32)[found.words.parts])
+        return found.mentions.within(
+            np.array([part.document for part in parts], np.int32)[found.words.parts]
+        )
 
     def find(self, text: str, parts: Sequence[Part] = ()) -> FoundConcepts:
         """The concepts with their names.
@@ -138,23 +157,41 @@ class LexicalConcepts:
             BadInput: as `mentions`.
         """
         starts = [part.start for part in parts[1:]]
-        if len(text) > LONGEST or any(one > other for one, other in zip([0, *starts], starts, strict=False)):
-            raise BadInput(f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most {LONGEST:,}, and parts in order")
+        if len(text) > LONGEST or any(
+            one > other for one, other in zip([0, *starts], starts, strict=False)
+        ):
+            raise BadInput(
+                f"a text of {len(text):,} characters in {len(parts):,} parts: wanted at most "
+                f"{LONGEST:,}, and parts in order"
+            )
         ways = self._ways()
         words = ways.read_words(text, starts)
         grams = ways.number_grams(words)
         named, chosen = choose(words.weights, grams, ways.rank_words(words), self.top)
-        sentences, ends = ways.list_mentions(words, grams, chosen, named, nearest=self.pronouns == "nearest")
+        sentences, ends = ways.list_mentions(
+            words, grams, chosen, named, nearest=self.pronouns == "nearest"
+        )
         concepts = np.flatnonzero(chosen)
-        return FoundConcepts(text, Mentions(words.n_sentences, sentences, ends), words, grams, concepts, named[concepts])
+        return FoundConcepts(
+            text,
+            Mentions(words.n_sentences, sentences, ends),
+            words,
+            grams,
+            concepts,
+            named[concepts],
+        )
 
     def words_in(self, text: str) -> list[str]:
-        """The different words of a text that hold a letter, as they are compared; no stop words and no common ones."""
+        """The different words of a text that hold a letter, as they are compared; no stop words and
+        no common ones.
+        """
         words = self._ways().read_words(text, ())
         return [spelling(text, *place.tolist()) for place in words.spellings[words.weights > 0]]
 
     def word_ranks(self, text: str) -> dict[str, int]:
-        """What each word of a text weighs, as it is compared; `lc_assets.text.concept_grams.ONE` on average."""
+        """What each word of a text weighs, as it is compared; `lc_assets.text.concept_grams.ONE` on
+        average.
+        """
         ways = self._ways()
         words = ways.read_words(text, ())
         places, ranks = words.spellings.tolist(), ways.rank_words(words).tolist()
@@ -165,7 +202,8 @@ class LexicalConcepts:
 
     def _compiled(self) -> "SpecialTable":
         if self._table is None:
-            from lc_assets.text.kernels.concept_facade import special_table  # noqa: PLC0415 - numba takes half a second
+            # Numba takes half a second.
+            from lc_assets.text.kernels.concept_facade import special_table  # noqa: PLC0415
 
             self._table = special_table(self.special)
         return self._table
@@ -185,7 +223,9 @@ class _PlainWays:
     list_mentions = staticmethod(list_mentions)
 
 
-def choose(weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], top: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def choose(
+    weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], top: int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Say which phrases are names, and which are concepts.
 
     Args:
@@ -200,8 +240,13 @@ def choose(weights: NDArray[np.uint8], grams: Grams, ranks: NDArray[np.int64], t
     n_kinds = len(weights)
     right = grams.right
     from_words = grams.left < n_kinds
-    first = np.where(from_words, 0, grams.left)  # what a phrase of three goes on from stands before it
-    letters, sums = np.append(weights, np.zeros(len(right), np.uint8)), np.append(ranks, np.zeros(len(right), np.int64))
+    first = np.where(
+        from_words, 0, grams.left
+    )  # what a phrase of three goes on from stands before it
+    letters, sums = (
+        np.append(weights, np.zeros(len(right), np.uint8)),
+        np.append(ranks, np.zeros(len(right), np.int64)),
+    )
     pairs = n_kinds + np.flatnonzero(from_words)
     triples = n_kinds + np.flatnonzero(~from_words)
     for of in (letters, sums):

@@ -1,8 +1,10 @@
-"""Contamination: which evaluation items stand in a document, how much of each, where, and whether that is too much.
+"""Contamination: which evaluation items stand in a document, how much of each, where, and whether
+that is too much.
 
-Pure: texts and an index in, evidence out. A document is scanned once (`lc_assets.text.gram_scan`); from what was found,
-`overlaps_of` says per item how much of it the document holds, and a `ContaminationRule` judges. Finds can be kept, and
-judged again by another rule without scanning anything again.
+Pure: texts and an index in, evidence out. A document is scanned once (`lc_assets.text.gram_scan`);
+    from what was found,
+`overlaps_of` says per item how much of it the document holds, and a `ContaminationRule` judges.
+Finds can be kept, and judged again by another rule without scanning anything again.
 
 ==============  ======================================================================================================
 mode            a document is contaminated when
@@ -13,9 +15,10 @@ mode            a document is contaminated when
                 is a piece of a held-out one; for train against held-out
 ==============  ======================================================================================================
 
-N-grams that are common (licence texts, templates of questions) say nothing about an item. Those in many items are left
-out of every share (`in_many_items`); those in many documents of a corpus are reported, and left out when one says from
-how many on: Brown et al. 2020 ignore n-grams in more than ten.
+N-grams that are common (licence texts, templates of questions) say nothing about an item. Those in
+many items are left out of every share (`in_many_items`); those in many documents of a corpus are
+reported, and left out when one says from how many on: Brown et al. 2020 ignore n-grams in more than
+ten.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -51,7 +54,9 @@ class ContaminationRule(msgspec.Struct, frozen=True, kw_only=True):
         """Whether this much of an item is too much."""
         if self.mode == "any":
             return True
-        return overlap.coverage >= self.threshold or (self.mode == "overlap" and overlap.document_share >= self.threshold)
+        return overlap.coverage >= self.threshold or (
+            self.mode == "overlap" and overlap.document_share >= self.threshold
+        )
 
 
 class Overlap(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +67,10 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
         grams: distinct n-grams of the item that stand in the document; ``item_grams``: of how many.
         coverage: their share.
         longest_words: words of the item's longest stretch that such n-grams cover without a gap.
-        document_share: share of the document's words that n-grams of any item cover; the same in all its overlaps.
-        start: first character of the item's longest matched stretch in the document; ``end``: after its last one.
+        document_share: share of the document's words that n-grams of any item cover; the same in
+            all its overlaps.
+        start: first character of the item's longest matched stretch in the document; ``end``: after
+            its last one.
     """
 
     item: int
@@ -77,7 +84,9 @@ class Overlap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What speaks against one document: its overlaps, the most covered item first; ``condemned`` as the rule has it."""
+    """What speaks against one document: its overlaps, the most covered item first; ``condemned`` as
+    the rule has it.
+    """
 
     id: str
     overlaps: tuple[Overlap, ...]
@@ -85,9 +94,14 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contaminated(
-    documents: Iterable[tuple[str, str]], index: GramIndex, rule: ContaminationRule | None = None, *, ignored: Collection[int] = ()
+    documents: Iterable[tuple[str, str]],
+    index: GramIndex,
+    rule: ContaminationRule | None = None,
+    *,
+    ignored: Collection[int] = (),
 ) -> Iterator[Evidence]:
-    """Yield evidence against each document that holds any n-gram of any item; documents that hold none are passed over.
+    """Yield evidence against each document that holds any n-gram of any item; documents that hold
+    none are passed over.
 
     >>> from lc_assets.text.grams import Item
     >>> from lc_assets.text.indexing import build_index
@@ -139,9 +153,13 @@ class Weigher:
         found = []
         for begin, end in zip(edges, [*edges[1:], len(items)], strict=True):
             of_item = owners[begin:end]
-            longest, stretch = _longest_stretch(positions[begin:end], self.index.gram_lengths[distinct[of_item]])
+            longest, stretch = _longest_stretch(
+                positions[begin:end], self.index.gram_lengths[distinct[of_item]]
+            )
             at = firsts[of_item[stretch]]
-            start, stop = max(merged(starts[at].tolist(), ends[at].tolist()), key=lambda span: span[1] - span[0])
+            start, stop = max(
+                merged(starts[at].tolist(), ends[at].tolist()), key=lambda span: span[1] - span[0]
+            )
             n_grams, n_item = len(np.unique(of_item)), int(self.item_grams[items[begin]])
             found.append(
                 Overlap(
@@ -161,11 +179,15 @@ class Weigher:
         """The n-grams found that some items have."""
         distinct = np.unique(finds.grams[self.counts[finds.grams]])
         of_items, _, owners = postings(self.index, distinct)
-        chosen: NDArray[np.int64] = distinct[np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])]
+        chosen: NDArray[np.int64] = distinct[
+            np.unique(owners[np.isin(of_items, np.array(sorted(items), np.int64))])
+        ]
         return chosen
 
 
-def postings(index: GramIndex, grams: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def postings(
+    index: GramIndex, grams: NDArray[np.int64]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Items and positions in which some n-grams occur, and the place in ``grams`` of each."""
     begins = np.append(np.zeros(1, np.int64), index.posting_ends)[grams]
     counts = index.posting_ends[grams] - begins
@@ -176,7 +198,9 @@ def postings(index: GramIndex, grams: NDArray[np.int64]) -> tuple[NDArray[Any], 
 
 def in_many_items(index: GramIndex, most: int) -> NDArray[np.int64]:
     """The n-grams that stand in more than ``most`` items: they tell no item from another."""
-    suspects = np.flatnonzero(np.diff(index.posting_ends, prepend=0) > most)  # repeats within an item count here
+    suspects = np.flatnonzero(
+        np.diff(index.posting_ends, prepend=0) > most
+    )  # repeats within an item count here
     items, _, owners = postings(index, suspects)
     pairs = np.unique(np.stack([owners, items.astype(np.int64)]), axis=1)
     many: NDArray[np.int64] = suspects[np.bincount(pairs[0], minlength=len(suspects)) > most]
@@ -199,7 +223,9 @@ def merged(starts: Sequence[int], ends: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def spans_of(finds: Finds, grams: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The stretches of a text that the finds of some n-grams cover, in order, none touching the next."""
+    """The stretches of a text that the finds of some n-grams cover, in order, none touching the
+    next.
+    """
     chosen = np.isin(finds.grams, grams)
     return merged(finds.starts[chosen].tolist(), finds.ends[chosen].tolist())
 
@@ -210,7 +236,10 @@ def without_spans(text: str, spans: Sequence[tuple[int, int]], margin: int) -> s
     >>> without_spans("abcdefgh", [(2, 3), (5, 6)], 1)
     'ah'
     """
-    wider = merged([max(start - margin, 0) for start, _ in spans], [min(end + margin, len(text)) for _, end in spans])
+    wider = merged(
+        [max(start - margin, 0) for start, _ in spans],
+        [min(end + margin, len(text)) for _, end in spans],
+    )
     edges = [0, *(edge for span in wider for edge in span), len(text)]
     return "".join(text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
 
@@ -227,8 +256,12 @@ def _covered(lasts: NDArray[np.int64], lengths: NDArray[np.uint8]) -> int:
     return sum(end - start for start, end in merged((lasts - lengths).tolist(), lasts.tolist()))
 
 
-def _longest_stretch(positions: NDArray[Any], lengths: NDArray[np.uint8]) -> tuple[int, NDArray[np.int64]]:
-    """Words of the longest stretch of an item that ascending occurrences cover without a gap, and which these are."""
+def _longest_stretch(
+    positions: NDArray[Any], lengths: NDArray[np.uint8]
+) -> tuple[int, NDArray[np.int64]]:
+    """Words of the longest stretch of an item that ascending occurrences cover without a gap, and
+    which these are.
+    """
     ends = np.maximum.accumulate(positions.astype(np.int64) + lengths)
     begins = np.flatnonzero(np.append(True, positions[1:] > ends[:-1]))
     stops = np.append(begins[1:], len(positions))

@@ -1,15 +1,19 @@
-"""What makes two documents the same without comparing them: 128-bit keys of text, digest and address; and keys of bands.
+"""What makes two documents the same without comparing them: 128-bit keys of text, digest and
+address; and keys of bands.
 
 ==========  ================================================================================================
 digest      the digest that the crawl published, without its ``sha1:``
 text        the normalized words in their order: ASCII punctuation, case, whitespace and the way that accents
-            are composed make no difference. A text without words has no key: it is nobody's duplicate.
+            are composed make no difference. A text without words has no key: it is nobody's
+            duplicate.
 url         the address as browsers understand it (WHATWG: lower-case host, no default port, no ``..``), without
-            its fragment. Scheme, ``www.``, trailing slash and query make a difference: pages differ by them.
+            its fragment. Scheme, ``www.``, trailing slash and query make a difference: pages differ
+            by them.
 band        a band of a MinHash signature: 48 bits of all its rows and 16 of its first row
 ==========  ================================================================================================
 
-A key is a pair of 64-bit numbers of BLAKE2b; that two of 10¹² documents share one by chance has probability 10⁻¹⁵.
+A key is a pair of 64-bit numbers of BLAKE2b; that two of 10¹² documents share one by chance has
+probability 10⁻¹⁵.
 """
 
 import hashlib
@@ -79,8 +83,8 @@ def canonical_url(url: str) -> str | None:
 def band_keys(signatures: NDArray[np.uint32]) -> Keys:
     """Key of every band of some signatures, each band mixed with its number.
 
-    Equal bands have equal keys. That different ones have too happens to one pair in 2.8 × 10¹⁴: it makes a candidate
-    more, which is then compared and refuted.
+    Equal bands have equal keys. That different ones have too happens to one pair in 2.8 × 10¹⁴: it
+    makes a candidate more, which is then compared and refuted.
 
     Args:
         signatures: ``(n, bands, rows)``.
@@ -93,7 +97,9 @@ def band_keys(signatures: NDArray[np.uint32]) -> Keys:
     (False, True, False)
     """
     n_bands = signatures.shape[1]
-    whole = np.broadcast_to(_mixed(np.arange(n_bands, dtype=np.uint64)), signatures.shape[:2]).copy()
+    whole = np.broadcast_to(
+        _mixed(np.arange(n_bands, dtype=np.uint64)), signatures.shape[:2]
+    ).copy()
     for row in range(signatures.shape[2]):
         whole = _mixed(whole ^ signatures[:, :, row])
     first = _mixed(signatures[:, :, 0].astype(np.uint64))

@@ -1,8 +1,11 @@
-"""Duplicates as values: clusters out of pairs, how alike two sets are, and who of a cluster stays, and why.
+"""Duplicates as values: clusters out of pairs, how alike two sets are, and who of a cluster stays,
+and why.
 
-Here: joining pairs (`Clusters`), pairing the members of a bucket (`star_pairs`), comparing sets (`similarities`), and the
-order of preference (`Preference`). Loops are compiled where numba is; their plain twins are below and give the same.
-Not here: what makes two documents equal (`lc_assets.text.duplicate_keys`), and everything with files.
+Here: joining pairs (`Clusters`), pairing the members of a bucket (`star_pairs`), comparing sets
+    (`similarities`), and the
+order of preference (`Preference`). Loops are compiled where numba is; their plain twins are below
+and give the same. Not here: what makes two documents equal (`lc_assets.text.duplicate_keys`), and
+everything with files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,8 +32,8 @@ SOURCE: Final = "source="
 class Clusters:
     """Joins pairs of documents into clusters, a batch of pairs at a time.
 
-    Memory is eight bytes a document that is in any pair, twice; however many pairs there are. Time is a little more than
-    linear (union by least member with halved paths).
+    Memory is eight bytes a document that is in any pair, twice; however many pairs there are. Time
+    is a little more than linear (union by least member with halved paths).
 
     Args:
         nodes: ``(n,)`` int64, ascending, without repeats: every document that a pair will name.
@@ -48,7 +51,8 @@ class Clusters:
         """
         ones, others = self._places(left), self._places(right)
         if COMPILED:
-            from lc_assets.text.kernels.clusters import join  # noqa: PLC0415 - numba takes half a second to import
+            # Numba takes half a second to import.
+            from lc_assets.text.kernels.clusters import join  # noqa: PLC0415
 
             join(self._parents, ones, others)
         else:
@@ -66,7 +70,9 @@ class Clusters:
 
     def _places(self, documents: Numbers) -> Numbers:
         places = np.searchsorted(self.nodes, documents).astype(np.int64)
-        if len(places) and (places.max() >= len(self.nodes) or not np.array_equal(self.nodes[places], documents)):
+        if len(places) and (
+            places.max() >= len(self.nodes) or not np.array_equal(self.nodes[places], documents)
+        ):
             raise BadInput("a pair names a document that is none of the clusters' nodes")
         return places
 
@@ -86,8 +92,8 @@ def clusters_of(left: Numbers, right: Numbers) -> tuple[Numbers, Numbers]:
 def star_pairs(members: Numbers, starts: Numbers, centres: int) -> tuple[Numbers, Numbers]:
     """Pair each member of a bucket with the first ``centres`` members before it.
 
-    A bucket of at most ``centres + 1`` members so gives all its pairs, a greater one ``centres`` a member: the work is
-    linear in the members.
+    A bucket of at most ``centres + 1`` members so gives all its pairs, a greater one ``centres`` a
+    member: the work is linear in the members.
 
     Args:
         members: ``(n,)`` int64, documents, bucket after bucket, ascending within a bucket.
@@ -132,18 +138,27 @@ class Sets:
         return cls(np.concatenate([np.empty(0, np.uint64), *sets]), starts)
 
 
-def similarities(left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float = 0.0) -> Similarities:
+def similarities(
+    left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float = 0.0
+) -> Similarities:
     """Jaccard index of ``left``'s set ``ones[i]`` and ``right``'s set ``others[i]``, for every i.
 
-    A pair that is below ``floor`` is given as 0, mostly without reading its sets to the end. Two empty sets have nothing
-    in common.
+    A pair that is below ``floor`` is given as 0, mostly without reading its sets to the end. Two
+    empty sets have nothing in common.
 
     >>> sets = Sets.of([np.array([1, 2, 3], np.uint64), np.array([2, 3, 4], np.uint64)])
     >>> similarities(sets, np.array([0, 0]), sets, np.array([1, 0])).tolist()
     [0.5, 1.0]
     """
     out = np.zeros(len(ones), dtype=np.float64)
-    where = (left.values, left.starts[ones], left.starts[ones + 1], right.values, right.starts[others], right.starts[others + 1])
+    where = (
+        left.values,
+        left.starts[ones],
+        left.starts[ones + 1],
+        right.values,
+        right.starts[others],
+        right.starts[others + 1],
+    )
     if COMPILED:
         from lc_assets.text.kernels import clusters  # noqa: PLC0415 - as above
 
@@ -173,7 +188,9 @@ def _root(parents: Numbers, node: int) -> int:
     return node
 
 
-def plain_stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers) -> int:
+def plain_stars(
+    members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers
+) -> int:
     """The plain twin: see `star_pairs`."""
     pairs = [
         (bucket[centre], bucket[at])
@@ -185,7 +202,9 @@ def plain_stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, 
     return len(pairs)
 
 
-def plain_similarities(left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float, out: Similarities) -> None:
+def plain_similarities(
+    left: Sets, ones: Numbers, right: Sets, others: Numbers, *, floor: float, out: Similarities
+) -> None:
     """The plain twin: see `similarities`."""
     for pair, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
         a = set(left.values[left.starts[one] : left.starts[one + 1]].tolist())
@@ -217,11 +236,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Who of several documents stays: the first key that tells them apart decides, the id decides last.
+    """Who of several documents stays: the first key that tells them apart decides, the id decides
+    last.
 
     Attributes:
-        keys: of `ORDERS`, or ``source=NAME`` (what comes from there stays). A document whose date or perplexity is not
-            known comes after those of which it is.
+        keys: of `ORDERS`, or ``source=NAME`` (what comes from there stays). A document whose date
+            or perplexity is not known comes after those of which it is.
     """
 
     keys: tuple[str, ...] = ("newest",)
@@ -229,7 +249,10 @@ class Preference:
     def __post_init__(self) -> None:
         for key in self.keys:
             if key not in ORDERS and not (key.startswith(SOURCE) and key != SOURCE):
-                raise BadInput(f"no preference {key!r}; there are {', '.join(ORDERS)} and {SOURCE}NAME, in any sequence with commas")
+                raise BadInput(
+                    f"no preference {key!r}; there are {', '.join(ORDERS)} and {SOURCE}NAME, in "
+                    "any sequence with commas"
+                )
 
     @classmethod
     def parse(cls, words: str) -> Self:
@@ -282,9 +305,15 @@ def _value(key: str, candidate: Candidate) -> Any:
 
 def _words(key: str, kept: Candidate, other: Candidate) -> str:
     if key in {"newest", "oldest"}:
-        return f"{'newer' if key == 'newest' else 'older'}: {kept.date} rather than {other.date or 'no date'}"
+        return (
+            f"{'newer' if key == 'newest' else 'older'}: {kept.date} rather than "
+            f"{other.date or 'no date'}"
+        )
     if key == "longest":
         return f"longer: {kept.n_chars} rather than {other.n_chars} characters"
     if key == "best_perplexity":
-        return f"better perplexity: {kept.perplexity} rather than {'none' if other.perplexity is None else other.perplexity}"
+        return (
+            f"better perplexity: {kept.perplexity} rather than "
+            f"{'none' if other.perplexity is None else other.perplexity}"
+        )
     return f"from {key.removeprefix(SOURCE)}"

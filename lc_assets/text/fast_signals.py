@@ -1,6 +1,8 @@
-"""The signals of a text by compiled loops: what `lc_assets.text.signals` computes plainly, an order of magnitude faster.
+"""The signals of a text by compiled loops: what `lc_assets.text.signals` computes plainly, an order
+of magnitude faster.
 
-Here: characters to numbers and back to names. The loops are in `lc_assets.text.kernels`, imported when first used.
+Here: characters to numbers and back to names. The loops are in `lc_assets.text.kernels`, imported
+    when first used.
 """
 
 from functools import lru_cache
@@ -27,7 +29,8 @@ class Measured(NamedTuple):
 
     Attributes:
         scores: float64 in the order of `FAST_SCORES`, rounded, NaN for None.
-        line_counts: int64[5, lines]: end of the line, and four of `LINE_SIGNALS`: those that are whole numbers.
+        line_counts: int64[5, lines]: end of the line, and four of `LINE_SIGNALS`: those that are
+            whole numbers.
         line_shares: float64[2, lines]: numerical characters and upper case letters.
     """
 
@@ -45,7 +48,8 @@ class _Phrases(NamedTuple):
 
 def measure_fast(text: str, lists: WordLists, language: str) -> Measured:
     """Measure a text with compiled loops; needs numba."""
-    from lc_assets.text.kernels.characters import character_tables, folded_tables  # noqa: PLC0415 - imports numba
+    # Imports numba.
+    from lc_assets.text.kernels.characters import character_tables, folded_tables  # noqa: PLC0415
     from lc_assets.text.kernels.hashing import hash_seed  # noqa: PLC0415
     from lc_assets.text.kernels.signals import measure  # noqa: PLC0415
 
@@ -58,12 +62,17 @@ def measure_fast(text: str, lists: WordLists, language: str) -> Measured:
     )  # fmt: skip
     codes = _codes(text)
     rest = (tables.folds, tables.expansions, tables.combining, *listed)
-    done, scores, counts, shares = measure(codes, codes, hash_seed(), tables.flags, tables.flags, *rest)
+    done, scores, counts, shares = measure(
+        codes, codes, hash_seed(), tables.flags, tables.flags, *rest
+    )
     if not done:
-        # A capital sigma, or marks out of order: what a character folds to depends on those around it.
+        # A capital sigma, or marks out of order: what a character folds to depends on those around
+        # it.
         folded = folded_tables()
         word_codes = np.frombuffer(fold(text).encode("utf-32-le", "surrogatepass"), np.uint32)
-        _, scores, counts, shares = measure(codes, word_codes, hash_seed(), tables.flags, folded.flags, folded.folds, *rest[1:])
+        _, scores, counts, shares = measure(
+            codes, word_codes, hash_seed(), tables.flags, folded.flags, folded.folds, *rest[1:]
+        )
     return Measured(scores, counts, shares)
 
 
@@ -89,7 +98,10 @@ def _phrases(listed: frozenset[str]) -> _Phrases:
     words = sorted({word for phrase in split for word in phrase if word})
     number = {word: place for place, word in enumerate(words, start=1)}
     paths = {tuple(number.get(word, 0) for word in phrase) for phrase in split}
-    prefixes = sorted({path[:length] for path in paths for length in range(1, len(path) + 1)}, key=lambda path: (len(path), path))
+    prefixes = sorted(
+        {path[:length] for path in paths for length in range(1, len(path) + 1)},
+        key=lambda path: (len(path), path),
+    )
     state = {prefix: place for place, prefix in enumerate(prefixes, start=1)}
     roots = np.zeros(len(words) + 1, np.int32)
     after: list[list[tuple[int, int]]] = [[] for _ in range(len(prefixes) + 1)]

@@ -1,10 +1,10 @@
 """Normalized text as UTF-8 bytes, fast: what word n-grams are taken from.
 
-`normalized_utf8` gives the bytes of `lc_assets.text.words.normalize`, bit for bit. Where numba is installed one pass
-over the text's UTF-8 does it, with a table for the characters up to U+FFFF; a stretch with a character whose folding
-depends on its neighbours (capital sigma, marks out of canonical order) or that is rare (most of what lies beyond
-U+FFFF) is folded the plain way. Not here: what words and n-grams are hashed to (`lc_assets.text.shingles`,
-`lc_assets.text.minhash`).
+`normalized_utf8` gives the bytes of `lc_assets.text.words.normalize`, bit for bit. Where numba is
+installed one pass over the text's UTF-8 does it, with a table for the characters up to U+FFFF; a
+stretch with a character whose folding depends on its neighbours (capital sigma, marks out of
+canonical order) or that is rare (most of what lies beyond U+FFFF) is folded the plain way. Not
+here: what words and n-grams are hashed to (`lc_assets.text.shingles`, `lc_assets.text.minhash`).
 """
 
 import string
@@ -67,7 +67,9 @@ def normalized_utf8(text: str) -> Bytes:
 
 
 def folded_into_room(text: str) -> tuple[Bytes, int]:
-    """As `normalized_utf8`, with at least `PADDING` bytes of room after the text: the array, and the text's length."""
+    """As `normalized_utf8`, with at least `PADDING` bytes of room after the text: the array, and
+    the text's length.
+    """
     content = text.encode("utf-8", "surrogatepass")
     out = np.empty((1 if text.isascii() else GROWTH) * len(content) + PADDING, dtype=np.uint8)
     n_out = 0
@@ -90,10 +92,13 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 
 
 def _fold_into(piece: bytes, room: Bytes) -> int:
-    from lc_assets.text.kernels.folding import fold_utf8  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.text.kernels.folding import fold_utf8  # noqa: PLC0415
 
     tables = folding_tables()
-    n_bytes = fold_utf8(np.frombuffer(piece, dtype=np.uint8), room, tables.ascii_table, tables.entries, tables.pool)
+    n_bytes = fold_utf8(
+        np.frombuffer(piece, dtype=np.uint8), room, tables.ascii_table, tables.entries, tables.pool
+    )
     if n_bytes >= 0:
         return n_bytes
     plain = normalize(piece.decode("utf-8", "surrogatepass")).encode("utf-8", "surrogatepass")
@@ -106,10 +111,17 @@ def folding_tables() -> FoldingTables:
     """Make the tables, once per process: some 40 ms, 600 kB."""
     characters = [chr(point) for point in _POINTS]
     folded = [unicodedata.normalize("NFD", character.lower()) for character in characters]
-    pieces = [b"" if new == old else new.encode("utf-8", "surrogatepass") for old, new in zip(characters, folded, strict=True)]
+    pieces = [
+        b"" if new == old else new.encode("utf-8", "surrogatepass")
+        for old, new in zip(characters, folded, strict=True)
+    ]
     begins = accumulate(map(len, pieces), initial=0)
     entries = [
-        begin << 32 | len(piece) << 24 | _kind(old) << 16 | unicodedata.combining(new[0]) << 8 | unicodedata.combining(new[-1])
+        begin << 32
+        | len(piece) << 24
+        | _kind(old) << 16
+        | unicodedata.combining(new[0]) << 8
+        | unicodedata.combining(new[-1])
         for begin, piece, old, new in zip(begins, pieces, characters, folded, strict=False)
     ]
     return FoldingTables(

@@ -1,14 +1,17 @@
-"""Characters in repeated n-grams, as datatrove and as Dolma count them, which is not how RedPajama-V2 does.
+"""Characters in repeated n-grams, as datatrove and as Dolma count them, which is not how
+RedPajama-V2 does.
 
-Here: the counts, as integers, the plain way; the compiled one gives the same (`lc_assets.text.fast_counts`). Not here:
+Here: the counts, as integers, the plain way; the compiled one gives the same
+    (`lc_assets.text.fast_counts`). Not here:
 the fractions (`lc_assets.text.measures`), RedPajama-V2's own (`lc_assets.text.repetition`).
 
-* The most frequent n-gram: both count overlaps and take the first of equals, even where none occurs twice. datatrove
-  then counts the spaces between its words, Dolma does not.
-* n-grams seen before (datatrove): a walk from the left; an n-gram met again counts and its words are stepped over. Its
-  words are glued together before they are compared, so ``1 11 1 …`` is met again in ``11 1 1 …``.
-* repeated n-grams (Dolma): every copy of an n-gram that occurs twice or more counts, overlaps too, the first as well,
-  of all n-grams' characters.
+* The most frequent n-gram: both count overlaps and take the first of equals, even where none occurs
+  twice. datatrove then counts the spaces between its words, Dolma does not.
+* n-grams seen before (datatrove): a walk from the left; an n-gram met again counts and its words
+  are stepped over. Its words are glued together before they are compared, so ``1 11 1 …`` is met
+  again in ``11 1 1 …``.
+* repeated n-grams (Dolma): every copy of an n-gram that occurs twice or more counts, overlaps too,
+  the first as well, of all n-grams' characters.
 
 Sources: ``gopher_repetition_filter.py`` of datatrove 0.10.1; ``taggers/gopher.py`` of Dolma.
 """
@@ -28,7 +31,8 @@ DUPLICATE_LENGTHS: Final = (5, 6, 7, 8, 9, 10)
 
 @dataclass(frozen=True, slots=True)
 class GramCounts:
-    """What is counted of n-grams of one length; whole numbers, 0 where there are fewer words than that.
+    """What is counted of n-grams of one length; whole numbers, 0 where there are fewer words than
+    that.
 
     Attributes:
         top_count: occurrences of the most frequent n-gram.
@@ -54,11 +58,16 @@ def count_grams(words: Sequence[str], lengths: Collection[int]) -> dict[int, Gra
 
 def _count(words: Sequence[str], length: int) -> GramCounts:
     chars_before = list(accumulate(map(len, words), initial=0))
-    counts = Counter(tuple(words[start : start + length]) for start in range(len(words) - length + 1))
+    counts = Counter(
+        tuple(words[start : start + length]) for start in range(len(words) - length + 1)
+    )
     # max() keeps the first of equals, and a Counter is in the order of first occurrence.
     gram, count = max(counts.items(), key=lambda item: item[1], default=((), 0))
     repeated = sum(count * sum(map(len, gram)) for gram, count in counts.items() if count > 1)
-    every = sum(chars_before[start + length] - chars_before[start] for start in range(len(words) - length + 1))
+    every = sum(
+        chars_before[start + length] - chars_before[start]
+        for start in range(len(words) - length + 1)
+    )
     return GramCounts(count, sum(map(len, gram)), repeated, every)
 
 

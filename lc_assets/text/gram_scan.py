@@ -1,8 +1,10 @@
-"""Scanning a text for the n-grams of an index: every occurrence, held to its words, with where it stands.
+"""Scanning a text for the n-grams of an index: every occurrence, held to its words, with where it
+stands.
 
-One pass over the code points rolls a hash over loose words; a filter of bits turns nearly all places away, the rest is
-looked up among the sorted keys, and what is found there is compared word for word, so that no clash of hashes is ever
-reported. Linear in the text, in pieces of bounded size. The plain twin does the same with strings.
+One pass over the code points rolls a hash over loose words; a filter of bits turns nearly all
+places away, the rest is looked up among the sorted keys, and what is found there is compared word
+for word, so that no clash of hashes is ever reported. Linear in the text, in pieces of bounded
+size. The plain twin does the same with strings.
 """
 
 from dataclasses import dataclass
@@ -60,8 +62,14 @@ def plain_scan(text: str, index: GramIndex) -> Finds:
     found = []
     for end in range(1, len(placed) + 1):
         for length in index.lengths.tolist():
-            gram = numbers.get(key_of(hashes[end - length : end], index.key_bits)) if length <= end else None
-            if gram is not None and index.words_of(gram) == [word for word, _, _ in placed[end - length : end]]:
+            gram = (
+                numbers.get(key_of(hashes[end - length : end], index.key_bits))
+                if length <= end
+                else None
+            )
+            if gram is not None and index.words_of(gram) == [
+                word for word, _, _ in placed[end - length : end]
+            ]:
                 found.append((gram, placed[end - length][1], placed[end - 1][2], end))
     return _finds(np.array(found, np.int64).reshape(-1, 4), len(placed))
 
@@ -73,7 +81,8 @@ def _finds(rows: NDArray[np.int64], n_words: int) -> Finds:
 
 def _scan(text: str, index: GramIndex) -> tuple[NDArray[np.int64], int]:
     """Places whose key the index holds, ``(n, 4)``, and how many words there are."""
-    from lc_assets.text.kernels.gram_scan import WORDS, scan_piece  # noqa: PLC0415 - see lc_assets.text.kernels
+    # See lc_assets.text.kernels.
+    from lc_assets.text.kernels.gram_scan import WORDS, scan_piece  # noqa: PLC0415
 
     seed = basis_of(index.settings.seed)
     state, hashes = np.zeros(5, np.int64), np.array([seed, 0], np.uint64)
@@ -86,7 +95,17 @@ def _scan(text: str, index: GramIndex) -> tuple[NDArray[np.int64], int]:
         codes, table = known_codes(text[start : start + PIECE_CHARS] + ("\n" if last else ""))
         n_read = 0
         while n_read < len(codes):
-            n, n_finds = scan_piece(codes[n_read:], table.codes, table.several, state, hashes, ring, begins, finds, *lookups)
+            n, n_finds = scan_piece(
+                codes[n_read:],
+                table.codes,
+                table.several,
+                state,
+                hashes,
+                ring,
+                begins,
+                finds,
+                *lookups,
+            )
             n_read += n
             if n_finds:
                 found.append(finds[:n_finds].copy())
@@ -112,12 +131,15 @@ def _lookups(index: GramIndex) -> tuple[Any, ...]:
 
 
 def _verified(text: str, index: GramIndex, found: NDArray[np.int64]) -> NDArray[np.bool_]:
-    from lc_assets.text.kernels.gram_scan import verify  # noqa: PLC0415 - see lc_assets.text.kernels
+    # See lc_assets.text.kernels.
+    from lc_assets.text.kernels.gram_scan import verify  # noqa: PLC0415
 
     right = np.zeros(len(found), np.bool_)
     first = 0
     while first < len(found):
-        base = int(found[first : first + 64, 1].min())  # a longer n-gram that ends here begins before
+        base = int(
+            found[first : first + 64, 1].min()
+        )  # a longer n-gram that ends here begins before
         last = int(np.searchsorted(found[:, 2], base + PIECE_CHARS, side="right"))
         last = max(last, first + 1)
         base = int(found[first:last, 1].min())

@@ -1,13 +1,16 @@
 """The n-grams of evaluation items: sorted hashes, with the words behind them.
 
-An item is the text of one evaluation example, in parts that no n-gram crosses. Of an item all n-grams of ``ngram`` loose
-words (`lc_assets.text.loose_words`) are taken. An item none of whose parts has so many words is one n-gram, its longest
-part whole; unless that has fewer than ``min_words``: then nothing can be said of it, and it is reported.
+An item is the text of one evaluation example, in parts that no n-gram crosses. Of an item all
+n-grams of ``ngram`` loose words (`lc_assets.text.loose_words`) are taken. An item none of whose
+parts has so many words is one n-gram, its longest part whole; unless that has fewer than
+``min_words``: then nothing can be said of it, and it is reported.
 
-An n-gram takes some 40 bytes, a distinct word what its letters take. ``sample`` keeps one n-gram in so many by its hash,
-the same ones of items and documents, so that coverage stays an unbiased estimate; short items are always kept.
+An n-gram takes some 40 bytes, a distinct word what its letters take. ``sample`` keeps one n-gram in
+so many by its hash, the same ones of items and documents, so that coverage stays an unbiased
+estimate; short items are always kept.
 
-Here: the values. Not here: making an index (`lc_assets.text.indexing`), scanning (`lc_assets.text.gram_scan`), what is
+Here: the values. Not here: making an index (`lc_assets.text.indexing`), scanning
+    (`lc_assets.text.gram_scan`), what is
 made of the finds (`lc_assets.text.contamination`).
 
 Source: 13 words, and at least 8 of a shorter item, are Brown et al. 2020 (GPT-3), appendix C.
@@ -69,15 +72,18 @@ class GramIndex:
         settings: what was taken.
         key_bits: bits of a key.
         item_ids: ``(items,)`` names.
-        item_words: ``(items,)`` int64, loose words of an item; ``item_grams``: its distinct n-grams, 0 when too short or
-            when none was sampled.
+        item_words: ``(items,)`` int64, loose words of an item; ``item_grams``: its distinct
+            n-grams, 0 when too short or when none was sampled.
         lengths: int64, the n-grams' lengths that occur, ascending; never empty.
-        keys: ``(grams,)`` uint64, ascending; ``gram_lengths`` uint8; ``gram_words`` int64: where in ``words`` it begins.
-        posting_ends: ``(grams,)`` int64: where in ``items`` and ``positions`` an n-gram's occurrences end.
+        keys: ``(grams,)`` uint64, ascending; ``gram_lengths`` uint8; ``gram_words`` int64: where in
+            ``words`` it begins.
+        posting_ends: ``(grams,)`` int64: where in ``items`` and ``positions`` an n-gram's
+            occurrences end.
         items: ``(occurrences,)`` int32; ``positions`` int32: number of its first word in the item.
         words: int32, the items' words one after another, as numbers in the vocabulary.
         vocabulary: uint32, code points of the distinct words; ``vocabulary_ends`` int64.
-        buckets: int64: where in ``keys`` those with the same first bits begin; ``bits`` uint64: a filter.
+        buckets: int64: where in ``keys`` those with the same first bits begin; ``bits`` uint64: a
+            filter.
     """
 
     settings: GramSettings
@@ -101,7 +107,11 @@ class GramIndex:
     @property
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
-        return {field.name: value for field in fields(self) if isinstance(value := getattr(self, field.name), np.ndarray)}
+        return {
+            field.name: value
+            for field in fields(self)
+            if isinstance(value := getattr(self, field.name), np.ndarray)
+        }
 
     @property
     def n_bytes(self) -> int:
@@ -116,12 +126,20 @@ class GramIndex:
     def words_of(self, gram: int) -> list[str]:
         """The words of an n-gram."""
         begin = int(self.gram_words[gram])
-        return [self.word(int(number)) for number in self.words[begin : begin + int(self.gram_lengths[gram])]]
+        return [
+            self.word(int(number))
+            for number in self.words[begin : begin + int(self.gram_lengths[gram])]
+        ]
 
     def word(self, number: int) -> str:
         """A word of the vocabulary."""
         begin = int(self.vocabulary_ends[number - 1]) if number else 0
-        return self.vocabulary[begin : int(self.vocabulary_ends[number])].astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
+        return (
+            self.vocabulary[begin : int(self.vocabulary_ends[number])]
+            .astype("<u4")
+            .tobytes()
+            .decode("utf-32-le", "surrogatepass")
+        )
 
 
 def stirred(number: int) -> int:
@@ -150,7 +168,9 @@ def salt_of(length: int) -> int:
 
 
 def key_of(hashes: list[int], key_bits: int = 64) -> int:
-    """The key of an n-gram, from its words' hashes; the plain twin: a polynomial, salted by length, stirred."""
+    """The key of an n-gram, from its words' hashes; the plain twin: a polynomial, salted by length,
+    stirred.
+    """
     total = 0
     for value in hashes:
         total = (total * _BASE + value) & _MASK
@@ -178,6 +198,8 @@ def window_totals(hashes: NDArray[np.uint64], length: int) -> NDArray[np.uint64]
     return totals
 
 
-def keys_of_totals(totals: NDArray[np.uint64], length: int, key_bits: int = 64) -> NDArray[np.uint64]:
+def keys_of_totals(
+    totals: NDArray[np.uint64], length: int, key_bits: int = 64
+) -> NDArray[np.uint64]:
     """`key_of` for `window_totals`."""
     return stirred_all(totals ^ np.uint64(salt_of(length))) & np.uint64((1 << key_bits) - 1)

@@ -1,7 +1,8 @@
-"""Making an index of n-grams: items in, arrays out, in memory that grows by what is kept of an item.
+"""Making an index of n-grams: items in, arrays out, in memory that grows by what is kept of an
+item.
 
-Words become numbers in a vocabulary and n-grams become keys some thousand items at a time. Hashes that clash within the
-index are noticed, not believed.
+Words become numbers in a vocabulary and n-grams become keys some thousand items at a time. Hashes
+that clash within the index are noticed, not believed.
 """
 
 from collections.abc import Iterable
@@ -30,10 +31,15 @@ BATCH_ITEMS = 1000
 FILTER_BITS = 16
 """Bits of the filter per n-gram: one place in sixteen passes for nothing."""
 
-_CLASH = "two different {} have the same hash (one chance in some million): build it again with another seed"
+_CLASH = (
+    "two different {} have the same hash (one chance in some million): build it again with "
+    "another seed"
+)
 
 
-def build_index(items: Iterable[Item], settings: GramSettings | None = None, *, key_bits: int = 64) -> GramIndex:
+def build_index(
+    items: Iterable[Item], settings: GramSettings | None = None, *, key_bits: int = 64
+) -> GramIndex:
     """Index the n-grams of some items.
 
     >>> index = build_index([Item(id="q", parts=("The quick brown fox jumps over the lazy dog, they say.",))])
@@ -55,22 +61,28 @@ def build_index(items: Iterable[Item], settings: GramSettings | None = None, *, 
     return making.index()
 
 
-def word_letters(text: str, seed: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
+def word_letters(
+    text: str, seed: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
     """The loose words of a text: their code points, where each ends in these, and its hash."""
     if not COMPILED:
         return _plain_letters(text, seed)
-    from lc_assets.text.kernels import loose_words as kernels  # noqa: PLC0415 - see lc_assets.text.kernels
+    # See lc_assets.text.kernels.
+    from lc_assets.text.kernels import loose_words as kernels  # noqa: PLC0415
 
     codes, table = known_codes(text)
     letters = np.empty(kernels.folded_length(codes, table.codes, table.several), np.uint32)
     ends, hashes = np.empty(len(letters), np.int64), np.empty(len(letters), np.uint64)
-    n_words = kernels.fold_words(codes, table.codes, table.several, np.uint64(basis_of(seed)), letters, ends, hashes)
+    n_words = kernels.fold_words(
+        codes, table.codes, table.several, np.uint64(basis_of(seed)), letters, ends, hashes
+    )
     return letters, ends[:n_words].copy(), hashes[:n_words].copy()
 
 
 def known_codes(text: str) -> tuple[NDArray[np.uint32], Any]:
     """Code points of a text, and the folding table with all their pages filled."""
-    from lc_assets.text.kernels.loose_words import unknown_page  # noqa: PLC0415 - see lc_assets.text.kernels
+    # See lc_assets.text.kernels.
+    from lc_assets.text.kernels.loose_words import unknown_page  # noqa: PLC0415
 
     codes, table = code_points(text), folding_table()
     place = -1 if text.isascii() else unknown_page(codes, table.known, 0)
@@ -80,10 +92,16 @@ def known_codes(text: str) -> tuple[NDArray[np.uint32], Any]:
     return codes, table
 
 
-def _plain_letters(text: str, seed: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
+def _plain_letters(
+    text: str, seed: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.uint64]]:
     words = loose_words(text)
     ends = np.cumsum([len(word) for word in words], dtype=np.int64)
-    return code_points("".join(words)), ends, np.array([hash_of_word(word, seed) for word in words], np.uint64)
+    return (
+        code_points("".join(words)),
+        ends,
+        np.array([hash_of_word(word, seed) for word in words], np.uint64),
+    )
 
 
 class _Vocabulary:
@@ -94,11 +112,15 @@ class _Vocabulary:
         self.letters: list[NDArray[np.uint32]] = []
         self.lengths: list[int] = []
 
-    def number(self, letters: NDArray[np.uint32], ends: NDArray[np.int64], hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def number(
+        self, letters: NDArray[np.uint32], ends: NDArray[np.int64], hashes: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
         distinct, firsts, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         begins = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         numbers = np.empty(len(distinct), np.int64)
-        for place, (value, first) in enumerate(zip(distinct.tolist(), firsts.tolist(), strict=True)):
+        for place, (value, first) in enumerate(
+            zip(distinct.tolist(), firsts.tolist(), strict=True)
+        ):
             numbers[place] = found = self.numbers.setdefault(value, len(self.numbers))
             word = letters[begins[first] : ends[first]]
             if found == len(self.letters):
@@ -114,7 +136,8 @@ class _Vocabulary:
 def _unlike(letters: NDArray[np.uint32], ends: NDArray[np.int64], words: NDArray[np.int64]) -> bool:
     """Whether some word is not spelt as the one that it is taken for, of the same batch."""
     if COMPILED:
-        from lc_assets.text.kernels.loose_words import first_unlike  # noqa: PLC0415 - see lc_assets.text.kernels
+        # See lc_assets.text.kernels.
+        from lc_assets.text.kernels.loose_words import first_unlike  # noqa: PLC0415
 
         return first_unlike(letters, ends, words, letters, ends) >= 0
     begins = [0, *ends.tolist()]
@@ -136,11 +159,20 @@ class _Making:
         self.grams: list[tuple[NDArray[Any], ...]] = []
 
     def add(self, batch: list[Item]) -> None:
-        parts = [(number, *word_letters(part, self.settings.seed)) for number, item in enumerate(batch) for part in item.parts]
+        parts = [
+            (number, *word_letters(part, self.settings.seed))
+            for number, item in enumerate(batch)
+            for part in item.parts
+        ]
         n_letters = np.cumsum([0, *(len(letters) for _, letters, _, _ in parts)])
         if parts:
             letters = np.concatenate([letters for _, letters, _, _ in parts])
-            ends = np.concatenate([ends + before for (_, _, ends, _), before in zip(parts, n_letters[:-1], strict=True)])
+            ends = np.concatenate(
+                [
+                    ends + before
+                    for (_, _, ends, _), before in zip(parts, n_letters[:-1], strict=True)
+                ]
+            )
             hashes = np.concatenate([hashes for _, _, _, hashes in parts])
             if len(hashes):
                 self.words.append(self.vocabulary.number(letters, ends, hashes).astype(np.int32))
@@ -164,39 +196,71 @@ class _Making:
         if len(hashes) < length:
             return
         keys = keys_of_totals(window_totals(hashes, length), length, self.key_bits)
-        chosen = np.flatnonzero(keys % np.uint64(self.settings.sample) == 0) if self.settings.sample > 1 else np.arange(len(keys))
+        chosen = (
+            np.flatnonzero(keys % np.uint64(self.settings.sample) == 0)
+            if self.settings.sample > 1
+            else np.arange(len(keys))
+        )
         self._note(keys[chosen], length, item, position + chosen, place + chosen)
 
     def _whole(self, hashes: NDArray[np.uint64], item: int, position: int, place: int) -> None:
         keys = keys_of_totals(window_totals(hashes, len(hashes)), len(hashes), self.key_bits)
         self._note(keys, len(hashes), item, np.array([position]), np.array([place]))
 
-    def _note(self, keys: NDArray[np.uint64], length: int, item: int, positions: NDArray[Any], places: NDArray[Any]) -> None:
+    def _note(
+        self,
+        keys: NDArray[np.uint64],
+        length: int,
+        item: int,
+        positions: NDArray[Any],
+        places: NDArray[Any],
+    ) -> None:
         n = len(keys)
         self.grams.append(
-            (keys, np.full(n, length, np.uint8), np.full(n, item, np.int32), positions.astype(np.int32), places.astype(np.int64))
+            (
+                keys,
+                np.full(n, length, np.uint8),
+                np.full(n, item, np.int32),
+                positions.astype(np.int32),
+                places.astype(np.int64),
+            )
         )
 
     def index(self) -> GramIndex:
         """Sort everything by key and put the index together."""
         types = (np.uint64, np.uint8, np.int32, np.int32, np.int64)
         keys, lengths, items, positions, places = (
-            np.concatenate([np.zeros(0, kind), *(gram[column] for gram in self.grams)]) for column, kind in enumerate(types)
+            np.concatenate([np.zeros(0, kind), *(gram[column] for gram in self.grams)])
+            for column, kind in enumerate(types)
         )
         order = np.argsort(keys, kind="stable")
-        keys, lengths, items, positions, places = (column[order] for column in (keys, lengths, items, positions, places))
+        keys, lengths, items, positions, places = (
+            column[order] for column in (keys, lengths, items, positions, places)
+        )
         words = np.concatenate([np.zeros(0, np.int32), *self.words])
-        firsts = np.flatnonzero(np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]]))
+        firsts = np.flatnonzero(
+            np.concatenate([np.ones(min(len(keys), 1), bool), keys[1:] != keys[:-1]])
+        )
         ends = np.append(firsts[1:], len(keys)).astype(np.int64)[: len(firsts)]
-        _require_same_words(words, places, lengths, np.repeat(firsts, np.diff(np.append(firsts, len(keys)))))
-        found = np.unique(lengths).astype(np.int64) if len(keys) else np.array([self.settings.ngram], np.int64)
+        _require_same_words(
+            words, places, lengths, np.repeat(firsts, np.diff(np.append(firsts, len(keys))))
+        )
+        found = (
+            np.unique(lengths).astype(np.int64)
+            if len(keys)
+            else np.array([self.settings.ngram], np.int64)
+        )
         hash_of = np.fromiter(self.vocabulary.numbers, np.uint64, len(self.vocabulary.numbers))
         return GramIndex(
             settings=self.settings,
             key_bits=self.key_bits,
             item_ids=tuple(self.ids),
             item_words=np.array(self.item_words, np.int64),
-            item_grams=_distinct_grams(items, np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(keys)))), len(self.ids)),
+            item_grams=_distinct_grams(
+                items,
+                np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(keys)))),
+                len(self.ids),
+            ),
             lengths=found,
             keys=keys[firsts],
             gram_lengths=lengths[firsts],
@@ -206,24 +270,34 @@ class _Making:
             positions=positions,
             words=words,
             vocabulary=np.concatenate([np.zeros(0, np.uint32), *self.vocabulary.letters]),
-            vocabulary_ends=np.cumsum([len(word) for word in self.vocabulary.letters], dtype=np.int64),
+            vocabulary_ends=np.cumsum(
+                [len(word) for word in self.vocabulary.letters], dtype=np.int64
+            ),
             buckets=_buckets(keys[firsts], self.key_bits),
-            bits=_filter(words, hash_of, places[firsts], lengths[firsts].astype(np.int64), int(found[0])),
+            bits=_filter(
+                words, hash_of, places[firsts], lengths[firsts].astype(np.int64), int(found[0])
+            ),
         )
 
 
-def _require_same_words(words: NDArray[np.int32], places: NDArray[Any], lengths: NDArray[Any], firsts: NDArray[Any]) -> None:
+def _require_same_words(
+    words: NDArray[np.int32], places: NDArray[Any], lengths: NDArray[Any], firsts: NDArray[Any]
+) -> None:
     """Hold each occurrence of a key against the key's first."""
     others = np.flatnonzero(firsts != np.arange(len(firsts)))
     clash = bool((lengths[others] != lengths[firsts[others]]).any())
     for step in range(int(lengths.max(initial=0))):
         others = others[lengths[others] > step]
-        clash = clash or bool((words[places[others] + step] != words[places[firsts[others]] + step]).any())
+        clash = clash or bool(
+            (words[places[others] + step] != words[places[firsts[others]] + step]).any()
+        )
     if clash:
         raise Mismatch(_CLASH.format("n-grams"))
 
 
-def _distinct_grams(items: NDArray[np.int32], grams: NDArray[Any], n_items: int) -> NDArray[np.int64]:
+def _distinct_grams(
+    items: NDArray[np.int32], grams: NDArray[Any], n_items: int
+) -> NDArray[np.int64]:
     order = np.lexsort((grams, items))
     items, grams = items[order], grams[order]
     new = np.ones(len(items), bool)
@@ -243,14 +317,21 @@ def bucket_bits(n_grams: int) -> int:
 
 
 def _filter(
-    words: NDArray[np.int32], hash_of: NDArray[np.uint64], places: NDArray[Any], lengths: NDArray[np.int64], shortest: int
+    words: NDArray[np.int32],
+    hash_of: NDArray[np.uint64],
+    places: NDArray[Any],
+    lengths: NDArray[np.int64],
+    shortest: int,
 ) -> NDArray[np.uint64]:
     """Bits of the n-grams' last ``shortest`` words."""
     n_bits = max(6, (FILTER_BITS * len(places) - 1).bit_length())
     bits = np.zeros(1 << (n_bits - 6), np.uint64)
     totals = np.zeros(len(places), np.uint64)
     for step in range(shortest):
-        totals = totals * np.uint64(0x9E3779B97F4A7C15) + hash_of[words[places + lengths - shortest + step]]
+        totals = (
+            totals * np.uint64(0x9E3779B97F4A7C15)
+            + hash_of[words[places + lengths - shortest + step]]
+        )
     marks = stirred_all(totals ^ np.uint64(FILTER_SALT)) >> np.uint64(64 - n_bits)
     np.bitwise_or.at(bits, marks >> np.uint64(6), np.uint64(1) << (marks & np.uint64(63)))
     return bits

@@ -1,6 +1,8 @@
-"""Which of some ascending keys stand among others: one pass over both, so old keys are only passed by, never sorted again.
+"""Which of some ascending keys stand among others: one pass over both, so old keys are only passed
+by, never sorted again.
 
-Here: the marks, and the plain twin of the compiled loop. Not here: what keys are of (`lc_assets.text.duplicate_keys`).
+Here: the marks, and the plain twin of the compiled loop. Not here: what keys are of
+    (`lc_assets.text.duplicate_keys`).
 """
 
 import numpy as np
@@ -25,7 +27,8 @@ def standing_among(keys: Keys, asked: Keys) -> Marks:
     [False, True, True, True]
     """
     if COMPILED:
-        from lc_assets.text.kernels.key_matches import mark  # noqa: PLC0415 - numba takes half a second to import
+        # Numba takes half a second to import.
+        from lc_assets.text.kernels.key_matches import mark  # noqa: PLC0415
 
         marks = np.zeros(len(keys), np.bool_)
         mark(keys, asked, marks)

@@ -1,13 +1,14 @@
-"""Which language a document is in, and how sure that is: by its beginning, and whatever model is handed in.
+"""Which language a document is in, and how sure that is: by its beginning, and whatever model is
+handed in.
 
 ========================  =====================================================================================
 ``language``              the model's name for it, such as ``en``; empty for a document without a word
 ``language_probability``  0 to 1; 0 for a document without a word
 ========================  =====================================================================================
 
-The model sees the first 2,000 characters, with each newline as a space: a language shows early, and time does not grow with a
-document. Lone surrogates become U+FFFD. Here: what is shown to a model and what is made of its answer. Not here: models
-(`lc_assets.formats.language_model`).
+The model sees the first 2,000 characters, with each newline as a space: a language shows early, and
+time does not grow with a document. Lone surrogates become U+FFFD. Here: what is shown to a model
+and what is made of its answer. Not here: models (`lc_assets.formats.language_model`).
 """
 
 from collections.abc import Callable
@@ -43,11 +44,14 @@ def language_of(text: str, predict: Predictor) -> Language:
     if not line:
         return Language("", 0.0)
     language, probability = predict(line)
-    return Language(language, min(max(float(probability), 0.0), 1.0))  # fastText's softmax may end at 1.00001
+    return Language(
+        language, min(max(float(probability), 0.0), 1.0)
+    )  # fastText's softmax may end at 1.00001
 
 
 def one_line(text: str) -> str:
-    r"""Text without newlines around or in it, and without lone surrogates: what fastText reads as one line.
+    r"""Text without newlines around or in it, and without lone surrogates: what fastText reads as
+    one line.
 
     >>> one_line("\na\nb\ud800\n")
     'a b\ufffd'

@@ -1,10 +1,12 @@
 r"""Creative Commons licences named in a text or an address.
 
-Here: finding them and giving them one name. Not here: whether the page is under that licence, which only a reader can say:
+Here: finding them and giving them one name. Not here: whether the page is under that licence, which
+    only a reader can say:
 a page that links a licence may speak of somebody else's picture.
 
-Links are those that Dolma's ``cc_re`` tagger and DKPro C4CorpusTools look for (``creativecommons.org/licenses/by-sa/4.0``); names
-are ``CC BY-SA 4.0`` and its spellings, and "Creative Commons Attribution".
+Links are those that Dolma's ``cc_re`` tagger and DKPro C4CorpusTools look for
+(``creativecommons.org/licenses/by-sa/4.0``); names are ``CC BY-SA 4.0`` and its spellings, and
+"Creative Commons Attribution".
 """
 
 import re
@@ -14,16 +16,20 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _SHORT = re.compile(r"\bCC(?:[ -](BY(?:[ -]NC)?(?:[ -](?:ND|SA))?)|[ -]?(0))\b(?:[ ,]*v?(\d\.\d))?")
-_LONG = re.compile(r"\bCreative Commons(?:[ '’\u2018]|\bs\b){0,3}(Attribution|Public Domain|Zero|CC0|licen[cs]e)", re.IGNORECASE)
+_LONG = re.compile(
+    r"\bCreative Commons(?:[ '’\u2018]|\bs\b){0,3}(Attribution|Public Domain|Zero|CC0|licen[cs]e)",
+    re.IGNORECASE,
+)
 _HINT = re.compile(r"creative ?commons|\bCC[ -]?(?:BY|0)", re.IGNORECASE)
 
 
 def licence_of(text: str, url: str | None = None) -> str | None:
-    """Name the first Creative Commons licence that a document mentions: links before names, the text before the address.
+    """Name the first Creative Commons licence that a document mentions: links before names, the
+    text before the address.
 
     Returns:
-        Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it says no more than Creative Commons
-        license; None when it names none.
+        Such as ``cc-by-sa-4.0``, ``cc-by-nc``, ``cc0``, ``cc-mark``; ``cc`` when it says no more
+        than Creative Commons license; None when it names none.
 
     >>> licence_of("Text under CC BY-SA 4.0."), licence_of("see https://creativecommons.org/publicdomain/zero/1.0/")
     ('cc-by-sa-4.0', 'cc0-1.0')
@@ -34,20 +40,34 @@ def licence_of(text: str, url: str | None = None) -> str | None:
         return None
     places = (text, url or "")
     links = (_of_link(found) for place in places if (found := _LINK.search(place)))
-    names = (_of_name(found) for pattern in (_SHORT, _LONG) for place in places if (found := pattern.search(place)))
+    names = (
+        _of_name(found)
+        for pattern in (_SHORT, _LONG)
+        for place in places
+        if (found := pattern.search(place))
+    )
     return next(links, None) or next(names, None)
 
 
 def _of_link(found: re.Match[str]) -> str:
     kind, public, which, version = found.groups()
-    name = {"zero": "cc0"}.get(which.lower(), f"cc-{which.lower()}") if public else f"cc-{kind.lower()}"
+    name = (
+        {"zero": "cc0"}.get(which.lower(), f"cc-{which.lower()}")
+        if public
+        else f"cc-{kind.lower()}"
+    )
     return f"{name}-{version}" if version else name
 
 
 def _of_name(found: re.Match[str]) -> str:
     if found.re is _LONG:
         said = found.group(1).lower()
-        return {"attribution": "cc-by", "zero": "cc0", "cc0": "cc0", "public domain": "cc-mark"}.get(said, "cc")
+        return {
+            "attribution": "cc-by",
+            "zero": "cc0",
+            "cc0": "cc0",
+            "public domain": "cc-mark",
+        }.get(said, "cc")
     kind, zero, version = found.groups()
     name = "cc0" if zero else f"cc-{kind.lower().replace(' ', '-')}"
     return f"{name}-{version}" if version else name

@@ -1,7 +1,9 @@
 r"""Lines and paragraphs of a document: bulleted, trailing off, short, repeated.
 
-Here: the counts, as integers, the plain way; the compiled one gives the same (`lc_assets.text.fast_counts`). Not here:
-the fractions (`lc_assets.text.measures`), RedPajama-V2's line signals (`lc_assets.text.line_signals`).
+Here: the counts, as integers, the plain way; the compiled one gives the same
+    (`lc_assets.text.fast_counts`). Not here:
+the fractions (`lc_assets.text.measures`), RedPajama-V2's line signals
+(`lc_assets.text.line_signals`).
 
 What a line is differs by program and by measure:
 
@@ -14,7 +16,8 @@ filled lines        newline lines that hold more than whitespace (FineWeb)
 paragraphs          ``re.split("\n{2,}")`` of the stripped text (datatrove)
 ==================  ======================================================================================
 
-Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py``, ``fineweb_quality_filter.py`` of datatrove 0.10.1;
+Sources: ``gopher_quality_filter.py``, ``gopher_repetition_filter.py``,
+    ``fineweb_quality_filter.py`` of datatrove 0.10.1;
 ``taggers/gopher.py`` of Dolma.
 """
 
@@ -38,15 +41,19 @@ class LineCounts:
     """What is counted of lines and paragraphs; see the module for the kinds of lines.
 
     Attributes:
-        n_broken: broken lines; n_broken_bulleted: those that start with ``•`` or ``-``; n_broken_ellipsis: those that
-            end with ``...`` or ``…``; whitespace aside.
-        n_stretches: stretches; n_stretches_seen: those seen before; n_stretch_chars_seen: their characters.
-        n_newline: newline lines; n_newline_bulleted: those that start with ``*`` or ``-``; n_newline_ellipsis: those
-            that end with ``…``; n_newline_repeated: those that occur twice or more; n_newline_chars_repeated: their
+        n_broken: broken lines; n_broken_bulleted: those that start with ``•`` or ``-``;
+            n_broken_ellipsis: those that end with ``...`` or ``…``; whitespace aside.
+        n_stretches: stretches; n_stretches_seen: those seen before; n_stretch_chars_seen: their
             characters.
-        n_filled: filled lines; n_filled_terminal: those that end with a `TERMINAL_MARKS`; n_filled_short: those of at
-            most `SHORT_LINE` characters; n_filled_chars_seen: characters of those seen before.
-        n_paragraphs: paragraphs; n_paragraphs_seen: those seen before; n_paragraph_chars_seen: their characters.
+        n_newline: newline lines; n_newline_bulleted: those that start with ``*`` or ``-``;
+            n_newline_ellipsis: those that end with ``…``; n_newline_repeated: those that occur
+                twice or more; n_newline_chars_repeated: their
+            characters.
+        n_filled: filled lines; n_filled_terminal: those that end with a `TERMINAL_MARKS`;
+            n_filled_short: those of at most `SHORT_LINE` characters; n_filled_chars_seen:
+                characters of those seen before.
+        n_paragraphs: paragraphs; n_paragraphs_seen: those seen before; n_paragraph_chars_seen:
+            their characters.
         n_chars_dense: characters that are no whitespace.
     """
 

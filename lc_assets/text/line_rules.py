@@ -1,14 +1,19 @@
-r"""Line editing: which lines of a document C4 and RefinedWeb take out, by which rule, and what is left.
+r"""Line editing: which lines of a document C4 and RefinedWeb take out, by which rule, and what is
+left.
 
-Here: rules as data, applying them, the evidence. Not here: judging what is left (`lc_assets.text.measures` has how much
+Here: rules as data, applying them, the evidence. Not here: judging what is left
+    (`lc_assets.text.measures` has how much
 that is). FineWeb edits nothing: its line rules are measures.
 
-Every removed line and every removed piece of a line is a span of the *original* text with the rule's name, so an
-edit can be shown, counted, and taken back. White space at the ends of lines goes without a span.
+Every removed line and every removed piece of a line is a span of the *original* text with the
+rule's name, so an edit can be shown, counted, and taken back. White space at the ends of lines goes
+without a span.
 
-Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow Datasets
-(``text/c4_utils.py``) do it; words of a line are counted before citations leave it, as datatrove does. RefinedWeb: Penedo et
-al. 2023, appendix G.2, which names examples only: the phrases and counters are those that DCLM (Li et al. 2024) settled on.
+Sources: C4: Raffel et al. 2020, section 2.2, as datatrove 0.10.1 (``c4_filters.py``) and TensorFlow
+    Datasets
+(``text/c4_utils.py``) do it; words of a line are counted before citations leave it, as datatrove
+does. RefinedWeb: Penedo et al. 2023, appendix G.2, which names examples only: the phrases and
+counters are those that DCLM (Li et al. 2024) settled on.
 """
 
 import re
@@ -22,14 +27,24 @@ _CITATION = re.compile(r"\[\d*\]|\[edit\]|\[citation needed\]")
 _COUNTER = re.compile(
     r"\W*\d[\d,.]*[kmb]?\s+(?:likes|shares|comments|retweets|reposts|quotes|bookmarks|upvotes|downvotes|downloads|views|followers)\W*"
 )
-_BOILERPLATE = re.compile(r"^\s*sign[- ]?(?:in|out)\b|\bread more(?:\.\.\.|\u2026)?\s*$|\bitems in cart\b", re.IGNORECASE)
+_BOILERPLATE = re.compile(
+    r"^\s*sign[- ]?(?:in|out)\b|\bread more(?:\.\.\.|\u2026)?\s*$|\bitems in cart\b", re.IGNORECASE
+)
 _UPPER = string.ascii_uppercase.encode()
-_POLICIES: Final = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
+_POLICIES: Final = (
+    "terms of use",
+    "privacy policy",
+    "cookie policy",
+    "uses cookies",
+    "use of cookies",
+    "use cookies",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineRules:
-    r"""What is wrong with a line; rules are asked in the order of the fields, and the first that objects names the reason.
+    r"""What is wrong with a line; rules are asked in the order of the fields, and the first that
+    objects names the reason.
 
     Attributes:
         name: who does so.
@@ -39,12 +54,14 @@ class LineRules:
         counters: lines such as ``3 likes`` go (``counter``).
         longest_word: characters of the longest word (``long_word``).
         citations: marks such as ``[3]`` and ``[edit]`` are taken out of a line (``citation``).
-        end_marks: what a line must end with, though not with ``...`` (``no_end_mark``); empty for anything.
-        fewest_words: words of the shortest line (``few_words``); blank lines stay where this is the only objection.
+        end_marks: what a line must end with, though not with ``...`` (``no_end_mark``); empty for
+            anything.
+        fewest_words: words of the shortest line (``few_words``); blank lines stay where this is the
+            only objection.
         condemned: what condemns the whole document when a line that got so far holds it, by reason.
         phrases: lines that hold one of these go, by reason; case aside.
-        boilerplate: short lines lose "sign in" at their start, "read more" at their end, "items in cart" anywhere
-            (``boilerplate``); a line that nothing is left of goes.
+        boilerplate: short lines lose "sign in" at their start, "read more" at their end, "items in
+            cart" anywhere (``boilerplate``); a line that nothing is left of goes.
     """
 
     name: str
@@ -73,10 +90,18 @@ C4: Final = LineRules(
     condemned=(("lorem ipsum", "lorem_ipsum"), ("{", "curly_bracket")),
     phrases=(("javascript", "javascript"), *((phrase, "policy") for phrase in _POLICIES)),
 )
-"""As datatrove has it: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets allow."""
+"""As datatrove has it: ``'`` ends a line too, which neither the paper nor TensorFlow Datasets
+allow.
+"""
 
 REFINEDWEB: Final = LineRules(
-    name="refinedweb", broken=False, most_uppercase=0.5, numeric=True, counters=True, fewest_words=2, boilerplate=True
+    name="refinedweb",
+    broken=False,
+    most_uppercase=0.5,
+    numeric=True,
+    counters=True,
+    fewest_words=2,
+    boilerplate=True,
 )
 
 
@@ -103,9 +128,10 @@ class Edited:
         text: what is left.
         taken: evidence, in the order of the text.
         n_lines: lines seen; n_lines_removed: by reason; the others are left.
-        n_words: whitespace words seen; n_words_flagged: those of lines that were removed or lost boilerplate, by reason.
-        condemned: why the whole document should go (`LineRules.condemned`); None when nothing says so. The text is then
-            what the rules leave of it all the same.
+        n_words: whitespace words seen; n_words_flagged: those of lines that were removed or lost
+            boilerplate, by reason.
+        condemned: why the whole document should go (`LineRules.condemned`); None when nothing says
+            so. The text is then what the rules leave of it all the same.
     """
 
     text: str
@@ -150,7 +176,9 @@ def edit(text: str, rules: LineRules) -> Edited:
             kept.append(left)
         if reason or (pieces and rules.boilerplate):
             n_flagged[reason or pieces[0].reason] += len(words)
-    return Edited("\n".join(kept).strip(), tuple(taken), n_lines, n_removed, n_words, n_flagged, condemned)
+    return Edited(
+        "\n".join(kept).strip(), tuple(taken), n_lines, n_removed, n_words, n_flagged, condemned
+    )
 
 
 def _lines(text: str, *, broken: bool) -> Iterator[tuple[int, str]]:
@@ -161,7 +189,9 @@ def _lines(text: str, *, broken: bool) -> Iterator[tuple[int, str]]:
         start += len(line) + (not broken)
 
 
-def _without_pieces(line: str, start: int, words: list[str], rules: LineRules) -> tuple[str, list[Taken]]:
+def _without_pieces(
+    line: str, start: int, words: list[str], rules: LineRules
+) -> tuple[str, list[Taken]]:
     """The line, stripped, without its citations or boilerplate, and what was taken."""
     if rules.citations and "[" in line:
         pattern, reason = _CITATION, "citation"
@@ -169,11 +199,16 @@ def _without_pieces(line: str, start: int, words: list[str], rules: LineRules) -
         pattern, reason = _BOILERPLATE, "boilerplate"
     else:
         return line.strip(), []
-    # Citations do not make room for another end of the line: what follows them was stripped before they went.
-    return pattern.sub("", line.strip()), [Taken(start + m.start(), start + m.end(), reason) for m in pattern.finditer(line)]
+    # Citations do not make room for another end of the line: what follows them was stripped before
+    # they went.
+    return pattern.sub("", line.strip()), [
+        Taken(start + m.start(), start + m.end(), reason) for m in pattern.finditer(line)
+    ]
 
 
-def _objection(line: str, left: str, words: list[str], rules: LineRules) -> tuple[str | None, str | None]:
+def _objection(
+    line: str, left: str, words: list[str], rules: LineRules
+) -> tuple[str | None, str | None]:
     """Why the line goes, and why the whole document should; None for either."""
     if reason := _wrong_as_it_was(line, words, rules):
         return reason, None
@@ -198,7 +233,11 @@ def _wrong_as_it_was(line: str, words: list[str], rules: LineRules) -> str | Non
         return "numeric"
     if rules.counters and len(words) <= SHORT_LINE_WORDS and _COUNTER.fullmatch(line.lower()):
         return "counter"
-    if rules.longest_word is not None and len(line) > rules.longest_word and max(map(len, words)) > rules.longest_word:
+    if (
+        rules.longest_word is not None
+        and len(line) > rules.longest_word
+        and max(map(len, words)) > rules.longest_word
+    ):
         return "long_word"
     return None
 

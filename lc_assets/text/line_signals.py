@@ -1,13 +1,14 @@
 """Signals of every line of a document.
 
 ==============================================  =============================================================
-rps_lines_ending_with_terminal_punctution_mark  1.0 when it ends with ``.``, ``!``, ``?`` or ``”``, whitespace aside
+rps_lines_ending_with_terminal_punctution_mark  1.0 when it ends with ``.``, ``!``, ``?`` or ``”``,
+whitespace aside
 rps_lines_javascript_counts                     normalized words that are "javascript"
 rps_lines_num_words                             normalized words
 rps_lines_numerical_chars_fraction              numeric characters, per character of the normalized line
 rps_lines_start_with_bulletpoint                1.0 when it starts with one of ten bullets, whitespace aside;
-                                                ``-`` and ``*`` are not among them. A document without lines
-                                                has one span without a score
+                                                ``-`` and ``*`` are not among them. A document
+                                                without lines has one span without a score
 rps_lines_uppercase_letter_fraction             upper case characters, per character with the newline
 ==============================================  =============================================================
 
@@ -32,12 +33,21 @@ def line_signals(document: Document) -> dict[str, Scores]:
         return list(zip(spans, scores, strict=True))
 
     return {
-        "rps_lines_ending_with_terminal_punctution_mark": scored(float(line.rstrip().endswith(TERMINAL_MARKS)) for line in lines),
-        "rps_lines_javascript_counts": scored(float(words.count("javascript")) for words in line_words),
+        "rps_lines_ending_with_terminal_punctution_mark": scored(
+            float(line.rstrip().endswith(TERMINAL_MARKS)) for line in lines
+        ),
+        "rps_lines_javascript_counts": scored(
+            float(words.count("javascript")) for words in line_words
+        ),
         "rps_lines_num_words": scored(map(len, line_words)),
         "rps_lines_numerical_chars_fraction": scored(map(_numeric_fraction, line_words)),
-        "rps_lines_start_with_bulletpoint": scored(float(line.lstrip().startswith(BULLETS)) for line in lines) or [(document.span, None)],
-        "rps_lines_uppercase_letter_fraction": scored(sum(map(str.isupper, line)) / len(line) for line in lines),
+        "rps_lines_start_with_bulletpoint": scored(
+            float(line.lstrip().startswith(BULLETS)) for line in lines
+        )
+        or [(document.span, None)],
+        "rps_lines_uppercase_letter_fraction": scored(
+            sum(map(str.isupper, line)) / len(line) for line in lines
+        ),
     }
 
 

@@ -1,7 +1,7 @@
 """Links of a page: what its HTML points at, and by which words.
 
-Two ways to read a page, and each link says the same of itself in both: its address as written (not resolved, see
-`lc_assets.text.targets`) and its anchor text.
+Two ways to read a page, and each link says the same of itself in both: its address as written (not
+resolved, see `lc_assets.text.targets`) and its anchor text.
 
 =========  ==================================================================================================
 html5      as browsers read it (an HTML5 parser): entities undone, markup within links seen through, white space
@@ -10,11 +10,13 @@ paper      exactly what the three expressions of the LongPack paper find (`REGEX
            nothing undone or collapsed
 =========  ==================================================================================================
 
-The paper's first expression takes time with the cube of the length of an unclosed tag: a minute for 9 kB. `scanned` finds
-the same in one walk: from ``<a`` the tag goes up to the next ``>``, and the anchor text from there to the next ``<``. If
-they make no link, no later ``<a`` in the same tag can, for it would see less of it. Source: LongPack (ICLR 2025), Appendix.
+The paper's first expression takes time with the cube of the length of an unclosed tag: a minute for
+9 kB. `scanned` finds the same in one walk: from ``<a`` the tag goes up to the next ``>``, and the
+anchor text from there to the next ``<``. If they make no link, no later ``<a`` in the same tag can,
+for it would see less of it. Source: LongPack (ICLR 2025), Appendix.
 
-Not here: pages out of archives (`lc_assets.formats.archives`), which pages links lead to (`lc_assets.text.targets`).
+Not here: pages out of archives (`lc_assets.formats.archives`), which pages links lead to
+(`lc_assets.text.targets`).
 """
 
 import re
@@ -37,11 +39,14 @@ UNVOUCHED: Final = frozenset({"nofollow", "sponsored", "ugc"})
 """Values of ``rel`` by which a page's author does not vouch for what is linked to."""
 
 MAX_LINKS_AROUND: Final = 16
-"""Links that a link may stand in; an HTML5 parser lets it stand in one only by way of tables, objects or svg."""
+"""Links that a link may stand in; an HTML5 parser lets it stand in one only by way of tables,
+objects or svg.
+"""
 
 LINKS_IN_LINKS: Final = "links within links within links"
 
-_TEXT_BYTES: Final = 100_000_000  # of anchor texts at most, where links were not counted within each other: a tenth of a second
+# of anchor texts at most, where links were not counted within each other: a tenth of a second
+_TEXT_BYTES: Final = 100_000_000
 _MENUS: Final = "nav,header,footer,aside,[role~=navigation i]"
 
 
@@ -52,8 +57,10 @@ class Link(msgspec.Struct, frozen=True):
         href: the address as it is written.
         text: the anchor text; empty where a link has none.
         rel: the attribute of that name, as it is written.
-        navigation: whether it stands below nav, header, footer, aside or an element with role=navigation.
-        label: what else names a link without text: the first ``alt`` of an image in it, its ``title`` or ``aria-label``.
+        navigation: whether it stands below nav, header, footer, aside or an element with
+            role=navigation.
+        label: what else names a link without text: the first ``alt`` of an image in it, its
+            ``title`` or ``aria-label``.
     """
 
     href: str
@@ -79,7 +86,8 @@ class PageLinks(msgspec.Struct, frozen=True):
     Attributes:
         links: in their order.
         base: the address that the page's ``<base>`` says they are relative to; empty without one.
-        unread: why the page was not read, and so has no links; empty when it was. See `lc_assets.text.html_shape`.
+        unread: why the page was not read, and so has no links; empty when it was. See
+            `lc_assets.text.html_shape`.
     """
 
     links: tuple[Link, ...] = ()
@@ -111,7 +119,10 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
         return PageLinks(unread=complaint)
     parsed = LexborHTMLParser(page)
     nodes = parsed.css("a[href]")
-    if len(nodes) * len(page) > _TEXT_BYTES and max(_counted_above(nodes, {node.mem_id for node in nodes})) > MAX_LINKS_AROUND:
+    if (
+        len(nodes) * len(page) > _TEXT_BYTES
+        and max(_counted_above(nodes, {node.mem_id for node in nodes})) > MAX_LINKS_AROUND
+    ):
         return PageLinks(unread=LINKS_IN_LINKS)
     menus = {menu.mem_id for menu in parsed.css(_MENUS)}
     above = _counted_above(nodes, menus) if menus else [0] * len(nodes)
@@ -121,7 +132,8 @@ def page_links(html: str, extractor: Extractor = "html5") -> PageLinks:
 
 
 def scanned(html: str) -> Iterator[tuple[str, str]]:
-    """Address and anchor text of each link that the paper's expressions find, in time that grows with the page alone.
+    """Address and anchor text of each link that the paper's expressions find, in time that grows
+    with the page alone.
 
     >>> list(scanned('<a x href="u">one</a><a href="">none</a><a href="v"><b>two</b></a>'))
     [('u', 'one')]
@@ -136,7 +148,10 @@ def scanned(html: str) -> Iterator[tuple[str, str]]:
             return
         address = html.find('href="', start + 3, tag_end)
         is_link = (
-            text_end > tag_end + 1 and address >= 0 and html.find('"', address + 7, tag_end) >= 0 and html.startswith("</a>", text_end)
+            text_end > tag_end + 1
+            and address >= 0
+            and html.find('"', address + 7, tag_end) >= 0
+            and html.startswith("</a>", text_end)
         )
         if is_link and (url := REGEX_URL.search(html, start, text_end)):
             yield url[1], html[tag_end + 1 : text_end]
@@ -152,7 +167,11 @@ def _link(node: LexborNode, navigation: bool) -> Link:
 
 def _label(node: LexborNode) -> str:
     image = node.css_first("img[alt]:not([alt=''])")
-    named = (_attribute(image, "alt") if image is not None else "", _attribute(node, "title"), _attribute(node, "aria-label"))
+    named = (
+        _attribute(image, "alt") if image is not None else "",
+        _attribute(node, "title"),
+        _attribute(node, "aria-label"),
+    )
     return next((found for name in named if (found := " ".join(name.split()))), "")
 
 
@@ -161,7 +180,9 @@ def _attribute(node: LexborNode, name: str) -> str:
 
 
 def _counted_above(nodes: list[LexborNode], counted: set[int]) -> list[int]:
-    """How many of the counted elements each node stands below; every element on the way up is asked once."""
+    """How many of the counted elements each node stands below; every element on the way up is asked
+    once.
+    """
     known: dict[int, int] = {}
     found = []
     for node in nodes:

@@ -9,8 +9,9 @@ kind          value
 ``digest``    of the page, as the crawl states it (``sha1:…``), or of the text (``sha256:…``)
 ============  ==========================================================================================================
 
-A key is BLAKE2b of kind and value: of two values that differ, keys are equal with probability 2⁻⁶⁴, so whoever looks
-something up by key compares the value before it is believed. Not here: files of keys (`lc_assets.formats.key_index`).
+A key is BLAKE2b of kind and value: of two values that differ, keys are equal with probability 2⁻⁶⁴,
+so whoever looks something up by key compares the value before it is believed. Not here: files of
+keys (`lc_assets.formats.key_index`).
 """
 
 import functools
@@ -46,7 +47,8 @@ def keys_of(kind: Kind, values: Iterable[str]) -> NDArray[np.uint64]:
 
 @functools.lru_cache(maxsize=256)
 def sought(kind: Kind, value: str) -> tuple[str, int]:
-    """A value as it is looked up by, and its key; remembered, because it is asked of many snapshots.
+    """A value as it is looked up by, and its key; remembered, because it is asked of many
+    snapshots.
 
     >>> sought("domain", "Example.org") == ("example.org", int(keys_of("domain", ["example.org"])[0]))
     True
@@ -56,7 +58,8 @@ def sought(kind: Kind, value: str) -> tuple[str, int]:
 
 
 def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
-    """The normal values by which a document is found; ``document`` has ``id``, ``url``, ``digest`` and perhaps ``text_digest``.
+    """The normal values by which a document is found; ``document`` has ``id``, ``url``, ``digest``
+    and perhaps ``text_digest``.
 
     >>> values_of("domain", {"url": "https://a.example.org/x"})
     ('a.example.org', 'example.org')
@@ -72,8 +75,11 @@ def values_of(kind: Kind, document: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(value for name in ("digest", "text_digest") if (value := document.get(name, "")))
 
 
-def keys_of_documents(columns: Mapping[str, Sequence[str]]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """All keys of some documents, and which document each belongs to; ascending by key, then by document.
+def keys_of_documents(
+    columns: Mapping[str, Sequence[str]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """All keys of some documents, and which document each belongs to; ascending by key, then by
+    document.
 
     Args:
         columns: ``id``, ``url``, ``digest`` and perhaps ``text_digest``, all of one length.
@@ -84,8 +90,12 @@ def keys_of_documents(columns: Mapping[str, Sequence[str]]) -> tuple[NDArray[np.
     return keys_of_parts([columns])
 
 
-def keys_of_parts(parts: Iterable[Mapping[str, Sequence[str]]]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """The same of documents that come in parts, one after another: of a part that has been passed only its keys stay in memory."""
+def keys_of_parts(
+    parts: Iterable[Mapping[str, Sequence[str]]],
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """The same of documents that come in parts, one after another: of a part that has been passed
+    only its keys stay in memory.
+    """
     keys, places, n_before = [np.empty(0, np.uint64)], [np.empty(0, np.uint32)], 0
     for columns in parts:
         for found, whose in itertools.starmap(_keyed, _values(columns)):
@@ -95,7 +105,9 @@ def keys_of_parts(parts: Iterable[Mapping[str, Sequence[str]]]) -> tuple[NDArray
     return _ascending(np.concatenate(keys), np.concatenate(places))
 
 
-def _ascending(keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def _ascending(
+    keys: NDArray[np.uint64], places: NDArray[np.uint32]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     """Pairs of key and place by both, each once."""
     order = np.lexsort((places, keys))
     keys, places = keys[order], places[order]
@@ -105,7 +117,9 @@ def _ascending(keys: NDArray[np.uint64], places: NDArray[np.uint32]) -> tuple[ND
 
 
 def _values(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[Kind, Sequence[Sequence[str]]]]:
-    """The normal values of each document, by kind; an address is read once for all that is taken of it."""
+    """The normal values of each document, by kind; an address is read once for all that is taken of
+    it.
+    """
     yield "document", [(name,) for name in columns["id"]]
     places = [located(url) for url in columns["url"]]
     yield "url", [(key,) for key, _ in places]
@@ -115,6 +129,10 @@ def _values(columns: Mapping[str, Sequence[str]]) -> Iterator[tuple[Kind, Sequen
         yield "digest", [(value,) if value else () for value in columns.get(name, ())]
 
 
-def _keyed(kind: Kind, values: Sequence[Sequence[str]]) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+def _keyed(
+    kind: Kind, values: Sequence[Sequence[str]]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
     counts = np.fromiter(map(len, values), np.int64, len(values))
-    return keys_of(kind, itertools.chain.from_iterable(values)), np.repeat(np.arange(len(values), dtype=np.uint32), counts)
+    return keys_of(kind, itertools.chain.from_iterable(values)), np.repeat(
+        np.arange(len(values), dtype=np.uint32), counts
+    )

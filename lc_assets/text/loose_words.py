@@ -1,7 +1,8 @@
 r"""Loose words: what is left of a text's words when case, accents and punctuation are forgotten.
 
-Two copies of a sentence seldom agree to the letter: quotes are curled, dashes lengthened, accents lost, lines wrapped.
-Contamination is looked for in words that do not see that. A character is folded by itself, never by its neighbours:
+Two copies of a sentence seldom agree to the letter: quotes are curled, dashes lengthened, accents
+lost, lines wrapped. Contamination is looked for in words that do not see that. A character is
+folded by itself, never by its neighbours:
 
 =============================  ====================================================================================
 character                      becomes
@@ -13,8 +14,9 @@ of a script without spaces     a word of its own: Han, kana, Thai, Lao, Burmese,
 anything else                  the end of a word: white space, punctuation, symbols, controls, lone surrogates
 =============================  ====================================================================================
 
-These are not RedPajama-V2's normalized words (`lc_assets.text.words`), which keep accents and curled quotes and glue
-what a dash parts. Here: the folding, as the plain twin does it and as a table for `lc_assets.text.kernels.loose_words`.
+These are not RedPajama-V2's normalized words (`lc_assets.text.words`), which keep accents and
+curled quotes and glue what a dash parts. Here: the folding, as the plain twin does it and as a
+table for `lc_assets.text.kernels.loose_words`.
 """
 
 import unicodedata
@@ -27,7 +29,9 @@ from numpy.typing import NDArray
 SEPARATOR, DROPPED = 0, 1
 """What the table says of a character that ends a word, and of one that becomes nothing."""
 ALONE, MANY = 1 << 30, 1 << 31
-"""Marks in the table: a word of its own; becomes several code points, and the rest of the entry says where they are."""
+"""Marks in the table: a word of its own; becomes several code points, and the rest of the entry
+says where they are.
+"""
 
 PAGE = 256
 N_CODES = 0x110000
@@ -59,7 +63,8 @@ def loose_words(text: str) -> list[str]:
 
 
 def placed_words(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each loose word with where it starts and ends in ``text``, in characters; the plain twin of the kernels.
+    """Yield each loose word with where it starts and ends in ``text``, in characters; the plain
+    twin of the kernels.
 
     A word starts at the first character that adds to it and ends after the last one.
     """
@@ -107,7 +112,9 @@ def is_alone(char: str) -> bool:
     [False, True, True, False]
     """
     code = ord(char)
-    return any(first <= code <= last for first, last in _WITHOUT_SPACES) and fold_character(char) not in {"", " "}
+    return any(first <= code <= last for first, last in _WITHOUT_SPACES) and fold_character(
+        char
+    ) not in {"", " "}
 
 
 def _spells(char: str) -> bool:
@@ -119,8 +126,9 @@ class FoldingTable:
     """What each code point becomes, for the kernels; filled page by page as texts need it.
 
     Attributes:
-        codes: ``(1114112,)`` uint32: `SEPARATOR`, `DROPPED`, a folded code point (perhaps marked `ALONE`), or `MANY` and
-            where in ``several`` its folded code points are. Untouched pages take no memory.
+        codes: ``(1114112,)`` uint32: `SEPARATOR`, `DROPPED`, a folded code point (perhaps marked
+            `ALONE`), or `MANY` and where in ``several`` its folded code points are. Untouched pages
+            take no memory.
         several: uint32: how many code points, then these, for each character that becomes several.
         known: ``(4352,)`` bool: the pages that are filled.
     """
@@ -134,7 +142,9 @@ class FoldingTable:
     def fill(self, page: int) -> None:
         """Fill one page of 256 code points."""
         several: list[int] = []
-        entries = [self._entry(chr(code), several) for code in range(page * PAGE, (page + 1) * PAGE)]
+        entries = [
+            self._entry(chr(code), several) for code in range(page * PAGE, (page + 1) * PAGE)
+        ]
         if several:  # before the entries that point into it: another thread may be reading
             self.several = np.concatenate([self.several, np.array(several, np.uint32)])
         self.codes[page * PAGE : (page + 1) * PAGE] = entries

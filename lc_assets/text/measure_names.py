@@ -1,15 +1,19 @@
-"""Measures that RedPajama-V2 has no signal for, each defined once; where words matter, which words is a parameter.
+"""Measures that RedPajama-V2 has no signal for, each defined once; where words matter, which words
+is a parameter.
 
-Here: their names and what each says. Not here: computing them (`lc_assets.text.measures`), thresholds.
+Here: their names and what each says. Not here: computing them (`lc_assets.text.measures`),
+    thresholds.
 
 A column is a measure's name, and after a colon the kind of words where it depends on words:
-``frac_short_lines``, ``word_count:normalized``. The kinds are those of `WORD_KINDS`. A name that ends in
-``.datatrove`` or ``.dolma`` is that program's own way of counting; ``docs/measures.md`` has the differences.
+``frac_short_lines``, ``word_count:normalized``. The kinds are those of `WORD_KINDS`. A name that
+ends in ``.datatrove`` or ``.dolma`` is that program's own way of counting; ``docs/measures.md`` has
+the differences.
 
 ================================================  ==========================================================================
 word_count                                        words
 mean_word_length, median_word_length              characters per word
-word_count_non_symbol, mean_word_length_non_symbol  the same over words that are not punctuation alone (datatrove)
+word_count_non_symbol, mean_word_length_non_symbol  the same over words that are not punctuation
+alone (datatrove)
 hash_to_word_ratio, ellipsis_to_word_ratio        ``#``; ``...`` and ``…``: occurrences in the text, per word
 frac_words_with_symbol                            words that hold ``#`` or ``…``, per word (Dolma)
 frac_words_with_letter                            words with an alphabetic character, per word
@@ -20,8 +24,8 @@ frac_chars_dupe_Ngrams.P                          N of 5 to 10, P of datatrove, 
 frac_lines_bulleted.P, frac_lines_ellipsis.P      P of datatrove, dolma
 frac_duplicate_lines.P                            P of datatrove, dolma
 frac_chars_duplicate_lines.P                      P of datatrove, dolma, fineweb
-frac_duplicate_paragraphs, frac_chars_duplicate_paragraphs  of datatrove: nobody else counts paragraphs
-frac_lines_terminal_punctuation, frac_short_lines of FineWeb
+frac_duplicate_paragraphs, frac_chars_duplicate_paragraphs  of datatrove: nobody else counts
+paragraphs frac_lines_terminal_punctuation, frac_short_lines of FineWeb
 gzip_ratio                                        compressed bytes per byte of text
 c4_*, refinedweb_*                                what line editing leaves and takes: `lc_assets.text.line_rules`
 licence_cc                                        1.0 when the text or its address names a Creative Commons licence
@@ -68,13 +72,44 @@ def _of_lines(name: str, says: str, unit: str, *users: str) -> Measure:
 
 _ALL: Final = (
     _of_words("word_count", "words", "words", "gopher-paper", "gopher-dolma"),
-    _of_words("mean_word_length", "characters of all words, per word", "characters", "gopher-paper"),
-    _of_words("median_word_length", "median of the words' lengths; the mean of the middle two", "characters", "gopher-dolma"),
-    _of_words("word_count_non_symbol", "words with a character that is no punctuation", "words", "gopher-datatrove"),
-    _of_words("mean_word_length_non_symbol", "characters per word, over those words", "characters", "gopher-datatrove"),
-    _of_words("hash_to_word_ratio", "times that # occurs in the text, per word", "per word", "gopher-paper", "gopher-datatrove"),
-    _of_words("ellipsis_to_word_ratio", "times that ... or … occurs in the text, per word", "per word", "gopher-paper", "gopher-datatrove"),
-    _of_words("frac_words_with_symbol", "words that hold # or …, per word", "per word", "gopher-dolma"),
+    _of_words(
+        "mean_word_length", "characters of all words, per word", "characters", "gopher-paper"
+    ),
+    _of_words(
+        "median_word_length",
+        "median of the words' lengths; the mean of the middle two",
+        "characters",
+        "gopher-dolma",
+    ),
+    _of_words(
+        "word_count_non_symbol",
+        "words with a character that is no punctuation",
+        "words",
+        "gopher-datatrove",
+    ),
+    _of_words(
+        "mean_word_length_non_symbol",
+        "characters per word, over those words",
+        "characters",
+        "gopher-datatrove",
+    ),
+    _of_words(
+        "hash_to_word_ratio",
+        "times that # occurs in the text, per word",
+        "per word",
+        "gopher-paper",
+        "gopher-datatrove",
+    ),
+    _of_words(
+        "ellipsis_to_word_ratio",
+        "times that ... or … occurs in the text, per word",
+        "per word",
+        "gopher-paper",
+        "gopher-datatrove",
+    ),
+    _of_words(
+        "frac_words_with_symbol", "words that hold # or …, per word", "per word", "gopher-dolma"
+    ),
     _of_words(
         "frac_words_with_letter",
         "words that hold an alphabetic character, per word",
@@ -95,7 +130,8 @@ _ALL: Final = (
     *(
         _of_words(
             f"frac_chars_top_{n}gram.datatrove",
-            f"characters of the most frequent {n}-gram with its spaces, times its count, per character of the text",
+            f"characters of the most frequent {n}-gram with its spaces, times its count, per "
+            "character of the text",
             "per character",
             "gopher-datatrove",
         )
@@ -113,7 +149,8 @@ _ALL: Final = (
     *(
         _of_words(
             f"frac_chars_dupe_{n}grams.datatrove",
-            f"characters of {n}-grams seen before, met from the left and skipped when met, per character of the text",
+            f"characters of {n}-grams seen before, met from the left and skipped when met, per "
+            "character of the text",
             "per character",
             "gopher-datatrove",
         )
@@ -122,7 +159,8 @@ _ALL: Final = (
     *(
         _of_words(
             f"frac_chars_dupe_{n}grams.dolma",
-            f"characters of {n}-grams that occur twice or more, overlaps counted, per character of all {n}-grams",
+            f"characters of {n}-grams that occur twice or more, overlaps counted, per character "
+            f"of all {n}-grams",
             "per character",
             "gopher-dolma",
         )
@@ -135,7 +173,12 @@ _ALL: Final = (
         "gopher-paper",
         "gopher-datatrove",
     ),
-    _of_lines("frac_lines_bulleted.dolma", "lines that start with * or -, per line", "per line", "gopher-dolma"),
+    _of_lines(
+        "frac_lines_bulleted.dolma",
+        "lines that start with * or -, per line",
+        "per line",
+        "gopher-dolma",
+    ),
     _of_lines(
         "frac_lines_ellipsis.datatrove",
         "lines that end with ... or …, whitespace aside, per line",
@@ -143,9 +186,22 @@ _ALL: Final = (
         "gopher-paper",
         "gopher-datatrove",
     ),
-    _of_lines("frac_lines_ellipsis.dolma", "lines that end with …, per line", "per line", "gopher-dolma"),
-    _of_lines("frac_duplicate_lines.datatrove", "lines seen before, per line", "per line", "gopher-paper", "gopher-datatrove"),
-    _of_lines("frac_duplicate_lines.dolma", "lines that occur twice or more, all copies counted, per line", "per line", "gopher-dolma"),
+    _of_lines(
+        "frac_lines_ellipsis.dolma", "lines that end with …, per line", "per line", "gopher-dolma"
+    ),
+    _of_lines(
+        "frac_duplicate_lines.datatrove",
+        "lines seen before, per line",
+        "per line",
+        "gopher-paper",
+        "gopher-datatrove",
+    ),
+    _of_lines(
+        "frac_duplicate_lines.dolma",
+        "lines that occur twice or more, all copies counted, per line",
+        "per line",
+        "gopher-dolma",
+    ),
     _of_lines(
         "frac_chars_duplicate_lines.datatrove",
         "characters of lines seen before, per character of the text",
@@ -155,7 +211,8 @@ _ALL: Final = (
     ),
     _of_lines(
         "frac_chars_duplicate_lines.dolma",
-        "characters of lines that occur twice or more, all copies counted, per character that is no whitespace",
+        "characters of lines that occur twice or more, all copies counted, per character that is "
+        "no whitespace",
         "per character",
         "gopher-dolma",
     ),
@@ -165,7 +222,13 @@ _ALL: Final = (
         "per character",
         "fineweb",
     ),
-    _of_lines("frac_duplicate_paragraphs", "paragraphs seen before, per paragraph", "per paragraph", "gopher-paper", "gopher-datatrove"),
+    _of_lines(
+        "frac_duplicate_paragraphs",
+        "paragraphs seen before, per paragraph",
+        "per paragraph",
+        "gopher-paper",
+        "gopher-datatrove",
+    ),
     _of_lines(
         "frac_chars_duplicate_paragraphs",
         "characters of paragraphs seen before, per character of the text",
@@ -179,20 +242,47 @@ _ALL: Final = (
         "per line",
         "fineweb",
     ),
-    _of_lines("frac_short_lines", "lines of at most 30 characters, blank lines aside, per line", "per line", "fineweb"),
-    _of_lines("gzip_ratio", "bytes that zlib's level 6 makes of the text in UTF-8, per byte", "per byte"),
+    _of_lines(
+        "frac_short_lines",
+        "lines of at most 30 characters, blank lines aside, per line",
+        "per line",
+        "fineweb",
+    ),
+    _of_lines(
+        "gzip_ratio", "bytes that zlib's level 6 makes of the text in UTF-8, per byte", "per byte"
+    ),
     _of_lines("c4_lines_kept", "lines that C4's editing keeps", "lines", "c4"),
-    _of_lines("c4_sentences_kept", "sentences in them, counted as RedPajama-V2 does", "sentences", "c4"),
-    _of_lines("c4_frac_words_removed", "words in lines that C4's editing removes, per word", "per word", "c4"),
-    _of_lines("c4_lorem_ipsum", "1.0 when a line that C4 would keep holds lorem ipsum", "flag", "c4"),
+    _of_lines(
+        "c4_sentences_kept", "sentences in them, counted as RedPajama-V2 does", "sentences", "c4"
+    ),
+    _of_lines(
+        "c4_frac_words_removed",
+        "words in lines that C4's editing removes, per word",
+        "per word",
+        "c4",
+    ),
+    _of_lines(
+        "c4_lorem_ipsum", "1.0 when a line that C4 would keep holds lorem ipsum", "flag", "c4"
+    ),
     _of_lines("c4_curly_bracket", "1.0 when a line that C4 would keep holds {", "flag", "c4"),
     _of_lines(
-        "refinedweb_frac_words_removed", "words in lines that RefinedWeb's editing removes or edits, per word", "per word", "refinedweb"
+        "refinedweb_frac_words_removed",
+        "words in lines that RefinedWeb's editing removes or edits, per word",
+        "per word",
+        "refinedweb",
     ),
-    Measure("licence_cc", "1.0 when the text or its address names a Creative Commons licence", "flag", (), ("text", "url")),
+    Measure(
+        "licence_cc",
+        "1.0 when the text or its address names a Creative Commons licence",
+        "flag",
+        (),
+        ("text", "url"),
+    ),
 )
 
-MEASURES: Final[Mapping[str, Measure]] = MappingProxyType({measure.name: measure for measure in _ALL})
+MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
+    {measure.name: measure for measure in _ALL}
+)
 """Every measure by its name."""
 
 
@@ -204,7 +294,8 @@ def parse_column(column: str) -> tuple[Measure, str | None]:
     ('word_count', 'raw')
 
     Raises:
-        BadInput: when there is no such measure, it needs a kind of words and has none, or it has one that it cannot take.
+        BadInput: when there is no such measure, it needs a kind of words and has none, or it has
+            one that it cannot take.
     """
     name, colon, words = column.partition(":")
     if name not in MEASURES:
@@ -213,7 +304,9 @@ def parse_column(column: str) -> tuple[Measure, str | None]:
     if not allowed and colon:
         raise BadInput(f"{column}: {name} does not depend on words; leave out :{words}")
     if allowed and words not in allowed:
-        raise BadInput(f"{column}: say of which words: {', '.join(f'{name}:{kind}' for kind in allowed)}")
+        raise BadInput(
+            f"{column}: say of which words: {', '.join(f'{name}:{kind}' for kind in allowed)}"
+        )
     return MEASURES[name], words or None
 
 

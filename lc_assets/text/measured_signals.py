@@ -22,8 +22,9 @@ class MeasuredSignals:
 
     Attributes:
         n_chars: of the text; every span of the whole document ends there.
-        scalars: the signals of the whole document by name, rounded, None where a mean has nothing to be a mean of; and
-            `BULLET_LINES`, by the lines of the text. Signals without a list are left out.
+        scalars: the signals of the whole document by name, rounded, None where a mean has nothing
+            to be a mean of; and `BULLET_LINES`, by the lines of the text. Signals without a list
+            are left out.
         line_ends: int64, where each line ends, in characters.
         line_scores: int64 or float64 of each line, rounded, by name.
     """
@@ -35,11 +36,16 @@ class MeasuredSignals:
 
     def spans(self) -> dict[str, list[Span]]:
         """The signals as published: ``{name: [(start, end, score), ...]}``."""
-        whole = {name: [(0, self.n_chars, score)] for name, score in self.scalars.items() if name != BULLET_LINES}
+        whole = {
+            name: [(0, self.n_chars, score)]
+            for name, score in self.scalars.items()
+            if name != BULLET_LINES
+        }
         ends = self.line_ends.tolist()
         starts = [0, *ends[:-1]]
         lines: dict[str, list[Span]] = {
-            name: list(zip(starts, ends, self.line_scores[name].tolist(), strict=False)) for name in LINE_SIGNALS
+            name: list(zip(starts, ends, self.line_scores[name].tolist(), strict=False))
+            for name in LINE_SIGNALS
         }
         if not ends:
             lines[_BULLETS] = [(0, self.n_chars, None)]
@@ -47,7 +53,9 @@ class MeasuredSignals:
         return {name: found[name] for name in RULE_SIGNALS if name in found}
 
 
-def measured_of_columns(text: str, measured: Measured, lists: WordLists, *, language: str, source_domain: str) -> MeasuredSignals:
+def measured_of_columns(
+    text: str, measured: Measured, lists: WordLists, *, language: str, source_domain: str
+) -> MeasuredSignals:
     """Name what the compiled loops found; leave out what had no list."""
     # Only NaN differs from itself.
     scalars = {
@@ -76,10 +84,13 @@ def measured_of_columns(text: str, measured: Measured, lists: WordLists, *, lang
 
 def measured_of_spans(text: str, signals: Signals) -> MeasuredSignals:
     """Put spans into columns: the plain way round."""
-    scalars: dict[str, float | None] = {name: first_score(spans) for name, spans in signals.items() if name not in LINE_SIGNALS}
+    scalars: dict[str, float | None] = {
+        name: first_score(spans) for name, spans in signals.items() if name not in LINE_SIGNALS
+    }
     ends = np.array([end for _, end, _ in signals["rps_lines_num_words"]], np.int64)
     columns: dict[str, NDArray[np.int64] | NDArray[np.float64]] = {
-        name: np.array([score for _, _, score in signals[name] if score is not None], np.float64) for name in LINE_SIGNALS
+        name: np.array([score for _, _, score in signals[name] if score is not None], np.float64)
+        for name in LINE_SIGNALS
     }
     columns["rps_lines_num_words"] = columns["rps_lines_num_words"].astype(np.int64)
     scalars[BULLET_LINES] = _bullets_of(text, len(ends), float(columns[_BULLETS].sum()))
@@ -94,7 +105,8 @@ def first_score(spans: Sequence[Span]) -> float | None:
 def bullet_fraction(bullets: Sequence[Span], n_lines: float | None) -> float | None:
     """Lines that start with a bullet, per line as CCNet counts them (a last empty line included).
 
-    None when either is missing or there are no lines; `gopher_rules_pass` on the data set's card computes it so.
+    None when either is missing or there are no lines; `gopher_rules_pass` on the data set's card
+    computes it so.
 
     >>> bullet_fraction([(0, 5, 1.0), (5, 9, 0.0)], 2.0)
     0.5

@@ -1,7 +1,9 @@
-"""The words of a document, ready to be counted: compiled where there is a compiler, plain otherwise.
+"""The words of a document, ready to be counted: compiled where there is a compiler, plain
+otherwise.
 
 Here: what can be asked of them, the plain way, and choosing. Not here: the compiled way
-(`lc_assets.text.kernels.measure_facade`), what is counted (`lc_assets.text.word_counts`, `lc_assets.text.gram_counts`).
+(`lc_assets.text.kernels.measure_facade`), what is counted (`lc_assets.text.word_counts`,
+`lc_assets.text.gram_counts`).
 """
 
 from collections.abc import Collection, Sequence
@@ -15,7 +17,9 @@ from lc_assets.text.line_counts import LineCounts, count_lines
 from lc_assets.text.word_counts import WordCounts, count_words, words_of
 
 LONGEST: Final = 2**30
-"""Characters of the longest text that is counted by compiled loops, whose positions are 32 bits wide."""
+"""Characters of the longest text that is counted by compiled loops, whose positions are 32 bits
+wide.
+"""
 
 
 class MeasuredWords(Protocol):
@@ -25,7 +29,9 @@ class MeasuredWords(Protocol):
         """See `lc_assets.text.word_counts.count_words`."""
 
     def median_chars(self) -> float | None:
-        """Median of the lengths in characters, the mean of the middle two; None when there are no words."""
+        """Median of the lengths in characters, the mean of the middle two; None when there are no
+        words.
+        """
 
     def grams(self, lengths: Collection[int]) -> dict[int, GramCounts]:
         """See `lc_assets.text.gram_counts.count_grams`."""
@@ -71,7 +77,8 @@ def measured_words(text: str, kind: str) -> MeasuredWords:
         BadInput: when there is no such kind.
     """
     if COMPILED and len(text) <= LONGEST:
-        from lc_assets.text.kernels.measure_facade import compiled_words  # noqa: PLC0415 - numba takes half a second
+        # Numba takes half a second.
+        from lc_assets.text.kernels.measure_facade import compiled_words  # noqa: PLC0415
 
         return compiled_words(text, kind)
     return PlainWords(words_of(text, kind))
@@ -80,7 +87,8 @@ def measured_words(text: str, kind: str) -> MeasuredWords:
 def measured_lines(text: str) -> LineCounts:
     """The counts of a text's lines and paragraphs; see `lc_assets.text.line_counts.count_lines`."""
     if COMPILED and len(text) <= LONGEST:
-        from lc_assets.text.kernels.measure_facade import compiled_lines  # noqa: PLC0415 - numba takes half a second
+        # Numba takes half a second.
+        from lc_assets.text.kernels.measure_facade import compiled_lines  # noqa: PLC0415
 
         return compiled_lines(text)
     return count_lines(text)

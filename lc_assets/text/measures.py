@@ -1,10 +1,11 @@
 """Measuring documents: what is wanted of `lc_assets.text.measure_names.MEASURES`, and nothing else.
 
 Here: `measure`, and the arithmetic from counts to fractions. Not here: names and definitions
-(`lc_assets.text.measure_names`), counting (`lc_assets.text.measured_words`, `lc_assets.text.line_rules`, `lc_assets.text.licences`).
+(`lc_assets.text.measure_names`), counting (`lc_assets.text.measured_words`,
+`lc_assets.text.line_rules`, `lc_assets.text.licences`).
 
-Every count is a whole number and every measure one division of two of them, so plain and compiled counting give the same
-bits.
+Every count is a whole number and every measure one division of two of them, so plain and compiled
+counting give the same bits.
 """
 
 import zlib
@@ -23,7 +24,15 @@ from lc_assets.text.measured_words import MeasuredWords, measured_lines, measure
 from lc_assets.text.sentences import n_sentences
 from lc_assets.text.word_counts import WORD_KINDS, WordCounts
 
-__all__ = ["MEASURES", "WORD_KINDS", "Measure", "MeasuredText", "columns", "measure", "parse_column"]
+__all__ = [
+    "MEASURES",
+    "WORD_KINDS",
+    "Measure",
+    "MeasuredText",
+    "columns",
+    "measure",
+    "parse_column",
+]
 
 GZIP_LEVEL: Final = 6
 """Of `zlib`; the ratio is of its stream with a header of two bytes and a check of four."""
@@ -74,7 +83,9 @@ def measure(document: MeasuredText, wanted: Collection[str]) -> dict[str, float 
     values: dict[str, _Value] = {}
     for kind, lengths, seen_lengths, formulas in plan.of_words:
         words = measured_words(text, kind)
-        known = _OfWords(text, words, words.counts(), words.grams(lengths), words.seen_before_chars(seen_lengths))
+        known = _OfWords(
+            text, words, words.counts(), words.grams(lengths), words.seen_before_chars(seen_lengths)
+        )
         values |= {column: formula(known) for column, formula in formulas}
     if plan.of_lines:
         lines = measured_lines(text)
@@ -116,7 +127,9 @@ _OF_WORDS: Final[Mapping[str, _WordFormula]] = {
     "mean_word_length": lambda of: _per(of.counts.n_chars, of.counts.n_words),
     "median_word_length": lambda of: of.words.median_chars(),
     "word_count_non_symbol": lambda of: of.counts.n_non_symbol,
-    "mean_word_length_non_symbol": lambda of: _per(of.counts.n_chars_non_symbol, of.counts.n_non_symbol),
+    "mean_word_length_non_symbol": lambda of: _per(
+        of.counts.n_chars_non_symbol, of.counts.n_non_symbol
+    ),
     "hash_to_word_ratio": lambda of: _per(_times(of.text, "#"), of.counts.n_words),
     "ellipsis_to_word_ratio": lambda of: _per(_times(of.text, "...", "\u2026"), of.counts.n_words),
     "frac_words_with_symbol": lambda of: _per(of.counts.n_with_symbol, of.counts.n_words),
@@ -124,10 +137,19 @@ _OF_WORDS: Final[Mapping[str, _WordFormula]] = {
     "stop_words_distinct": lambda of: of.counts.n_stop_distinct,
     "stop_words_occurring": lambda of: of.counts.n_stop_occurring,
     "newlines_per_word": lambda of: _per(_times(of.text, "\n"), of.counts.n_words),
-    **{f"frac_chars_top_{length}gram.datatrove": partial(_top_datatrove, length) for length in TOP_LENGTHS},
+    **{
+        f"frac_chars_top_{length}gram.datatrove": partial(_top_datatrove, length)
+        for length in TOP_LENGTHS
+    },
     **{f"frac_chars_top_{length}gram.dolma": partial(_top_dolma, length) for length in TOP_LENGTHS},
-    **{f"frac_chars_dupe_{length}grams.datatrove": partial(_dupe_datatrove, length) for length in DUPLICATE_LENGTHS},
-    **{f"frac_chars_dupe_{length}grams.dolma": partial(_dupe_dolma, length) for length in DUPLICATE_LENGTHS},
+    **{
+        f"frac_chars_dupe_{length}grams.datatrove": partial(_dupe_datatrove, length)
+        for length in DUPLICATE_LENGTHS
+    },
+    **{
+        f"frac_chars_dupe_{length}grams.dolma": partial(_dupe_dolma, length)
+        for length in DUPLICATE_LENGTHS
+    },
 }
 
 _OF_LINES: Final[Mapping[str, Callable[[str, LineCounts], _Value]]] = {
@@ -137,9 +159,15 @@ _OF_LINES: Final[Mapping[str, Callable[[str, LineCounts], _Value]]] = {
     "frac_lines_ellipsis.dolma": lambda _, of: _per(of.n_newline_ellipsis, of.n_newline),
     "frac_duplicate_lines.datatrove": lambda _, of: _per(of.n_stretches_seen, of.n_stretches),
     "frac_duplicate_lines.dolma": lambda _, of: _per(of.n_newline_repeated, of.n_newline),
-    "frac_chars_duplicate_lines.datatrove": lambda text, of: _per(of.n_stretch_chars_seen, len(text)),
-    "frac_chars_duplicate_lines.dolma": lambda _, of: of.n_newline_chars_repeated / max(of.n_chars_dense, 1),
-    "frac_chars_duplicate_lines.fineweb": lambda text, of: _per(of.n_filled_chars_seen, len(text) - of.n_newline + 1),
+    "frac_chars_duplicate_lines.datatrove": lambda text, of: _per(
+        of.n_stretch_chars_seen, len(text)
+    ),
+    "frac_chars_duplicate_lines.dolma": lambda _, of: (
+        of.n_newline_chars_repeated / max(of.n_chars_dense, 1)
+    ),
+    "frac_chars_duplicate_lines.fineweb": lambda text, of: _per(
+        of.n_filled_chars_seen, len(text) - of.n_newline + 1
+    ),
     "frac_duplicate_paragraphs": lambda _, of: _per(of.n_paragraphs_seen, of.n_paragraphs),
     "frac_chars_duplicate_paragraphs": lambda text, of: _per(of.n_paragraph_chars_seen, len(text)),
     "frac_lines_terminal_punctuation": lambda _, of: _per(of.n_filled_terminal, of.n_filled),
@@ -152,7 +180,10 @@ _OF_EDITS: Final[Mapping[str, tuple[str, Callable[[Edited], _Value]]]] = {
     "c4_frac_words_removed": ("c4", lambda of: _per(sum(of.n_words_flagged.values()), of.n_words)),
     "c4_lorem_ipsum": ("c4", lambda of: float(of.condemned == "lorem_ipsum")),
     "c4_curly_bracket": ("c4", lambda of: float(of.condemned == "curly_bracket")),
-    "refinedweb_frac_words_removed": ("refinedweb", lambda of: _per(sum(of.n_words_flagged.values()), of.n_words)),
+    "refinedweb_frac_words_removed": (
+        "refinedweb",
+        lambda of: _per(sum(of.n_words_flagged.values()), of.n_words),
+    ),
 }
 
 
@@ -171,7 +202,9 @@ _OTHERS: Final[Mapping[str, Callable[[MeasuredText], _Value]]] = {
 class _Plan:
     """What to compute, sorted by what it is computed from."""
 
-    of_words: tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, _WordFormula], ...]], ...]
+    of_words: tuple[
+        tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, _WordFormula], ...]], ...
+    ]
     of_lines: tuple[str, ...]
     of_edits: tuple[tuple[LineRules, tuple[str, ...]], ...]
     others: tuple[str, ...]
@@ -186,15 +219,26 @@ def _plan(wanted: tuple[str, ...]) -> _Plan:
         by_kind[kind or ""].append(measure_.name)
     plain = by_kind.pop("", [])
     return _Plan(
-        tuple((kind, _lengths(names, _GRAMS), _lengths(names, _SEEN), _formulas(kind, names)) for kind, names in by_kind.items()),
+        tuple(
+            (kind, _lengths(names, _GRAMS), _lengths(names, _SEEN), _formulas(kind, names))
+            for kind, names in by_kind.items()
+        ),
         tuple(name for name in plain if name in _OF_LINES),
-        tuple((rules, names) for rules in (C4, REFINEDWEB) if (names := tuple(n for n in plain if _edited_by(n) == rules.name))),
+        tuple(
+            (rules, names)
+            for rules in (C4, REFINEDWEB)
+            if (names := tuple(n for n in plain if _edited_by(n) == rules.name))
+        ),
         tuple(name for name in plain if name in _OTHERS),
     )
 
 
 _GRAMS: Final = {
-    **{f"frac_chars_top_{length}gram.{who}": length for length in TOP_LENGTHS for who in ("datatrove", "dolma")},
+    **{
+        f"frac_chars_top_{length}gram.{who}": length
+        for length in TOP_LENGTHS
+        for who in ("datatrove", "dolma")
+    },
     **{f"frac_chars_dupe_{length}grams.dolma": length for length in DUPLICATE_LENGTHS},
 }
 _SEEN: Final = {f"frac_chars_dupe_{length}grams.datatrove": length for length in DUPLICATE_LENGTHS}

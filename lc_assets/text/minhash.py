@@ -1,4 +1,5 @@
-"""MinHash signatures: 128 numbers that two documents share as often as their sets of 13-grams overlap.
+"""MinHash signatures: 128 numbers that two documents share as often as their sets of 13-grams
+overlap.
 
 =======  =====================================================================================================
 scheme   what it is
@@ -7,18 +8,22 @@ scheme   what it is
 `FAST`   the same words and bands, this package's own hash (`lc_assets.text.shingles`), permutations modulo 2³²
 =======  =====================================================================================================
 
-The share of equal numbers estimates the Jaccard index J with a standard error of √(J (1 - J) / 128): at most 0.044, and
-0.035 at 0.8. Signatures of different schemes say nothing about each other, so a scheme's label is stored beside them.
+The share of equal numbers estimates the Jaccard index J with a standard error of √(J (1 - J) /
+128): at most 0.044, and 0.035 at 0.8. Signatures of different schemes say nothing about each other,
+so a scheme's label is stored beside them.
 
-A band is some numbers of the signature, each as four bytes, big-endian; two documents are candidates where they share a
-band. RedPajama-V2 stores four sets of bands, each made for one similarity; numbers that fill no band are left out.
+A band is some numbers of the signature, each as four bytes, big-endian; two documents are
+candidates where they share a band. RedPajama-V2 stores four sets of bands, each made for one
+similarity; numbers that fill no band are left out.
 
-Here: signatures and bands, with the plain twin of each. Not here: files (`lc_assets.formats.redpajama.minhash`), and
+Here: signatures and bands, with the plain twin of each. Not here: files
+    (`lc_assets.formats.redpajama.minhash`), and
 what follows from a shared band.
 
-Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data. Its permutations come
-from ``np.random.RandomState(42)``, a stream that NumPy has frozen. Where it fails, on lone surrogates, these are
-hashed as three bytes each.
+Source: ``app/src/dedupe/minhash.py`` and ``dedupe/utils.py`` of togethercomputer/RedPajama-Data.
+    Its permutations come
+from ``np.random.RandomState(42)``, a stream that NumPy has frozen. Where it fails, on lone
+surrogates, these are hashed as three bytes each.
 """
 
 import hashlib
@@ -100,7 +105,9 @@ class MinHashScheme:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the factors followed by the terms, in hex: another version of NumPy must not move them."""
+        """SHA-256 of the factors followed by the terms, in hex: another version of NumPy must not
+        move them.
+        """
         return hashlib.sha256(self.factors.tobytes() + self.terms.tobytes()).hexdigest()
 
 
@@ -132,7 +139,10 @@ def bands_of(numbers: Signature) -> dict[str, list[bytes]]:
     """
     content = numbers.astype(">u4").tobytes()
     return {
-        bands.column: [content[start : start + bands.n_bytes] for start in range(0, bands.n_bands * bands.n_bytes, bands.n_bytes)]
+        bands.column: [
+            content[start : start + bands.n_bytes]
+            for start in range(0, bands.n_bands * bands.n_bytes, bands.n_bytes)
+        ]
         for bands in BANDS
     }
 
@@ -157,7 +167,8 @@ def scheme_named(label: str) -> MinHashScheme:
 
 
 def _compiled_rpv2(text: str, scheme: MinHashScheme) -> Signature | None:
-    from lc_assets.text.kernels.minima import prime_minima  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.text.kernels.minima import prime_minima  # noqa: PLC0415
     from lc_assets.text.kernels.sha1 import window_digests  # noqa: PLC0415
 
     folded, n_bytes = folded_into_room(text)
@@ -180,7 +191,9 @@ def _filled(minima: Callable[..., None], scheme: MinHashScheme) -> Signature:
 
 
 def _plain_rpv2(words: Sequence[str], scheme: MinHashScheme) -> Signature:
-    grams = {" ".join(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1)}
+    grams = {
+        " ".join(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1)
+    }
     hashes = np.array([_first_four_bytes(gram) for gram in sorted(grams)], dtype=np.uint64)
     return _plain_minima(hashes, lambda some: _permuted(some, scheme) % np.uint64(_PRIME))
 
@@ -191,15 +204,21 @@ def _first_four_bytes(gram: str) -> int:
 
 
 def _plain_fast(words: Sequence[str], scheme: MinHashScheme) -> Signature:
-    return _plain_minima(plain_grams(words, SHINGLE_WORDS) >> np.uint64(32), lambda some: _permuted(some, scheme))
+    return _plain_minima(
+        plain_grams(words, SHINGLE_WORDS) >> np.uint64(32), lambda some: _permuted(some, scheme)
+    )
 
 
 def _permuted(hashes: NDArray[np.uint64], scheme: MinHashScheme) -> NDArray[np.uint64]:
-    permuted: NDArray[np.uint64] = hashes * scheme.factors[:, np.newaxis] + scheme.terms[:, np.newaxis]
+    permuted: NDArray[np.uint64] = (
+        hashes * scheme.factors[:, np.newaxis] + scheme.terms[:, np.newaxis]
+    )
     return permuted
 
 
-def _plain_minima(hashes: NDArray[np.uint64], permuted: Callable[[NDArray[np.uint64]], NDArray[np.uint64]]) -> Signature:
+def _plain_minima(
+    hashes: NDArray[np.uint64], permuted: Callable[[NDArray[np.uint64]], NDArray[np.uint64]]
+) -> Signature:
     chunks = (hashes[start : start + _PLAIN_CHUNK] for start in range(0, len(hashes), _PLAIN_CHUNK))
     minima = [(permuted(chunk) & np.uint64(_LOW)).min(axis=1) for chunk in chunks]
     least: Signature = np.array(minima, dtype=np.uint64).min(axis=0).astype(np.uint32)
@@ -208,15 +227,26 @@ def _plain_minima(hashes: NDArray[np.uint64], permuted: Callable[[NDArray[np.uin
 
 def _rpv2() -> MinHashScheme:
     draw = np.random.RandomState(42)
-    pairs = [(draw.randint(1, _PRIME, dtype=np.uint64), draw.randint(0, _PRIME, dtype=np.uint64)) for _ in range(N_PERMUTATIONS)]
+    pairs = [
+        (draw.randint(1, _PRIME, dtype=np.uint64), draw.randint(0, _PRIME, dtype=np.uint64))
+        for _ in range(N_PERMUTATIONS)
+    ]
     factors, terms = np.array(pairs, dtype=np.uint64).T.copy()
     return MinHashScheme("rpv2", 1, factors, terms, _compiled_rpv2, _plain_rpv2)
 
 
 def _fast() -> MinHashScheme:
-    """Factor and term of a permutation: the upper and the lower half of one draw of SplitMix64, seed 0; a factor must be odd."""
-    draws = [mixed((number + 1) * 0x9E3779B97F4A7C15 & ((1 << 64) - 1)) for number in range(N_PERMUTATIONS)]
-    factors, terms = (np.array(half, dtype=np.uint32) for half in zip(*((draw >> 32 | 1, draw & _LOW) for draw in draws), strict=True))
+    """Factor and term of a permutation: the upper and the lower half of one draw of SplitMix64,
+    seed 0; a factor must be odd.
+    """
+    draws = [
+        mixed((number + 1) * 0x9E3779B97F4A7C15 & ((1 << 64) - 1))
+        for number in range(N_PERMUTATIONS)
+    ]
+    factors, terms = (
+        np.array(half, dtype=np.uint32)
+        for half in zip(*((draw >> 32 | 1, draw & _LOW) for draw in draws), strict=True)
+    )
     return MinHashScheme("lc-fast", 1, factors, terms, _compiled_fast, _plain_fast)
 
 

@@ -1,11 +1,13 @@
-"""Columns that a model or a list of addresses gives: what they are, what is handed in for them, and asking it.
+"""Columns that a model or a list of addresses gives: what they are, what is handed in for them, and
+asking it.
 
 ========================  ==============  ==================================================================================
 column                    needs           is
 ========================  ==============  ==================================================================================
 ``language_probability``  language        how sure the model is of the language that it finds, 0 to 1
 ``language_is``           language        1 when that is the language that the document is said to be in, else 0; missing
-                                          when nobody says one: neither its record, nor its shard, nor the one who judges
+                                          when nobody says one: neither its record, nor its shard,
+                                          nor the one who judges
 ``domain_blocked``        blocklist       1 when the page's domain is on the list, else 0; missing without a host
 ``url_blocked``           blocklist       1 when the page itself or its domain is on the list, else 0; missing without a host
 ``perplexity``            (perplexity)    by the model that was given; without one as it was published; else missing
@@ -13,8 +15,9 @@ column                    needs           is
                           wikipedia       whatever its language: judge languages apart
 ========================  ==============  ==================================================================================
 
-Models see a text before its lines were edited. FineWeb's "English at 0.65" is two rules: ``language_is`` at least 1 and
-``language_probability`` at least 0.65. Here: names, `Models`, values. Not here: opening models (`lc_assets.formats.models`).
+Models see a text before its lines were edited. FineWeb's "English at 0.65" is two rules:
+``language_is`` at least 1 and ``language_probability`` at least 0.65. Here: names, `Models`,
+values. Not here: opening models (`lc_assets.formats.models`).
 """
 
 from collections.abc import Collection, Mapping
@@ -28,17 +31,53 @@ from lc_assets.text.measure_names import Measure
 from lc_assets.text.perplexity import LineScorer, perplexity_of
 
 LANGUAGE, BLOCKLIST, PERPLEXITY = "language", "blocklist", "perplexity"
-QUALITY: Final = {"palm": "rps_doc_ml_palm_score", "wikiref": "rps_doc_ml_wikiref_score", "wikipedia": "rps_doc_ml_wikipedia_score"}
+QUALITY: Final = {
+    "palm": "rps_doc_ml_palm_score",
+    "wikiref": "rps_doc_ml_wikiref_score",
+    "wikipedia": "rps_doc_ml_wikipedia_score",
+}
 """Signals by the names of RedPajama-V2's models of quality."""
 
 _ALL: Final = (
-    Measure("language_probability", "how sure the model is of the language that it finds", "probability", (), ("text", LANGUAGE)),
-    Measure("language_is", "1.0 when that is the language that the document is said to be in", "flag", (), ("text", LANGUAGE)),
-    Measure("domain_blocked", "1.0 when the page's domain is on the blocklist", "flag", (), ("url", BLOCKLIST)),
-    Measure("url_blocked", "1.0 when the page or its domain is on the blocklist", "flag", (), ("url", BLOCKLIST)),
-    Measure("perplexity", "by the model that was given, else as published", "perplexity", (), ("text", PERPLEXITY)),
+    Measure(
+        "language_probability",
+        "how sure the model is of the language that it finds",
+        "probability",
+        (),
+        ("text", LANGUAGE),
+    ),
+    Measure(
+        "language_is",
+        "1.0 when that is the language that the document is said to be in",
+        "flag",
+        (),
+        ("text", LANGUAGE),
+    ),
+    Measure(
+        "domain_blocked",
+        "1.0 when the page's domain is on the blocklist",
+        "flag",
+        (),
+        ("url", BLOCKLIST),
+    ),
+    Measure(
+        "url_blocked",
+        "1.0 when the page or its domain is on the blocklist",
+        "flag",
+        (),
+        ("url", BLOCKLIST),
+    ),
+    Measure(
+        "perplexity",
+        "by the model that was given, else as published",
+        "perplexity",
+        (),
+        ("text", PERPLEXITY),
+    ),
 )
-MODEL_MEASURES: Final[Mapping[str, Measure]] = MappingProxyType({measure.name: measure for measure in _ALL})
+MODEL_MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
+    {measure.name: measure for measure in _ALL}
+)
 """Those that have no published signal, by name."""
 
 _NEEDS: Final = {
@@ -55,7 +94,10 @@ MODELLED: Final = frozenset(_NEEDS)
 _GIVEN_BY: Final = {
     LANGUAGE: "--language-model PATH, or language in [filtering.models]",
     BLOCKLIST: "--blocklist PATH, or blocklist in [filtering.models]",
-    **{name: f"--quality-model {name}=PATH, or {name} in [filtering.models.quality]" for name in QUALITY},
+    **{
+        name: f"--quality-model {name}=PATH, or {name} in [filtering.models.quality]"
+        for name in QUALITY
+    },
 }
 
 _LONG_NAMES: Final = {
@@ -90,7 +132,11 @@ class Models:
     def columns(self) -> tuple[str, ...]:
         """What can be computed: in the order of the table above."""
         there = {LANGUAGE: self.language, BLOCKLIST: self.blocklist, PERPLEXITY: True}
-        return tuple(column for column, need in _NEEDS.items() if there.get(need) is not None or column in self.quality)
+        return tuple(
+            column
+            for column, need in _NEEDS.items()
+            if there.get(need) is not None or column in self.quality
+        )
 
 
 NO_MODELS: Final = Models()
@@ -138,29 +184,44 @@ def model_values(asked: Asked, wanted: Collection[str], models: Models) -> dict[
     if models.language is not None and not _OF_LANGUAGE.isdisjoint(wanted):
         language = language_of(asked.text, models.language)
         said = said_languages(asked.language)
-        found |= {"language_probability": language.probability, "language_is": float(language.language in said) if said else None}
+        found |= {
+            "language_probability": language.probability,
+            "language_is": float(language.language in said) if said else None,
+        }
     if models.blocklist is not None and not _OF_ADDRESS.isdisjoint(wanted):
         found |= models.blocklist.measures(asked.url) if asked.url and host_of(asked.url) else {}
     if "perplexity" in wanted:
-        found["perplexity"] = asked.perplexity if models.perplexity is None else perplexity_of(asked.text, models.perplexity)
-    found |= {signal: quality_score(asked.text, predict) for signal, predict in models.quality.items() if signal in wanted}
+        found["perplexity"] = (
+            asked.perplexity
+            if models.perplexity is None
+            else perplexity_of(asked.text, models.perplexity)
+        )
+    found |= {
+        signal: quality_score(asked.text, predict)
+        for signal, predict in models.quality.items()
+        if signal in wanted
+    }
     return {column: found.get(column) for column in wanted if column in MODELLED}
 
 
 def said_languages(said: str) -> frozenset[str]:
-    """The model's names of the languages that a document is said to be in; empty when nobody says one.
+    """The model's names of the languages that a document is said to be in; empty when nobody says
+    one.
 
     >>> sorted(said_languages("eng,deu")), sorted(said_languages("pt-BR")), sorted(said_languages(" "))
     (['de', 'en'], ['pt'], [])
     """
-    names = (name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(","))
+    names = (
+        name.strip().lower().replace("_", "-").partition("-")[0].strip() for name in said.split(",")
+    )
     return frozenset(_LONG_NAMES.get(name, name) for name in names if name)
 
 
 def quality_score(text: str, predict: Predictor) -> float:
     r"""How little a text is like the crawl, 0 to 1, rounded to 8 places.
 
-    A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the latter.
+    A model tells ``cc`` (the crawl) from text of a better kind; the score is the probability of the
+    latter.
 
     >>> quality_score("a\nb", lambda line: ("cc", 0.75)), quality_score("a\nb", lambda line: ("wiki", 0.75))
     (0.25, 0.75)

@@ -1,6 +1,7 @@
 """The page key: one name for a page, however it is linked to.
 
-Documents, records of a crawl and targets of links meet by it. It is the address as browsers understand it (WHATWG), and then:
+Documents, records of a crawl and targets of links meet by it. It is the address as browsers
+understand it (WHATWG), and then:
 
 ===============  ================================================================================================
 scheme           dropped; a page of another scheme than http and https has no key
@@ -15,9 +16,10 @@ escapes          of letters, digits, ``-``, ``.``, ``_`` and ``~`` are undone (R
                  case; a percent sign that begins none is written ``%25``
 ===============  ================================================================================================
 
-Upper and lower case of paths, and the order of parameters, make a difference. A key is itself an address without its scheme,
-and its own key: ``page_key("http://" + key) == key``. Not here: keys for duplicates, which keep the scheme
-(`lc_assets.text.duplicate_keys`), and the keys by which a crawl's index is sorted.
+Upper and lower case of paths, and the order of parameters, make a difference. A key is itself an
+address without its scheme, and its own key: ``page_key("http://" + key) == key``. Not here: keys
+for duplicates, which keep the scheme (`lc_assets.text.duplicate_keys`), and the keys by which a
+crawl's index is sorted.
 """
 
 import re
@@ -26,7 +28,9 @@ from typing import Final
 import can_ada
 
 MAX_ADDRESS_CHARS: Final = 8192
-"""A longer address has no key: RFC 9110 asks servers for 8,000 octets, and what is longer holds data rather than a name."""
+"""A longer address has no key: RFC 9110 asks servers for 8,000 octets, and what is longer holds
+data rather than a name.
+"""
 
 FOLLOWS_VISITORS: Final = frozenset(
     (
@@ -51,7 +55,9 @@ FOLLOWS_VISITORS: Final = frozenset(
         "_hsmi",
     )
 )
-"""Parameters that tell who came from where and change no page; so do those that begin with ``utm_``."""
+"""Parameters that tell who came from where and change no page; so do those that begin with
+``utm_``.
+"""
 
 _PORTS: Final = (":80", ":443")
 _ENDS: Final = ("/index.html", "/index.htm")
@@ -60,7 +66,8 @@ _UNRESERVED: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv
 
 
 def page_key(url: str) -> str | None:
-    """Key of the page at an address; None when it is no address of the web, or longer than `MAX_ADDRESS_CHARS`, as given or as a key.
+    """Key of the page at an address; None when it is no address of the web, or longer than
+    `MAX_ADDRESS_CHARS`, as given or as a key.
 
     >>> page_key("HTTPS://user@www.Example.org:443/a/../b%7e/index.html?utm_source=x&q=1#part")
     'example.org/b~?q=1'
@@ -83,7 +90,9 @@ def page_key(url: str) -> str | None:
         return None
     query = _query(_unescaped(parsed.search[1:]))
     key = host + _path(_unescaped(parsed.pathname)) + (f"?{query}" if query else "")
-    return key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None  # escapes are longer than what they stand for
+    return (
+        key if len(key) <= MAX_ADDRESS_CHARS - len("http://") else None
+    )  # escapes are longer than what they stand for
 
 
 def key_host(key: str) -> str:
@@ -127,7 +136,11 @@ def _path(path: str) -> str:
 
 
 def _query(query: str) -> str:
-    return "&".join(one for one in query.split("&") if one and not _follows_visitors(one)) if query else ""
+    return (
+        "&".join(one for one in query.split("&") if one and not _follows_visitors(one))
+        if query
+        else ""
+    )
 
 
 def _follows_visitors(parameter: str) -> bool:

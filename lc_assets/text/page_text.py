@@ -8,7 +8,8 @@ quality     by                                                                  
 ==========  =======================================================================  =====================
 
 [M]: of articles, one core; against texts that people marked, the 4-gram F1 is .898 and .959.
-Here: HTML in, text out. Not here: pages out of archives (`lc_assets.formats.archives`), links (`lc_assets.text.links`).
+Here: HTML in, text out. Not here: pages out of archives (`lc_assets.formats.archives`), links
+    (`lc_assets.text.links`).
 """
 
 from typing import Literal
@@ -21,8 +22,11 @@ from lc_assets.text.html_shape import complaint_about
 Quality = Literal["fast", "high"]
 
 
-def page_text(html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True) -> str | None:
-    r"""The text of a page; None when a parser would take the square of its length for it (`lc_assets.text.html_shape`).
+def page_text(
+    html: str, quality: Quality = "fast", *, main_content: bool = True, alt_texts: bool = True
+) -> str | None:
+    r"""The text of a page; None when a parser would take the square of its length for it
+    (`lc_assets.text.html_shape`).
 
     Args:
         html: the page, decoded.
@@ -42,16 +46,20 @@ def page_text(html: str, quality: Quality = "fast", *, main_content: bool = True
         return None
     if quality == "high":
         return _by_trafilatura(html)
-    text: str = extract_plain_text(html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts)
+    text: str = extract_plain_text(
+        html, preserve_formatting=True, main_content=main_content, alt_texts=alt_texts
+    )
     return text
 
 
 def _by_trafilatura(html: str) -> str:
     try:
-        import trafilatura  # noqa: PLC0415 - an optional package, and one that takes a second to import
+        # An optional package, and one that takes a second to import.
+        import trafilatura  # noqa: PLC0415
     except ImportError as error:
         raise BadInput(
-            f"texts of high quality need the package trafilatura, which cannot be imported ({str(error).splitlines()[0]}): "
+            "texts of high quality need the package trafilatura, which cannot be imported "
+            f"({str(error).splitlines()[0]}): "
             "pip install 'lc-assets[trafilatura]', or ask for quality fast"
         ) from error
     return trafilatura.extract(html, include_comments=False, deduplicate=False) or ""

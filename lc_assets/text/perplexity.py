@@ -1,7 +1,9 @@
 """Perplexity: how badly a language model guesses a text; high is odd.
 
-Here: the arithmetic over a text's lines, as CCNet does it. Not here: models (`lc_assets.formats.perplexity_model`); the
-perplexity that RedPajama-V2 publishes (``ccnet_perplexity``, or a record's ``perplexity``) needs none of this.
+Here: the arithmetic over a text's lines, as CCNet does it. Not here: models
+    (`lc_assets.formats.perplexity_model`); the
+perplexity that RedPajama-V2 publishes (``ccnet_perplexity``, or a record's ``perplexity``) needs
+none of this.
 
 Source: ``cc_net/perplexity.py`` of facebookresearch/cc_net.
 """
@@ -10,11 +12,14 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 LineScorer: TypeAlias = Callable[[str], tuple[float, int]]
-"""Takes a line to the base-10 logarithm of its probability, its end included, and its number of tokens without the end."""
+"""Takes a line to the base-10 logarithm of its probability, its end included, and its number of
+tokens without the end.
+"""
 
 
 def perplexity_of(text: str, score: LineScorer) -> float | None:
-    r"""Ten to the power of minus the mean logarithm per token, each line's end counted as one; None for a text without one.
+    r"""Ten to the power of minus the mean logarithm per token, each line's end counted as one; None
+    for a text without one.
 
     >>> perplexity_of("a b\nc", lambda line: (-len(line.split()) - 1.0, len(line.split())))
     10.0

@@ -1,6 +1,8 @@
-r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account numbers.
+r"""Finding personal data in a text: e-mail and IP addresses, telephone, card and bank account
+numbers.
 
-A candidate is found by an expression that cannot look far, and is believed when a validator agrees. What is not taken:
+A candidate is found by an expression that cannot look far, and is believed when a validator agrees.
+What is not taken:
 
 =======  ========================================================  ==================================================
 kind     candidate and validator                                   left alone
@@ -9,8 +11,9 @@ email    what stands around an ``@``: at most 64 characters        names reserve
          before it, a name with a dot and letters at its end       ``.test``, ``.invalid``, ``.example``, ``.localhost``)
 ip       four numbers to 255 without leading zeros; what           addresses that are nobody's: private, loopback,
          `ipaddress` reads as IPv6, with two colons at least       0.0.0.0, documentation, multicast, reserved; four
-                                                                   numbers behind a word like "version" or "v", or that
-                                                                   go on (``1.2.3.4.5``)
+                                                                   numbers behind a word like
+                                                                   "version" or "v", or that go on
+                                                                   (``1.2.3.4.5``)
 phone    ``+`` or ``00`` and digits; or as the country writes      bare runs of digits without ``+`` or a leading 0;
          its national numbers; valid by `phonenumbers`             North America's 555-01xx, which is for fiction
 card     13 to 19 digits, in a run or in groups; an issuer's       all else
@@ -19,9 +22,9 @@ iban     two letters, two digits and more, in a run or in          all else
          groups; the country's length and 97's remainder
 =======  ========================================================  ==================================================
 
-Where two kinds overlap the one that begins first is taken, and then the longer one. Every expression's repeats are
-bounded and each text is walked once per kind, so no text takes more than linear time. Here: where they are. Not here:
-what takes their place (`lc_assets.text.privacy`).
+Where two kinds overlap the one that begins first is taken, and then the longer one. Every
+expression's repeats are bounded and each text is walked once per kind, so no text takes more than
+linear time. Here: where they are. Not here: what takes their place (`lc_assets.text.privacy`).
 """
 
 import ipaddress
@@ -48,8 +51,8 @@ class Personal(NamedTuple):
 
 
 TAGS: Final = {kind: f"<{kind.upper()}>" for kind in KINDS}
-"""What may stand where something was. A tag is something: what touched the value touches it still, so that replacing a
-value does not set its neighbour free to be one."""
+"""What may stand where something was. A tag is something: what touched the value touches it still,
+so that replacing a value does not set its neighbour free to be one."""
 
 _LOCAL_CHARS = 64
 _DOMAIN = re.compile(r"@[^\W_](?:[\w-]{0,62})\.[\w.-]{1,190}")
@@ -66,7 +69,9 @@ _VERSION = re.compile(
     re.IGNORECASE,
 )
 
-_CARD = re.compile(r"[2-6](?:[0-9]{12,18}|[0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{1,4}){0,2})")
+_CARD = re.compile(
+    r"[2-6](?:[0-9]{12,18}|[0-9]{3}[ -][0-9]{4,6}[ -][0-9]{4,5}(?:[ -][0-9]{1,4}){0,2})"
+)
 _IBAN = re.compile(r"[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]{1,4}){3,8}")
 
 _DIGITS = re.compile(r"\+?[0-9]+")
@@ -82,7 +87,9 @@ _NATIONAL: Final[Mapping[str, re.Pattern[str]]] = {
 }
 
 
-def find_personal(text: str, kinds: Collection[str], *, region: str | None = "US") -> list[Personal]:
+def find_personal(
+    text: str, kinds: Collection[str], *, region: str | None = "US"
+) -> list[Personal]:
     """What of some kinds stands in a text, in order; none overlaps another.
 
     >>> text = "Write to Ann.Lee@mail.org or call (212) 736-5000; our server is 8.8.4.4, version 1.2.3.4."
@@ -92,16 +99,24 @@ def find_personal(text: str, kinds: Collection[str], *, region: str | None = "US
     Args:
         text: where to look.
         kinds: some of `KINDS`.
-        region: two letters of the country whose national telephone numbers count; with None only international ones do.
+        region: two letters of the country whose national telephone numbers count; with None only
+            international ones do.
 
     Raises:
         BadInput: for a kind that there is not.
     """
     unknown = sorted(set(kinds) - set(KINDS))
     if unknown:
-        raise BadInput(f"no kind of personal data: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+        raise BadInput(
+            f"no kind of personal data: {', '.join(unknown)}; there are {', '.join(KINDS)}"
+        )
     found = sorted(
-        (Personal(start, end, kind) for kind in KINDS if kind in kinds for start, end in _FINDERS[kind](text, region)),
+        (
+            Personal(start, end, kind)
+            for kind in KINDS
+            if kind in kinds
+            for start, end in _FINDERS[kind](text, region)
+        ),
         key=lambda personal: (personal.start, -personal.end, KINDS.index(personal.kind)),
     )
     apart: list[Personal] = []
@@ -120,7 +135,13 @@ def _emails(text: str, _: str | None) -> Iterator[tuple[int, int]]:
         head = _LOCAL_REVERSED.match(text[max(done, at - _LOCAL_CHARS - 1) : at][::-1])
         local = head.group()[::-1].lstrip(".'-%+") if head else ""
         domain = _domain_of(match.group()[1:])
-        if domain and local and len(local) <= _LOCAL_CHARS and local[-1] not in ".'" and ".." not in local:
+        if (
+            domain
+            and local
+            and len(local) <= _LOCAL_CHARS
+            and local[-1] not in ".'"
+            and ".." not in local
+        ):
             done = at + 1 + len(domain)
             if not _RESERVED.search(domain.lower()):
                 yield at - len(local), done
@@ -128,7 +149,9 @@ def _emails(text: str, _: str | None) -> Iterator[tuple[int, int]]:
 
 @lru_cache(4096)
 def _domain_of(run: str) -> str:
-    """The longest beginning of a run of labels that is a name with a top level; empty when none is."""
+    """The longest beginning of a run of labels that is a name with a top level; empty when none
+    is.
+    """
     labels = list(itertools.takewhile(_is_label, run.rstrip(".-_").split(".")))
     while len(labels) > 1 and not _TOP.fullmatch(labels[-1]):
         labels.pop()
@@ -142,8 +165,16 @@ def _is_label(label: str) -> bool:
 def _ips(text: str, _: str | None) -> Iterator[tuple[int, int]]:
     for match in _IPV4.finditer(text):
         start, end = match.span()
-        goes_on = _touched_before(text, start) or text[start - 1 : start] == "." or text.startswith(_ALL_TAGS, end)
-        if not goes_on and _is_somebodys(match.group()) and not _VERSION.search(text[max(start - 24, 0) : start]):
+        goes_on = (
+            _touched_before(text, start)
+            or text[start - 1 : start] == "."
+            or text.startswith(_ALL_TAGS, end)
+        )
+        if (
+            not goes_on
+            and _is_somebodys(match.group())
+            and not _VERSION.search(text[max(start - 24, 0) : start])
+        ):
             yield start, end
     if ":" in text:
         yield from _sixes(text)
@@ -158,9 +189,17 @@ def _sixes(text: str) -> Iterator[tuple[int, int]]:
         start = match.start() - (len(head.group()) if head else 0)
         found = _HEX_AND_DOTS.match(text, start)
         candidate = found.group().rstrip(".") if found else ""
-        candidate = candidate[:-1] if candidate.endswith(":") and not candidate.endswith("::") else candidate
+        candidate = (
+            candidate[:-1]
+            if candidate.endswith(":") and not candidate.endswith("::")
+            else candidate
+        )
         end = start + len(candidate)
-        bounded = not (_touched_before(text, start) or text[start - 1 : start] == ":" or _touched_after(text, end))
+        bounded = not (
+            _touched_before(text, start)
+            or text[start - 1 : start] == ":"
+            or _touched_after(text, end)
+        )
         if bounded and candidate.count(":") >= 2 and _is_somebodys(candidate):
             yield start, end
         done = max(end, match.end() - 1)
@@ -168,7 +207,9 @@ def _sixes(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(4096)
 def _is_somebodys(address: str) -> bool:
-    """Whether an address is one that is routed on the public network; of IPv6, 2000::/3 is all that was given out."""
+    """Whether an address is one that is routed on the public network; of IPv6, 2000::/3 is all that
+    was given out.
+    """
     try:
         read = ipaddress.ip_address(address)
     except ValueError:
@@ -192,7 +233,10 @@ def _is_phone(number: str, region: str | None) -> bool:
         read = phonenumbers.parse(international, None if international.startswith("+") else region)
     except phonenumbers.NumberParseException:
         return False
-    fictitious = read.country_code == 1 and re.fullmatch(r"[0-9]{3}55501[0-9]{2}", str(read.national_number)) is not None
+    fictitious = (
+        read.country_code == 1
+        and re.fullmatch(r"[0-9]{3}55501[0-9]{2}", str(read.national_number)) is not None
+    )
     return phonenumbers.is_valid_number(read) and not fictitious
 
 
@@ -200,8 +244,12 @@ def _cards(text: str, _: str | None) -> Iterator[tuple[int, int]]:
     yield from _validated(_CARD, text, lambda number: is_card(re.sub("[ -]", "", number)))
 
 
-def _validated(expression: re.Pattern[str], text: str, is_one: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
-    """Yield what matches, stands alone and is valid; what is not, may hide a number that begins after its first digits."""
+def _validated(
+    expression: re.Pattern[str], text: str, is_one: Callable[[str], bool]
+) -> Iterator[tuple[int, int]]:
+    """Yield what matches, stands alone and is valid; what is not, may hide a number that begins
+    after its first digits.
+    """
     at = 0
     while match := expression.search(text, at):
         start, end = match.span()
@@ -216,14 +264,20 @@ def _validated(expression: re.Pattern[str], text: str, is_one: Callable[[str], b
 def _goes_on(text: str, start: int, end: int) -> bool:
     """Whether a number is a part of something longer."""
     before, after = text[max(start - 2, 0) : start], text[end : end + 2]
-    decimal = re.fullmatch(r"[0-9][./,-]", before) or before.endswith("+") or re.fullmatch(r"[./,-][0-9]", after)
+    decimal = (
+        re.fullmatch(r"[0-9][./,-]", before)
+        or before.endswith("+")
+        or re.fullmatch(r"[./,-][0-9]", after)
+    )
     return bool(decimal) or _touched_before(text, start) or _touched_after(text, end)
 
 
 def _touched_before(text: str, start: int) -> bool:
     """Whether a letter, a digit, a low line or a tag stands right before."""
     before = text[start - 1 : start] if start else ""
-    return before.isalnum() or before == "_" or (before == ">" and text.endswith(_ALL_TAGS, 0, start))
+    return (
+        before.isalnum() or before == "_" or (before == ">" and text.endswith(_ALL_TAGS, 0, start))
+    )
 
 
 def _touched_after(text: str, end: int) -> bool:
@@ -240,7 +294,9 @@ def _ibans(text: str, _: str | None) -> Iterator[tuple[int, int]]:
 
 
 def _iban_length(candidate: str) -> int:
-    """How many characters of a candidate are an IBAN; 0 when none are. Words in capitals may follow one."""
+    """How many characters of a candidate are an IBAN; 0 when none are. Words in capitals may follow
+    one.
+    """
     wanted = IBAN_LENGTHS.get(candidate[:2], 0)
     places = [place for place, char in enumerate(candidate) if char != " "]
     if not wanted or len(places) < wanted or not is_iban(candidate.replace(" ", "")[:wanted]):

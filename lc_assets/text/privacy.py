@@ -1,8 +1,9 @@
-"""Replacing personal data: a tag, or a made-up value from a range that is reserved for making things up.
+"""Replacing personal data: a tag, or a made-up value from a range that is reserved for making
+things up.
 
-What takes a value's place depends on that value, the style and the seed, and on nothing else: not on the document, its
-neighbours, the shard or the worker. So the same address stays the same address wherever it stands, and what was replaced
-is left alone the next time.
+What takes a value's place depends on that value, the style and the seed, and on nothing else: not
+on the document, its neighbours, the shard or the worker. So the same address stays the same address
+wherever it stands, and what was replaced is left alone the next time.
 
 =======  ==============  ===========================================================================================
 kind     tag             surrogate
@@ -14,7 +15,8 @@ card     ``<CARD>``      the tag: no range is reserved
 iban     ``<IBAN>``      the tag
 =======  ==============  ===========================================================================================
 
-The seed is no secret, and surrogates hide nothing from somebody who tries addresses out: there are few IPv4 addresses.
+The seed is no secret, and surrogates hide nothing from somebody who tries addresses out: there are
+few IPv4 addresses.
 Here: the replacing. Not here: the finding (`lc_assets.text.personal`).
 """
 
@@ -31,8 +33,9 @@ from lc_assets.text.personal import REGIONS, TAGS, Personal, find_personal
 Style = Literal["tag", "surrogate"]
 
 ROUNDS = 4
-"""How often a text is looked at, at most: what touched or overlapped a value may be one by itself when that is replaced.
-A text in which nothing is found is looked at once, nearly all others twice."""
+"""How often a text is looked at, at most: what touched or overlapped a value may be one by itself
+when that is replaced. A text in which nothing is found is looked at once, nearly all others twice.
+"""
 
 _NETS = ("192.0.2", "198.51.100", "203.0.113")
 _AREAS = (202, 206, 212, 213, 303, 305, 312, 404, 415, 503, 512, 602, 617, 702, 713, 718)
@@ -47,7 +50,13 @@ class Replaced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replace_personal(
-    text: str, kinds: Collection[str], *, style: Style = "tag", seed: int = 0, language: str = "", region: str | None = None
+    text: str,
+    kinds: Collection[str],
+    *,
+    style: Style = "tag",
+    seed: int = 0,
+    language: str = "",
+    region: str | None = None,
 ) -> Replaced:
     """Replace personal data of some kinds.
 
@@ -61,7 +70,8 @@ def replace_personal(
         kinds: some of `lc_assets.text.personal.KINDS`.
         style: ``tag`` or ``surrogate``.
         seed: of the surrogates.
-        language: of the document: national telephone numbers are those of `lc_assets.text.personal.REGIONS`.
+        language: of the document: national telephone numbers are those of
+            `lc_assets.text.personal.REGIONS`.
         region: two letters of the country whose national numbers count instead.
 
     Raises:
@@ -81,7 +91,10 @@ def _replaced(text: str, found: Iterable[Personal], style: Style, seed: int) -> 
     pieces, at = [], 0
     for personal in found:
         value = text[personal.start : personal.end]
-        pieces += [text[at : personal.start], replacement(personal.kind, value, style=style, seed=seed)]
+        pieces += [
+            text[at : personal.start],
+            replacement(personal.kind, value, style=style, seed=seed),
+        ]
         at = personal.end
     return "".join([*pieces, text[at:]])
 
@@ -94,7 +107,9 @@ def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:
     """
     if style == "tag" or kind in {"card", "iban"}:
         return TAGS[kind]
-    number = int(keyed_u64(f"surrogate {kind}", seed=seed, keys=[_same_for_all_spellings(kind, value)])[0])
+    number = int(
+        keyed_u64(f"surrogate {kind}", seed=seed, keys=[_same_for_all_spellings(kind, value)])[0]
+    )
     if kind == "email":
         return f"user-{number:016x}@example.com"
     if kind == "phone":
@@ -106,4 +121,8 @@ def replacement(kind: str, value: str, *, style: Style, seed: int) -> str:
 
 def _same_for_all_spellings(kind: str, value: str) -> str:
     """A value without what is only its spelling: the case of an address, the gaps of a number."""
-    return "".join(char for char in value if char.isdigit() or char == "+") if kind == "phone" else value.lower()
+    return (
+        "".join(char for char in value if char.isdigit() or char == "+")
+        if kind == "phone"
+        else value.lower()
+    )

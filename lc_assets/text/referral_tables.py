@@ -1,12 +1,15 @@
 """Densities of referrals by length of documents, and the paper's to hold them against.
 
-Here: groups of lengths, means over the documents of a group, the numbers that the paper prints. Not here: counting
+Here: groups of lengths, means over the documents of a group, the numbers that the paper prints. Not
+    here: counting
 (`lc_assets.text.referrals`).
 
-A density is what was counted divided by the document's **tokens**; concepts are counted **per document**. A group's figure is the
-mean of its documents' figures. The paper groups by tokens of GPT-like vocabularies and says "K"; here K is 1,024.
+A density is what was counted divided by the document's **tokens**; concepts are counted **per
+document**. A group's figure is the mean of its documents' figures. The paper groups by tokens of
+GPT-like vocabularies and says "K"; here K is 1,024.
 
-Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), tables 4, 5 and 6: 50,000 documents of RefinedWeb, and
+Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), tables 4, 5 and 6:
+    50,000 documents of RefinedWeb, and
 the documents that LongPack made of it.
 """
 
@@ -35,7 +38,9 @@ def group_names(lengths: Sequence[int] = LENGTHS) -> list[str]:
     >>> group_names()
     ['0-4K', '4K-8K', '8K-16K', '16K-32K', '32K-64K', '64K-128K', '128K-']
     """
-    lower = [f"{length // KIBI}K" if length and length % KIBI == 0 else str(length) for length in lengths]
+    lower = [
+        f"{length // KIBI}K" if length and length % KIBI == 0 else str(length) for length in lengths
+    ]
     return [f"{low}-{high}" for low, high in pairwise([*lower, ""])]
 
 
@@ -49,7 +54,9 @@ def group_of(n_tokens: int, lengths: Sequence[int] = LENGTHS) -> int:
         BadInput: when the length is in no group.
     """
     if n_tokens < lengths[0]:
-        raise BadInput(f"no group holds documents of {n_tokens:,} tokens; the first begins at {lengths[0]:,}")
+        raise BadInput(
+            f"no group holds documents of {n_tokens:,} tokens; the first begins at {lengths[0]:,}"
+        )
     return int(np.searchsorted(lengths, n_tokens, side="right")) - 1
 
 
@@ -60,7 +67,8 @@ class Sums:
     Attributes:
         n_documents: how many.
         n_tokens: of all of them.
-        figures: by kind, sums of densities (of concepts: of counts): within one sentence, then by bucket.
+        figures: by kind, sums of densities (of concepts: of counts): within one sentence, then by
+            bucket.
     """
 
     n_documents: int = 0
@@ -90,7 +98,10 @@ class Sums:
 
     def means(self) -> dict[str, list[float]]:
         """By kind: within one sentence, then by bucket; nothing when there is no document."""
-        return {kind: [figure / self.n_documents for figure in figures] for kind, figures in self.figures.items()}
+        return {
+            kind: [figure / self.n_documents for figure in figures]
+            for kind, figures in self.figures.items()
+        }
 
     def _add(self, kind: str, figures: Iterable[float]) -> None:
         new = list(figures)
@@ -148,11 +159,14 @@ PAPER: Final[Mapping[str, Mapping[str, _Table]]] = {
         },
     },
 }
-"""Tables 4, 5 and 6 by kind, set and group: what was found in the buckets ``[0, 32)``, ``[32, 128)``, ``[128, 512)``, ``[512, ∞)``. Two
+"""Tables 4, 5 and 6 by kind, set and group: what was found in the buckets ``[0, 32)``, ``[32,
+128)``, ``[128, 512)``, ``[512, ∞)``. Two
 sets: natural documents, and LongPack's."""
 
 
-def paper_figures(kind: str, paper_set: str, group: str, *, edges: Sequence[int]) -> tuple[float, ...] | None:
+def paper_figures(
+    kind: str, paper_set: str, group: str, *, edges: Sequence[int]
+) -> tuple[float, ...] | None:
     """What the paper prints of a group; None where it prints nothing, or by other buckets.
 
     >>> paper_figures("pairs", "Packed", "32K-64K", edges=(32, 128, 512))

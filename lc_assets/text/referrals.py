@@ -1,6 +1,7 @@
 """Counting referrals: pairs of mentions of one concept, by how many sentences lie between them.
 
-Here: where concepts are mentioned, and what is counted of that. Not here: finding concepts (`lc_assets.text.concepts`).
+Here: where concepts are mentioned, and what is counted of that. Not here: finding concepts
+    (`lc_assets.text.concepts`).
 
 ===========  ==========================================================================================================
 counted      is
@@ -10,11 +11,13 @@ neighbours   pairs without a third mention between: ``n - 1``
 concepts     concepts that have a pair in the bucket
 ===========  ==========================================================================================================
 
-Each of them falls into **buckets** of distance, the difference of two sentences' numbers: half-open ranges ``[1, 32)``,
-``[32, 128)``, ``[128, 512)`` and ``[512, ∞)`` by default. Pairs within one sentence stand apart, before the first bucket,
-and belong to none. No pair is enumerated: of a concept with ``n`` mentions each bucket costs ``O(log n)`` per mention.
+Each of them falls into **buckets** of distance, the difference of two sentences' numbers: half-open
+ranges ``[1, 32)``, ``[32, 128)``, ``[128, 512)`` and ``[512, ∞)`` by default. Pairs within one
+sentence stand apart, before the first bucket, and belong to none. No pair is enumerated: of a
+concept with ``n`` mentions each bucket costs ``O(log n)`` per mention.
 
-Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), sections 3.1 and C.1. Its buckets touch
+Source: "Scaling Long Context Training Data by Long-Distance Referrals" (2025), sections 3.1 and
+    C.1. Its buckets touch
 each other, and it does not say where a pair within one sentence goes.
 """
 
@@ -60,7 +63,10 @@ class Mentions:
         lists = [sorted(sentences) for sentences in sentences_of.values()]
         flat = np.fromiter((sentence for one in lists for sentence in one), np.int64)
         if flat.size and not 0 <= flat.min() <= flat.max() < n_sentences:
-            raise BadInput(f"a text of {n_sentences:,} sentences has no mention in sentences {flat.min():,} to {flat.max():,}")
+            raise BadInput(
+                f"a text of {n_sentences:,} sentences has no mention in sentences {flat.min():,} "
+                f"to {flat.max():,}"
+            )
         ends = np.cumsum([0, *map(len, lists)], dtype=np.int64)
         return cls(n_sentences, flat.astype(np.int32), ends)
 
@@ -73,12 +79,15 @@ class Mentions:
         """The same mentions, with a concept of its own for each document that one is mentioned in.
 
         Args:
-            document_of: int32[sentence], which of several documents in the text a sentence belongs to, from 0.
+            document_of: int32[sentence], which of several documents in the text a sentence belongs
+                to, from 0.
         """
         n_documents = int(document_of.max(initial=0)) + 1
         concepts = np.repeat(np.arange(self.n_concepts), np.diff(self.ends))
         keys = concepts * n_documents + document_of[self.sentences]
-        order = np.argsort(keys, kind="stable")  # linear where a document is one stretch: the keys ascend already
+        order = np.argsort(
+            keys, kind="stable"
+        )  # linear where a document is one stretch: the keys ascend already
         begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
         return Mentions(self.n_sentences, self.sentences[order], np.append(begins, len(keys)))
 
@@ -111,7 +120,10 @@ def bucket_names(edges: Sequence[int] = DISTANCES) -> list[str]:
     ['same sentence', '1-32', '32-128', '128-']
     """
     lower = [1, *edges]
-    return ["same sentence", *(f"{low}-{high}" for low, high in zip(lower, [*edges, ""], strict=True))]
+    return [
+        "same sentence",
+        *(f"{low}-{high}" for low, high in zip(lower, [*edges, ""], strict=True)),
+    ]
 
 
 def require_edges(edges: Sequence[int]) -> None:
@@ -121,7 +133,10 @@ def require_edges(edges: Sequence[int]) -> None:
         BadInput: when they do not ascend, or the first is not above 1.
     """
     if any(low >= high for low, high in zip([1, *edges], edges, strict=False)):
-        raise BadInput(f"buckets {','.join(map(str, edges))}: wanted ascending numbers above 1, such as 32,128,512")
+        raise BadInput(
+            f"buckets {','.join(map(str, edges))}: wanted ascending numbers above 1, such as "
+            "32,128,512"
+        )
 
 
 def count_referrals(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> ReferralCounts:
@@ -132,13 +147,22 @@ def count_referrals(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> Ref
     """
     require_edges(edges)
     if COMPILED:
-        from lc_assets.text.kernels.referrals import counted  # noqa: PLC0415 - numba takes half a second
+        # Numba takes half a second.
+        from lc_assets.text.kernels.referrals import counted  # noqa: PLC0415
 
-        pairs, neighbours, concepts = counted(mentions.sentences, mentions.ends, np.array([1, *edges], np.int64))
+        pairs, neighbours, concepts = counted(
+            mentions.sentences, mentions.ends, np.array([1, *edges], np.int64)
+        )
     else:
-        pairs, neighbours, concepts = pair_counts(mentions, edges), neighbour_counts(mentions, edges), concept_counts(mentions, edges)
+        pairs, neighbours, concepts = (
+            pair_counts(mentions, edges),
+            neighbour_counts(mentions, edges),
+            concept_counts(mentions, edges),
+        )
     found = (tuple(counts.tolist()) for counts in (pairs, neighbours, concepts))
-    return ReferralCounts(mentions.n_sentences, mentions.n_concepts, len(mentions.sentences), *found)
+    return ReferralCounts(
+        mentions.n_sentences, mentions.n_concepts, len(mentions.sentences), *found
+    )
 
 
 def pair_counts(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> NDArray[np.int64]:
@@ -166,7 +190,9 @@ def neighbour_counts(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> ND
     within = np.ones(len(distances), np.bool_)
     borders = mentions.ends[1:-1] - 1
     within[borders[(borders >= 0) & (borders < len(distances))]] = False
-    return np.bincount(np.searchsorted([1, *edges], distances[within], side="right"), minlength=len(edges) + 2).astype(np.int64)
+    return np.bincount(
+        np.searchsorted([1, *edges], distances[within], side="right"), minlength=len(edges) + 2
+    ).astype(np.int64)
 
 
 def concept_counts(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> NDArray[np.int64]:
@@ -178,12 +204,17 @@ def concept_counts(mentions: Mentions, edges: Sequence[int] = DISTANCES) -> NDAr
     Returns:
         int64[len(edges) + 2]
     """
-    sums = [np.diff(np.cumsum(np.append(0, column))[mentions.ends]) for column in _pairs_from_each(mentions, edges)]
+    sums = [
+        np.diff(np.cumsum(np.append(0, column))[mentions.ends])
+        for column in _pairs_from_each(mentions, edges)
+    ]
     return np.array([int((total > 0).sum()) for total in sums], np.int64)
 
 
 def _pairs_from_each(mentions: Mentions, edges: Sequence[int]) -> list[NDArray[np.int64]]:
-    """Of each mention, how many later ones of its concept are in the same sentence, and how many in each bucket."""
+    """Of each mention, how many later ones of its concept are in the same sentence, and how many in
+    each bucket.
+    """
     concepts = np.repeat(np.arange(mentions.n_concepts, dtype=np.int64), np.diff(mentions.ends))
     # Concepts lie so far apart that none reaches into the next.
     keys = concepts * (mentions.n_sentences + max(edges, default=1) + 1) + mentions.sentences

@@ -3,14 +3,19 @@
 Two fractions of the characters of all normalized words (spaces do not count):
 
 =================================  =========================================================================
-rps_doc_frac_chars_top_{2..4}gram  of the most frequent n-gram, the first seen among equals, times its count;
-                                   overlaps count, so "ha ha ha ha" scores above one; 0 when none repeats
-rps_doc_frac_chars_dupe_{5..10}grams  of the words that lie in any repeated n-gram, first occurrence included,
+rps_doc_frac_chars_top_{2..4}gram  of the most frequent n-gram, the first seen among equals, times
+its count;
+                                   overlaps count, so "ha ha ha ha" scores above one; 0 when none
+                                   repeats
+rps_doc_frac_chars_dupe_{5..10}grams  of the words that lie in any repeated n-gram, first occurrence
+included,
                                    each word once
 =================================  =========================================================================
 
-Source: ``quality_signals/repetitions.py`` of togethercomputer/RedPajama-Data, after Rae et al. 2021, table A1.
-Its own definition differs from that of the paper and of other tools, chiefly in what overlaps count.
+Source: ``quality_signals/repetitions.py`` of togethercomputer/RedPajama-Data, after Rae et al.
+    2021, table A1.
+Its own definition differs from that of the paper and of other tools, chiefly in what overlaps
+count.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +42,9 @@ def _score(found: Repeats, chars_before: Sequence[int]) -> tuple[str, float]:
     n_chars = chars_before[-1] or 1
     if found.length in _TOP:
         return f"rps_doc_frac_chars_top_{found.length}gram", _top_chars(found) / n_chars
-    return f"rps_doc_frac_chars_dupe_{found.length}grams", sum(_marked_chars(found, chars_before)) / n_chars
+    return f"rps_doc_frac_chars_dupe_{found.length}grams", sum(
+        _marked_chars(found, chars_before)
+    ) / n_chars
 
 
 def _top_chars(found: Repeats) -> int:

@@ -1,12 +1,14 @@
 """Rules on a document's signals: what, how much, and says who; each answers in words.
 
-A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is a bound. A value
-that is missing is a complaint: nothing is kept because nobody measured it.
+A rule is data: a signal's name and one or two bounds. A value equal to a bound passes, and zero is
+a bound. A value that is missing is a complaint: nothing is kept because nobody measured it.
 
-What depends on what a word is says so: ``words`` names the definition, and the column that holds the values is then
-``signal:words``. A set of rules may say that a text's lines are edited first; its rules then judge what is left.
+What depends on what a word is says so: ``words`` names the definition, and the column that holds
+the values is then ``signal:words``. A set of rules may say that a text's lines are edited first;
+its rules then judge what is left.
 
-Here: rules, sets of them, judging one document or columns of many. Not here: the thresholds (``lc_assets/presets``),
+Here: rules, sets of them, judging one document or columns of many. Not here: the thresholds
+    (``lc_assets/presets``),
 reading them (`lc_assets.formats.rule_files`).
 """
 
@@ -26,15 +28,19 @@ class Rule:
     """One bound, or two, on one signal.
 
     Attributes:
-        name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents are kept by it.
-        signal: one of `lc_assets.text.signal_names.SCALARS`, or of `lc_assets.text.measures.MEASURES`.
+        name: short, unique in its set, such as ``mean_word_length``; counts of dropped documents
+            are kept by it.
+        signal: one of `lc_assets.text.signal_names.SCALARS`, or of
+            `lc_assets.text.measures.MEASURES`.
         at_least: lowest value that passes; None for no such bound.
         at_most: highest value that passes; None for no such bound.
         source: who says so, such as ``Rae et al. 2021``.
-        words: what a word is, for a measure that depends on it, such as ``whitespace``; empty otherwise.
+        words: what a word is, for a measure that depends on it, such as ``whitespace``; empty
+            otherwise.
 
     Raises:
-        BadInput: when it has no bound, a bound that is not a finite number, or bounds that nothing lies between.
+        BadInput: when it has no bound, a bound that is not a finite number, or bounds that nothing
+            lies between.
     """
 
     name: str
@@ -49,9 +55,15 @@ class Rule:
         if not bounds:
             raise BadInput(f"rule {self.name}: has neither at_least nor at_most; give one of them")
         if not all(map(math.isfinite, bounds)):
-            raise BadInput(f"rule {self.name}: bounds must be finite numbers, got {' and '.join(map(str, bounds))}")
+            raise BadInput(
+                f"rule {self.name}: bounds must be finite numbers, got "
+                f"{' and '.join(map(str, bounds))}"
+            )
         if bounds != sorted(bounds):
-            raise BadInput(f"rule {self.name}: at_least = {self.at_least} is above at_most = {self.at_most}, so nothing can pass")
+            raise BadInput(
+                f"rule {self.name}: at_least = {self.at_least} is above at_most = {self.at_most}, "
+                "so nothing can pass"
+            )
 
     def complaint(self, value: float | None) -> str | None:
         """Say what is wrong with ``value``; None when nothing is.
@@ -65,7 +77,10 @@ class Rule:
         if value is not None and self.lowest <= value <= self.highest:
             return None
         found = "is missing" if value is None or math.isnan(value) else f"= {_shown(value)}"
-        return f"{self.column} {found}, wanted {self.wanted}{f' ({self.source})' if self.source else ''}"
+        return (
+            f"{self.column} {found}, wanted "
+            f"{self.wanted}{f' ({self.source})' if self.source else ''}"
+        )
 
     @property
     def column(self) -> str:
@@ -87,7 +102,11 @@ class Rule:
         """The bounds in words: ``3 to 10``, ``at least 3`` or ``at most 10``."""
         if self.at_most is None:
             return f"at least {_shown(self.lowest)}"
-        return f"at most {_shown(self.at_most)}" if self.at_least is None else f"{_shown(self.at_least)} to {_shown(self.at_most)}"
+        return (
+            f"at most {_shown(self.at_most)}"
+            if self.at_least is None
+            else f"{_shown(self.at_least)} to {_shown(self.at_most)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +140,14 @@ class RuleSet:
     edit: LineEdit | None = None
 
     def __post_init__(self) -> None:
-        twice = [name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1]
+        twice = [
+            name for name, count in Counter(rule.name for rule in self.rules).items() if count > 1
+        ]
         if twice:
-            raise BadInput(f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must differ")
+            raise BadInput(
+                f"rules {self.name}: more than one is called {', '.join(twice)}; rule names must "
+                "differ"
+            )
 
     @property
     def columns(self) -> frozenset[str]:
@@ -164,7 +188,9 @@ class Complaint:
 
 def long_enough(min_words: int) -> Rule:
     """The rule that a document has at least ``min_words`` normalized words."""
-    return Rule(name="long_enough", signal="rps_doc_word_count", at_least=float(min_words), source="setting")
+    return Rule(
+        name="long_enough", signal="rps_doc_word_count", at_least=float(min_words), source="setting"
+    )
 
 
 def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint, ...]:
@@ -174,15 +200,20 @@ def judge(values: Mapping[str, float | None], rules: RuleSet) -> tuple[Complaint
     ()
     """
     found = ((rule, values.get(rule.column)) for rule in rules.rules)
-    return tuple(Complaint(rule.name, value, words) for rule, value in found if (words := rule.complaint(value)) is not None)
+    return tuple(
+        Complaint(rule.name, value, words)
+        for rule, value in found
+        if (words := rule.complaint(value)) is not None
+    )
 
 
 def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) -> NDArray[np.bool_]:
-    """Which rule complains about which document, for many documents at once; the same as `judge` for each.
+    """Which rule complains about which document, for many documents at once; the same as `judge`
+    for each.
 
     Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. A column that is not there at all
-            is missing for every document.
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing. A column that
+            is not there at all is missing for every document.
         rules: the rules.
 
     Returns:
@@ -192,19 +223,24 @@ def judge_columns(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet) ->
     array([[ True, False,  True]])
 
     Raises:
-        BadInput: when columns differ in length, or there are none to take the number of documents from.
+        BadInput: when columns differ in length, or there are none to take the number of documents
+            from.
     """
     n_docs = _common_length(columns)
     complaints = np.ones((len(rules.rules), n_docs), np.bool_)
     for row, rule in zip(complaints, rules.rules, strict=True):
         if rule.column in columns:
             values = columns[rule.column]
-            row[:] = ~((values >= rule.lowest) & (values <= rule.highest))  # NaN is within no bounds
+            row[:] = ~(
+                (values >= rule.lowest) & (values <= rule.highest)
+            )  # NaN is within no bounds
     return complaints
 
 
 def _shown(number: float) -> str:
-    """Every digit, so that 0.10000001 is not shown as a bound of 0.1 that it breaks; whole numbers without a point."""
+    """Every digit, so that 0.10000001 is not shown as a bound of 0.1 that it breaks; whole numbers
+    without a point.
+    """
     return f"{int(number) if float(number).is_integer() else number:,}"
 
 

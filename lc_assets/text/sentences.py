@@ -1,6 +1,7 @@
 r"""Counting sentences the way RedPajama-V2 does.
 
-Here: matches of ``\b[^.!?]+[.!?]*``. Not here: a splitter that knows abbreviations: C4 used NLTK's Punkt and datatrove
+Here: matches of ``\b[^.!?]+[.!?]*``. Not here: a splitter that knows abbreviations: C4 used NLTK's
+    Punkt and datatrove
 uses spaCy's sentencizer, both of which would make a few less of the same text.
 """
 

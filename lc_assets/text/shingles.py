@@ -1,7 +1,7 @@
 """A document as the set of its shingles: n-grams of normalized words, each a 64-bit number.
 
-Two documents are as similar as their sets' Jaccard index. Here: the sets and the index, exactly. Not here: finding the
-pairs that are worth comparing (`lc_assets.text.minhash`).
+Two documents are as similar as their sets' Jaccard index. Here: the sets and the index, exactly.
+Not here: finding the pairs that are worth comparing (`lc_assets.text.minhash`).
 
 The hash is this package's own, the same on every machine and in every process::
 
@@ -50,18 +50,23 @@ def shingle_hashes(text: str, n: int = SHINGLE_WORDS) -> Hashes:
     """
     if n < 1:
         raise BadInput(f"a shingle of {n} words: wanted at least one")
-    grams = np.sort(grams_of(text, n)[0])  # twice as fast as np.unique: numpy sorts 64-bit numbers by vectors
+    grams = np.sort(
+        grams_of(text, n)[0]
+    )  # twice as fast as np.unique: numpy sorts 64-bit numbers by vectors
     is_new = np.ones(len(grams), dtype=np.bool_)
     is_new[1:] = grams[1:] != grams[:-1]
     return grams[is_new]
 
 
 def grams_of(text: str, n: int) -> tuple[Hashes, int]:
-    """Hashes of all ``n``-grams in the order of the text, repeats included; and how many words there are."""
+    """Hashes of all ``n``-grams in the order of the text, repeats included; and how many words
+    there are.
+    """
     if not COMPILED:
         words = normalize(text).split()
         return plain_grams(words, n), len(words)
-    from lc_assets.text.kernels.shingling import gram_hashes, word_hashes  # noqa: PLC0415 - numba takes half a second to import
+    # Numba takes half a second to import.
+    from lc_assets.text.kernels.shingling import gram_hashes, word_hashes  # noqa: PLC0415
 
     folded, n_bytes = folded_into_room(text)
     hashes = np.empty(n_bytes // 2 + 1, dtype=np.uint64)
@@ -99,7 +104,10 @@ def plain_grams(words: Sequence[str], n: int) -> Hashes:
     length = min(n, len(hashes))
     if not length:
         return np.empty(0, dtype=np.uint64)
-    return np.array([_gram_hash(hashes[at : at + length]) for at in range(len(hashes) - length + 1)], dtype=np.uint64)
+    return np.array(
+        [_gram_hash(hashes[at : at + length]) for at in range(len(hashes) - length + 1)],
+        dtype=np.uint64,
+    )
 
 
 def word_hash(word: str) -> int:

@@ -1,10 +1,12 @@
 """The names of RedPajama-V2's quality signals, in the order of its files.
 
-A signal is a list of ``(start, end, score)``, positions in characters of ``raw_content``. ``rps_doc_*`` and
-``ccnet_*`` hold one such triple for the whole document, ``rps_lines_*`` one per line.
+A signal is a list of ``(start, end, score)``, positions in characters of ``raw_content``.
+``rps_doc_*`` and ``ccnet_*`` hold one such triple for the whole document, ``rps_lines_*`` one per
+line.
 
 Names are kept as published: the terminal punctuation signal is misspelt there, and so it is here.
-Source: section 2.2 and 2.5 of the data set's card and ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data.
+Source: section 2.2 and 2.5 of the data set's card and ``app/src/core/quality_signals`` of
+    togethercomputer/RedPajama-Data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +26,9 @@ CCNET_SIGNALS: Final = (
     "ccnet_perplexity",
     "ccnet_bucket",
 )
-"""Copied from the document's record, as floats; the bucket as 0.0 (head), 1.0 (middle) or 2.0 (tail)."""
+"""Copied from the document's record, as floats; the bucket as 0.0 (head), 1.0 (middle) or 2.0
+(tail).
+"""
 
 TEXT_DOC_SIGNALS: Final = (
     "rps_doc_curly_bracket",
@@ -60,7 +64,11 @@ LINE_SIGNALS: Final = (
 )
 """Of every line, computed from its text alone."""
 
-LIST_SIGNALS: Final = ("rps_doc_ldnoobw_words", "rps_doc_stop_word_fraction", "rps_doc_ut1_blacklist")
+LIST_SIGNALS: Final = (
+    "rps_doc_ldnoobw_words",
+    "rps_doc_stop_word_fraction",
+    "rps_doc_ut1_blacklist",
+)
 """Need a list of words or of domains."""
 
 RULE_SIGNALS: Final = (
@@ -85,10 +93,14 @@ MODEL_SIGNALS: Final = (
     "rps_doc_wikipedia_importance",
     "rps_doc_wikipedia_importance_length_correction",
 )
-"""Need a model of the data set's makers: the first three are computed where it is handed in (`lc_assets.text.models`)."""
+"""Need a model of the data set's makers: the first three are computed where it is handed in
+(`lc_assets.text.models`).
+"""
 
 BULLET_LINES: Final = "frac_lines_start_with_bulletpoint"
-"""Derived here, see `lc_assets.text.signals.bullet_fraction`: the Gopher rule on bullets needs it and no signal holds it."""
+"""Derived here, see `lc_assets.text.signals.bullet_fraction`: the Gopher rule on bullets needs it
+and no signal holds it.
+"""
 
 SCALARS: Final = (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, *LIST_SIGNALS, *MODEL_SIGNALS, BULLET_LINES)
 """Every name that has one value per document: what a rule can judge."""

@@ -1,9 +1,11 @@
-r"""The 29 rule signals of RedPajama-V2 from a text alone, equal to the published ones digit by digit.
+r"""The 29 rule signals of RedPajama-V2 from a text alone, equal to the published ones digit by
+digit.
 
-Here: all of them, plainly; and the door to the compiled loops that do the same (`lc_assets.text.fast_signals`), which is
-taken where numba is installed. Three need a list (`lc_assets.text.signal_lists`). Not here: signals that need a model, and
-those that CCNet measured (`lc_assets.text.signal_names` lists them); reading the published files
-(`lc_assets.formats.redpajama.signals`).
+Here: all of them, plainly; and the door to the compiled loops that do the same
+    (`lc_assets.text.fast_signals`), which is
+taken where numba is installed. Three need a list (`lc_assets.text.signal_lists`). Not here: signals
+that need a model, and those that CCNet measured (`lc_assets.text.signal_names` lists them); reading
+the published files (`lc_assets.formats.redpajama.signals`).
 
 Scores are rounded to eight digits. Where a mean has nothing to be a mean of, the score is None.
 
@@ -24,7 +26,8 @@ rps_doc_frac_chars_*                    `lc_assets.text.repetition`
 rps_lines_*                             `lc_assets.text.line_signals`
 ======================================  ===================================================================
 
-Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; checked against what
+Source: ``app/src/core/quality_signals`` of togethercomputer/RedPajama-Data, commit 6d2cee9; checked
+    against what
 that code prints.
 """
 
@@ -38,7 +41,13 @@ from operator import add
 from lc_assets.compiling import COMPILED
 from lc_assets.text.fast_signals import measure_fast
 from lc_assets.text.line_signals import line_signals
-from lc_assets.text.measured_signals import MeasuredSignals, bullet_fraction, first_score, measured_of_columns, measured_of_spans
+from lc_assets.text.measured_signals import (
+    MeasuredSignals,
+    bullet_fraction,
+    first_score,
+    measured_of_columns,
+    measured_of_spans,
+)
 from lc_assets.text.repetition import repetition_scores
 from lc_assets.text.signal_lists import NO_LISTS, WordLists, list_signals
 from lc_assets.text.signal_names import (
@@ -63,7 +72,9 @@ _LETTER = re.compile("[a-zA-Z]")
 _SENTENCE = re.compile(r"\b[^.!?]+[.!?]*")
 
 
-def signals_of(text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = "") -> dict[str, list[Span]]:
+def signals_of(
+    text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
+) -> dict[str, list[Span]]:
     r"""Compute the signals of a document's ``raw_content``, fast where numba is installed.
 
     Args:
@@ -73,7 +84,8 @@ def signals_of(text: str, lists: WordLists = NO_LISTS, *, language: str = "", so
         source_domain: host of the document's page, as it is listed or not.
 
     Returns:
-        ``{name: [(start, end, score), ...]}`` with positions in characters, in RedPajama-V2's key order.
+        ``{name: [(start, end, score), ...]}`` with positions in characters, in RedPajama-V2's key
+        order.
 
     >>> signals = signals_of("The cat sat.\nThe dog ran!")
     >>> signals["rps_doc_word_count"], signals["rps_lines_num_words"]
@@ -82,22 +94,42 @@ def signals_of(text: str, lists: WordLists = NO_LISTS, *, language: str = "", so
     return measure_signals(text, lists, language=language, source_domain=source_domain).spans()
 
 
-def measure_signals(text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = "") -> MeasuredSignals:
+def measure_signals(
+    text: str, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
+) -> MeasuredSignals:
     """Compute the same as `signals_of`, in columns: no line has an object of its own.
 
     >>> measure_signals("The cat sat.").scalars["rps_doc_mean_word_length"]
     3.0
     """
     if not COMPILED:
-        return measured_of_spans(text, signals_of_document(read_document(text), lists, language=language, source_domain=source_domain))
-    return measured_of_columns(text, measure_fast(text, lists, language), lists, language=language, source_domain=source_domain)
+        return measured_of_spans(
+            text,
+            signals_of_document(
+                read_document(text), lists, language=language, source_domain=source_domain
+            ),
+        )
+    return measured_of_columns(
+        text,
+        measure_fast(text, lists, language),
+        lists,
+        language=language,
+        source_domain=source_domain,
+    )
 
 
 def signals_of_document(
     document: Document, lists: WordLists = NO_LISTS, *, language: str = "", source_domain: str = ""
 ) -> dict[str, list[Span]]:
-    """Compute the signals of a text that is split into words and lines already, plainly: the twin of the compiled loops."""
-    scores = _character_scores(document) | repetition_scores(document.words) | _word_scores(document) | _raw_word_scores(document)
+    """Compute the signals of a text that is split into words and lines already, plainly: the twin
+    of the compiled loops.
+    """
+    scores = (
+        _character_scores(document)
+        | repetition_scores(document.words)
+        | _word_scores(document)
+        | _raw_word_scores(document)
+    )
     whole = {name: [(*document.span, _rounded(scores[name]))] for name in TEXT_DOC_SIGNALS}
     listed = list_signals(
         lists,
@@ -108,21 +140,30 @@ def signals_of_document(
         span=document.span,
     )
     lines = line_signals(document)
-    found = whole | listed | {name: [(*span, _rounded(score)) for span, score in lines[name]] for name in LINE_SIGNALS}
+    found = (
+        whole
+        | listed
+        | {name: [(*span, _rounded(score)) for span, score in lines[name]] for name in LINE_SIGNALS}
+    )
     return {name: found[name] for name in RULE_SIGNALS if name in found}
 
 
 def scalar_values(signals: Signals) -> dict[str, float | None]:
-    """Take the one value per document that a rule can judge: ``ccnet_*``, ``rps_doc_*``, and the share of bulleted lines.
+    """Take the one value per document that a rule can judge: ``ccnet_*``, ``rps_doc_*``, and the
+    share of bulleted lines.
 
-    Only what is there is taken; the share of bullets is always there, and None unless both its signals are.
+    Only what is there is taken; the share of bullets is always there, and None unless both its
+    signals are.
 
     >>> scalar_values({"rps_doc_word_count": [(0, 25, 6)], "rps_lines_num_words": [(0, 13, 3), (13, 25, 3)]})
     {'rps_doc_word_count': 6, 'frac_lines_start_with_bulletpoint': None}
     """
     single = (*CCNET_SIGNALS, *TEXT_DOC_SIGNALS, *LIST_SIGNALS, *MODEL_SIGNALS)
     values = {name: first_score(signals[name]) for name in single if name in signals}
-    bullets = bullet_fraction(signals.get("rps_lines_start_with_bulletpoint", ()), first_score(signals.get("ccnet_nlines", ())))
+    bullets = bullet_fraction(
+        signals.get("rps_lines_start_with_bulletpoint", ()),
+        first_score(signals.get("ccnet_nlines", ())),
+    )
     return values | {BULLET_LINES: bullets}
 
 
@@ -131,9 +172,13 @@ def _character_scores(document: Document) -> dict[str, float | None]:
     return {
         "rps_doc_curly_bracket": (text.count("{") + text.count("}")) / (len(text) or 1),
         "rps_doc_lorem_ipsum": normalized.count("lorem ipsum") / (len(normalized) or 1),
-        "rps_doc_frac_lines_end_with_ellipsis": _mean(sum(line.rstrip().endswith(ELLIPSES) for line in document.lines), document.lines),
+        "rps_doc_frac_lines_end_with_ellipsis": _mean(
+            sum(line.rstrip().endswith(ELLIPSES) for line in document.lines), document.lines
+        ),
         "rps_doc_num_sentences": float(len(_SENTENCE.findall(text))),
-        "rps_doc_symbol_to_word_ratio": _mean(sum(map(text.count, ("#", *ELLIPSES))), document.raw_words),
+        "rps_doc_symbol_to_word_ratio": _mean(
+            sum(map(text.count, ("#", *ELLIPSES))), document.raw_words
+        ),
     }
 
 
@@ -153,7 +198,9 @@ def _raw_word_scores(document: Document) -> dict[str, float | None]:
     n_words = len(document.raw_words)
     n_alphabetic = sum(count for word, count in counts.items() if _LETTER.search(word))
     return {
-        "rps_doc_frac_all_caps_words": _mean(sum(count for word, count in counts.items() if word.isupper()), document.raw_words),
+        "rps_doc_frac_all_caps_words": _mean(
+            sum(count for word, count in counts.items() if word.isupper()), document.raw_words
+        ),
         "rps_doc_frac_no_alph_words": 1 - n_alphabetic / n_words if n_words else None,
     }
 
@@ -161,7 +208,8 @@ def _raw_word_scores(document: Document) -> dict[str, float | None]:
 def _entropy(counts: Sequence[int], n_words: int) -> float | None:
     """Entropy of words by their counts, in the order of first occurrence.
 
-    Plain additions from the left: the order shows in the eighth digit, and ``sum`` adds otherwise since Python 3.12.
+    Plain additions from the left: the order shows in the eighth digit, and ``sum`` adds otherwise
+    since Python 3.12.
     """
     terms = {count: -count / n_words * log(count / n_words) for count in set(counts)}
     return reduce(add, map(terms.__getitem__, counts), 0.0) if counts else None

@@ -1,7 +1,9 @@
-"""The key by which indexes of crawls are sorted: a page's address with its host turned round (SURT).
+"""The key by which indexes of crawls are sorted: a page's address with its host turned round
+(SURT).
 
-``https://www.Example.org:8080/A//b/?y=2&x=1#part`` becomes ``org,example:8080)/a/b?x=1&y=2``. An address is read as browsers read
-it (WHATWG), and then, as the Internet Archive's and Common Crawl's indexes show it:
+``https://www.Example.org:8080/A//b/?y=2&x=1#part`` becomes ``org,example:8080)/a/b?x=1&y=2``. An
+address is read as browsers read it (WHATWG), and then, as the Internet Archive's and Common Crawl's
+indexes show it:
 
 ==========  ==============================================================================================
 scheme      dropped, as are user, password, fragment and the port that goes without saying
@@ -12,8 +14,9 @@ sessions    ids of sessions are taken out of path and query: ``;jsessionid=``, `
 escapes     of what is not printable ASCII, ``#`` and ``%``; in lower case
 ==========  ==============================================================================================
 
-Different pages may have one key (``/A`` and ``/a``): whether two addresses are one page is for `lc_assets.text.page_keys` to say.
-It is written from what such keys look like, and equals those of 1,252 real pages; of sessions and odd escapes other programs know more.
+Different pages may have one key (``/A`` and ``/a``): whether two addresses are one page is for
+`lc_assets.text.page_keys` to say. It is written from what such keys look like, and equals those of
+1,252 real pages; of sessions and odd escapes other programs know more.
 """
 
 import re
@@ -27,14 +30,17 @@ from lc_assets.text.page_keys import MAX_ADDRESS_CHARS
 _NUMBERED: Final = re.compile(r"www\d*\.", re.ASCII)
 _SLASHES: Final = re.compile(rb"/{2,}")
 _TO_ESCAPE: Final = re.compile(rb"[^!\"$&-~]")
-_PATH_SESSIONS: Final = re.compile(r";jsessionid=[0-9a-z]{32}|/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.*\.aspx)|/\([0-9a-z]{24}\)(?=/.*\.aspx)")
+_PATH_SESSIONS: Final = re.compile(
+    r";jsessionid=[0-9a-z]{32}|/\((?:[a-z]\([0-9a-z]{24}\))+\)(?=/.*\.aspx)|/\([0-9a-z]{24}\)(?=/.*\.aspx)"
+)
 _QUERY_SESSIONS: Final = re.compile(
     r"(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24}|cfid=[^&]+&cftoken=[^&]+)(?:&|$)"
 )
 
 
 def surt(url: str) -> str | None:
-    """The key of an address in a crawl's index; None when it is no address of the web, or a very long one.
+    """The key of an address in a crawl's index; None when it is no address of the web, or a very
+    long one.
 
     >>> surt("https://www.Example.org:8080/A//b/?y=2&x=1#part"), surt("http://example.org")
     ('org,example:8080)/a/b?x=1&y=2', 'org,example)/')
@@ -86,4 +92,6 @@ def _without_dots(path: bytes) -> bytes:
 
 
 def _sorted(query: str) -> str:
-    return "&".join("".join(one) for one in sorted(parameter.partition("=") for parameter in query.split("&")))
+    return "&".join(
+        "".join(one) for one in sorted(parameter.partition("=") for parameter in query.split("&"))
+    )

@@ -1,8 +1,9 @@
-"""How many documents each threshold would keep: one bound at a time over a fixed grid of values, in columns.
+"""How many documents each threshold would keep: one bound at a time over a fixed grid of values, in
+columns.
 
-A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that before anyone pays for
-tokens. The grid follows from the bound alone, never from the documents: so counts of shards add up, and the same
-documents give the same table for any number of workers.
+A threshold is chosen by looking at what it does to its neighbours' values; a sweep shows that
+before anyone pays for tokens. The grid follows from the bound alone, never from the documents: so
+counts of shards add up, and the same documents give the same table for any number of workers.
 
 Here: the grid, counting, adding up. Not here: where columns come from, tables on disk, plots.
 """
@@ -19,10 +20,44 @@ from lc_assets.text.rules import Rule, RuleSet, judge_columns
 
 BOUNDS: Final = ("at_least", "at_most")
 
-FACTORS: Final = (0.0, 0.1, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0, 4.0, 10.0)
+FACTORS: Final = (
+    0.0,
+    0.1,
+    0.25,
+    0.5,
+    0.7,
+    0.8,
+    0.9,
+    0.95,
+    1.0,
+    1.05,
+    1.1,
+    1.25,
+    1.5,
+    2.0,
+    4.0,
+    10.0,
+)
 """The grid, as multiples of a rule's own bound, which is one of them."""
 
-AROUND_ZERO: Final = (-1.0, -0.1, -0.01, -0.001, 0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0)
+AROUND_ZERO: Final = (
+    -1.0,
+    -0.1,
+    -0.01,
+    -0.001,
+    0.0,
+    0.001,
+    0.01,
+    0.1,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    100.0,
+    1000.0,
+)
 """The grid of a bound that is zero."""
 
 DIGITS: Final = 12
@@ -53,8 +88,8 @@ class Sweep:
     Attributes:
         thresholds: what was tried, rule by rule, each from the lowest value to the highest.
         kept_alone: int64, one per threshold: documents that this bound alone would keep.
-        kept_with_the_others: int64: documents that it would keep while everything else stays in force, the rule's other
-            bound included.
+        kept_with_the_others: int64: documents that it would keep while everything else stays in
+            force, the rule's other bound included.
         n_documents: documents that were looked at.
     """
 
@@ -65,7 +100,9 @@ class Sweep:
 
     def __add__(self, other: "Sweep") -> "Sweep":
         if self.thresholds != other.thresholds:
-            raise Mismatch("sweeps over different rules do not add up; sweep every shard with the same rules")
+            raise Mismatch(
+                "sweeps over different rules do not add up; sweep every shard with the same rules"
+            )
         return Sweep(
             self.thresholds,
             self.kept_alone + other.kept_alone,
@@ -76,7 +113,9 @@ class Sweep:
     @classmethod
     def none_of(cls, rules: RuleSet) -> "Sweep":
         """The sweep over no documents: the zero of the addition."""
-        tried = tuple(swept for rule in rules.rules for bound in BOUNDS for swept in _grid(rule, bound))
+        tried = tuple(
+            swept for rule in rules.rules for bound in BOUNDS for swept in _grid(rule, bound)
+        )
         return cls(tried, np.zeros(len(tried), np.int64), np.zeros(len(tried), np.int64), 0)
 
     @classmethod
@@ -86,18 +125,33 @@ class Sweep:
 
     def of_rule(self, name: str, bound: str) -> list[tuple[Swept, int, int]]:
         """One bound's thresholds with both counts, from the lowest value to the highest."""
-        counts = zip(self.thresholds, self.kept_alone.tolist(), self.kept_with_the_others.tolist(), strict=True)
-        return [(swept, alone, others) for swept, alone, others in counts if (swept.rule, swept.bound) == (name, bound)]
+        counts = zip(
+            self.thresholds,
+            self.kept_alone.tolist(),
+            self.kept_with_the_others.tolist(),
+            strict=True,
+        )
+        return [
+            (swept, alone, others)
+            for swept, alone, others in counts
+            if (swept.rule, swept.bound) == (name, bound)
+        ]
 
 
-def sweep(columns: Mapping[str, NDArray[np.float64]], rules: RuleSet, *, allowed: NDArray[np.bool_] | None = None) -> Sweep:
+def sweep(
+    columns: Mapping[str, NDArray[np.float64]],
+    rules: RuleSet,
+    *,
+    allowed: NDArray[np.bool_] | None = None,
+) -> Sweep:
     """Count what each threshold would keep among documents whose values are known.
 
     Args:
-        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing: no threshold keeps that.
+        columns: float64 values by column, shape ``(doc,)`` each; NaN where missing: no threshold
+            keeps that.
         rules: in force.
-        allowed: bool, shape ``(doc,)``: documents that nothing but the rules could speak against; by default all. The
-            others are kept by no threshold while everything else is in force.
+        allowed: bool, shape ``(doc,)``: documents that nothing but the rules could speak against;
+            by default all. The others are kept by no threshold while everything else is in force.
 
     >>> from lc_assets.text.rules import long_enough
     >>> swept = sweep({"rps_doc_word_count": np.array([500.0, 1000.0, 2000.0])}, RuleSet("length", (long_enough(1000),)))
@@ -140,12 +194,18 @@ def _grid(rule: Rule, bound: str) -> list[Swept]:
     own: float | None = getattr(rule, bound)
     if own is None:
         return []
-    values = sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own}) if own else list(AROUND_ZERO)
+    values = (
+        sorted({rounded(own * factor) for factor in FACTORS if factor != 1} | {own})
+        if own
+        else list(AROUND_ZERO)
+    )
     return [Swept(rule.name, bound, value, in_force=value == own) for value in values]
 
 
 def _kept(values: NDArray[np.float64], grid: NDArray[np.float64], bound: str) -> NDArray[np.int64]:
-    """How many values each threshold lets pass; int64, one per threshold. One look-up per value, whatever the grid."""
+    """How many values each threshold lets pass; int64, one per threshold. One look-up per value,
+    whatever the grid.
+    """
     if bound == "at_least":  # a value passes the thresholds up to itself
         reached = np.bincount(np.searchsorted(grid, values, "right"), minlength=len(grid) + 1)
         return np.asarray(len(values) - np.cumsum(reached)[:-1], dtype=np.int64)

@@ -1,8 +1,9 @@
 """Targets: the pages that a page's links lead to, each once, with all the words that lead there.
 
-A link's address is resolved as browsers do: against the page's ``<base>``, itself resolved against the page's own address, else
-against that. Links that lead to one page (`lc_assets.text.page_keys`) are one target, at the place of the first of them.
-What is no target is counted by its reason, and every link is in one count:
+A link's address is resolved as browsers do: against the page's ``<base>``, itself resolved against
+the page's own address, else against that. Links that lead to one page (`lc_assets.text.page_keys`)
+are one target, at the place of the first of them. What is no target is counted by its reason, and
+every link is in one count:
 
 ===========================  =====================================================================
 `EMPTY`                      nothing where the address should be
@@ -39,8 +40,9 @@ REASONS: Final = (EMPTY, FRAGMENT, SCHEME, BROKEN, ITSELF, RELATIVE)
 BETWEEN_KEYS: Final = ", "
 
 COMPARED_CHARS: Final = 1 << 28
-"""Characters of a page's text that its anchors are looked for in, all together: a twentieth of a second. Anchors after that
-count as not in the text; it takes 5,000 of them and 50,000 characters."""
+"""Characters of a page's text that its anchors are looked for in, all together: a twentieth of a
+second. Anchors after that count as not in the text; it takes 5,000 of them and 50,000 characters.
+"""
 
 _HTTP: Final = ("http://", "https://")
 _WHITE: Final = " \t\n\f\r"
@@ -52,7 +54,8 @@ class Target(msgspec.Struct, frozen=True):
     Attributes:
         key: its page key.
         url: its address as first linked to, resolved, without fragment.
-        texts: the different anchor texts, in order of appearance; generic ones only where there are no others.
+        texts: the different anchor texts, in order of appearance; generic ones only where there are
+            no others.
         position: number of the first link to it among all links of the page, from 0.
         n_links: how many links lead to it.
         nofollow: whether no author vouches for any of them.
@@ -78,13 +81,17 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Targets(msgspec.Struct, frozen=True):
-    """What a page's links lead to, by first appearance; and how many of its links lead nowhere, by reason."""
+    """What a page's links lead to, by first appearance; and how many of its links lead nowhere, by
+    reason.
+    """
 
     found: tuple[Target, ...] = ()
     left_out: dict[str, int] = {}
 
 
-def targets(links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = "") -> list[Target]:
+def targets(
+    links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
+) -> list[Target]:
     """The pages that the links lead to; see `targets_of`.
 
     >>> links = [Link("b.html", "next"), Link("/a/b.html#c", "B"), Link("mailto:x@example.org", "mail")]
@@ -94,14 +101,17 @@ def targets(links: Iterable[Link], page_url: str, *, base: str = "", resolve: bo
     return list(targets_of(links, page_url, base=base, resolve=resolve, text=text).found)
 
 
-def targets_of(links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = "") -> Targets:
+def targets_of(
+    links: Iterable[Link], page_url: str, *, base: str = "", resolve: bool = True, text: str = ""
+) -> Targets:
     """The pages that the links lead to, and why the other links lead to none.
 
     Args:
         links: of one page, in their order.
         page_url: the page's own address.
         base: what the page's ``<base>`` says.
-        resolve: whether relative addresses are resolved; otherwise they are left out, as in the paper.
+        resolve: whether relative addresses are resolved; otherwise they are left out, as in the
+            paper.
         text: the page's cleaned text, to look for anchors in.
     """
     own = page_key(page_url)
@@ -116,7 +126,9 @@ def targets_of(links: Iterable[Link], page_url: str, *, base: str = "", resolve:
             continue
         urls.setdefault(place.key, place.url)
         groups.setdefault(place.key, []).append((position, link))
-    found = [_merged(key, urls[key], group, generic_too=not resolve) for key, group in groups.items()]
+    found = [
+        _merged(key, urls[key], group, generic_too=not resolve) for key, group in groups.items()
+    ]
     return Targets(tuple(_marked(found, text)), dict(left_out))
 
 
@@ -200,5 +212,7 @@ def _marked(found: Iterable[Target], text: str) -> Iterator[Target]:
         if words and not target.generic:
             for anchor in target.texts:
                 n_left -= len(words)
-                stands = stands or (n_left >= 0 and not is_generic(anchor) and stands_in(words_of(anchor), words))
+                stands = stands or (
+                    n_left >= 0 and not is_generic(anchor) and stands_in(words_of(anchor), words)
+                )
         yield msgspec.structs.replace(target, in_text=True) if stands else target

@@ -17,7 +17,8 @@ def term_counts(text: str) -> tuple[Int32[np.ndarray, " term"], Int32[np.ndarray
     """The normalized words of a text as terms, and how often each occurs.
 
     Returns:
-        Terms: int32 below ``2**TERM_BITS``, ascending, without repeats: the last bits of `lc_assets.text.shingles`' hash of one
+        Terms: int32 below ``2**TERM_BITS``, ascending, without repeats: the last bits of
+            `lc_assets.text.shingles`' hash of one
         word, the same everywhere. Counts: int32, one per term.
 
     >>> terms, counts = term_counts("To be, or not to be")

@@ -1,6 +1,7 @@
 r"""Kinds of words, and what is counted of a document's words.
 
-Here: splitting a text into words of a kind, and the counts that measures of words need, as integers. This is the plain
+Here: splitting a text into words of a kind, and the counts that measures of words need, as
+    integers. This is the plain
 way; the compiled one gives the same counts (`lc_assets.text.fast_counts`). Not here: words in a row
 (`lc_assets.text.gram_counts`), the fractions (`lc_assets.text.measures`).
 
@@ -10,8 +11,9 @@ raw         ``\w+|[^\w\s]+``: RedPajama-V2's raw words, and the nearest to datat
 whitespace  ``str.split``: the words of Dolma and NeMo Curator
 ==========  ================================================================================
 
-datatrove splits English with spaCy's tokenizer, which cuts ``don't`` into ``do`` and ``n't`` and knows abbreviations by
-heart. Nothing here does so: its measures are had of these three kinds, and equal its own on the same words.
+datatrove splits English with spaCy's tokenizer, which cuts ``don't`` into ``do`` and ``n't`` and
+knows abbreviations by heart. Nothing here does so: its measures are had of these three kinds, and
+equal its own on the same words.
 """
 
 import re
@@ -39,14 +41,18 @@ TERMINAL_MARKS: Final = re.compile(
     r"\U00011c41\U00011c42\U00011ef7\U00011ef8\U00011f43\U00011f44\U00016a6e\U00016a6f\U00016af5\U00016b37\U00016b38\U00016b44"
     r"\U00016e98\U0001bc9f\U0001da88]"
 )
-"""One character that ends a sentence in some script: ``TERMINAL_PUNCTUATION`` of datatrove 0.10, 159 characters."""
+"""One character that ends a sentence in some script: ``TERMINAL_PUNCTUATION`` of datatrove 0.10,
+159 characters.
+"""
 
 PUNCTUATION: Final = re.compile(
     f"[{TERMINAL_MARKS.pattern[1:-1]}"
     r"\x00-\x08\x0b-\x1f\x22-\x2d\x2f\x3a-\x3e\x40\x5b-\x60\x7b-\x9f\xab\xb4\xbb\u2013\u2014\u2019\u201c-\u201e\u2026\u2236\u2501\u25ba"
     r"\u3001\u3008-\u300d\u3010\u3011\uff05\uff08\uff09\uff0c\uff11\uff1a\uff1b\uff5e]"
 )
-"""One character of ``PUNCTUATION_SET`` of datatrove 0.10: 440 characters, control characters and a full-width 1 among them."""
+"""One character of ``PUNCTUATION_SET`` of datatrove 0.10: 440 characters, control characters and a
+full-width 1 among them.
+"""
 
 _RAW_WORD = re.compile(r"\w+|[^\w\s]+")
 _NO_PUNCTUATION = re.compile(f"[^{PUNCTUATION.pattern[1:-1]}]")

@@ -1,1 +1,3 @@
-"""Arrays of token ids: tokenizers, dtypes, truncating, rolling, orders. Pure but for loading a vocabulary."""
+"""Arrays of token ids: tokenizers, dtypes, truncating, rolling, orders. Pure but for loading a
+vocabulary.
+"""

@@ -1,11 +1,13 @@
-"""Bounds on a text's number of GPT-2 tokens that cost less than tokenizing it. Both are exact, not estimates.
+"""Bounds on a text's number of GPT-2 tokens that cost less than tokenizing it. Both are exact, not
+estimates.
 
 * Every token covers at least one byte of UTF-8: ``tokens <= bytes``.
-* No token of GPT-2 holds <non-space><space>, so each word begins a token of its own: ``words <= tokens``.
+* No token of GPT-2 holds <non-space><space>, so each word begins a token of its own: ``words <=
+  tokens``.
 
-So a text of fewer bytes than the tokens that are wanted can be dropped unread, and one of as many words can be
-kept. Anything sharper is a heuristic and has no place here. Texts with lone surrogates are measured as the
-tokenizers see them (`lc_assets.tokens.tokenizers.without_surrogates`).
+So a text of fewer bytes than the tokens that are wanted can be dropped unread, and one of as many
+words can be kept. Anything sharper is a heuristic and has no place here. Texts with lone surrogates
+are measured as the tokenizers see them (`lc_assets.tokens.tokenizers.without_surrogates`).
 
 Here: the bounds. Not here: tokenizing (`lc_assets.tokens.tokenizers`).
 """

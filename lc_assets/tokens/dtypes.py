@@ -10,15 +10,16 @@ rule                two bytes (uint16) when      used by
                                                  started with ``--per-dataset-sequences-path``
 ==================  ===========================  ====================================================
 
-The reader's trap: with that option Megatron does not look at the dtype in the ``.idx`` at all, it goes by the
-second rule. A file of int32 ids for a vocabulary of 65,500 to 65,536, or of int32 "to be on the safe side",
-is then read as uint16, twice as many ids and all wrong, without an error. For GPT-2's 50,257 tokens both
-rules say uint16.
+The reader's trap: with that option Megatron does not look at the dtype in the ``.idx`` at all, it
+goes by the second rule. A file of int32 ids for a vocabulary of 65,500 to 65,536, or of int32 "to
+be on the safe side", is then read as uint16, twice as many ids and all wrong, without an error. For
+GPT-2's 50,257 tokens both rules say uint16.
 
-`stored_dtype` follows the first rule unless it is told otherwise, and `readers_trap` says when the second would misread
-what was stored.
+`stored_dtype` follows the first rule unless it is told otherwise, and `readers_trap` says when the
+second would misread what was stored.
 
-Here: the rules and a cast that refuses to wrap. Not here: the codes that stand in a file (`lc_assets.formats.megatron`).
+Here: the rules and a cast that refuses to wrap. Not here: the codes that stand in a file
+    (`lc_assets.formats.megatron`).
 Source: Megatron-LM ``megatron/core/datasets/indexed_dataset.py`` (``DType.optimal_dtype``) and
 ``gpt_dataset.py`` (``token_dtype_code``); NeMo Curator ``megatron_tokenizer.py``.
 """
@@ -51,7 +52,8 @@ def megatron_dtype(vocab_size: int) -> np.dtype[Any]:
 
 
 def curator_dtype(vocab_size: int) -> np.dtype[Any]:
-    """Dtype in which NeMo Curator stores the ids of a vocabulary, and in which Megatron's header-less reader expects them.
+    """Dtype in which NeMo Curator stores the ids of a vocabulary, and in which Megatron's
+    header-less reader expects them.
 
     >>> curator_dtype(65_536), curator_dtype(65_537)
     (dtype('uint16'), dtype('int32'))
@@ -71,25 +73,30 @@ def stored_dtype(vocab_size: int, wanted: str = "auto") -> np.dtype[Any]:
 
     Args:
         vocab_size: every id is smaller.
-        wanted: ``auto`` for `megatron_dtype`, which is what ``preprocess_data.py`` writes; or ``uint16`` or ``int32``.
+        wanted: ``auto`` for `megatron_dtype`, which is what ``preprocess_data.py`` writes; or
+            ``uint16`` or ``int32``.
 
     >>> stored_dtype(65_500), stored_dtype(65_536, "uint16")
     (dtype('int32'), dtype('uint16'))
 
     Raises:
-        BadInput: when it is none of the three, or the vocabulary has ids that two bytes do not hold.
+        BadInput: when it is none of the three, or the vocabulary has ids that two bytes do not
+            hold.
     """
     if wanted not in CHOICES:
         raise BadInput(f"no dtype {wanted!r}; there are {', '.join(CHOICES)}")
     if wanted == "uint16" and vocab_size > CURATOR_INT32_ABOVE:
-        raise BadInput(f"uint16 holds 65,536 ids, the vocabulary has {vocab_size:,}: take int32, or auto")
+        raise BadInput(
+            f"uint16 holds 65,536 ids, the vocabulary has {vocab_size:,}: take int32, or auto"
+        )
     if wanted == "auto":
         return megatron_dtype(vocab_size)
     return UINT16 if wanted == "uint16" else INT32
 
 
 def readers_trap(vocab_size: int, dtype: np.dtype[Any]) -> str | None:
-    """Say what a reader that does not look at the header would do with ids of this dtype; None when it reads them right.
+    """Say what a reader that does not look at the header would do with ids of this dtype; None when
+    it reads them right.
 
     >>> readers_trap(50_257, UINT16), readers_trap(100_277, INT32)
     (None, None)
@@ -98,8 +105,10 @@ def readers_trap(vocab_size: int, dtype: np.dtype[Any]) -> str | None:
     if dtype == expected:
         return None
     return (
-        f"ids of a vocabulary of {vocab_size:,} stored as {dtype.name}: Megatron started with --per-dataset-sequences-path does not read "
-        f"the header and takes them for {expected.name}, all wrong, without an error; for such a start take --dtype {expected.name}"
+        f"ids of a vocabulary of {vocab_size:,} stored as {dtype.name}: Megatron started with "
+        "--per-dataset-sequences-path does not read "
+        f"the header and takes them for {expected.name}, all wrong, without an error; for such a "
+        f"start take --dtype {expected.name}"
     )
 
 
@@ -136,7 +145,10 @@ def _check_range(lowest: int, highest: int, dtype: np.dtype[Any]) -> None:
     bounds = np.iinfo(dtype)
     if lowest < bounds.min or highest > bounds.max:
         found = lowest if lowest < bounds.min else highest
-        raise Mismatch(f"token id {found:,} does not fit {dtype.name} ({bounds.min:,} to {bounds.max:,}): store the ids in a wider dtype")
+        raise Mismatch(
+            f"token id {found:,} does not fit {dtype.name} ({bounds.min:,} to {bounds.max:,}): "
+            "store the ids in a wider dtype"
+        )
 
 
 def _sound(vocab_size: int) -> int:

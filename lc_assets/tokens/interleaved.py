@@ -1,8 +1,10 @@
-"""Finding a place in an interleaving: where the row 17 of source 3 stands, without reading what stands before it.
+"""Finding a place in an interleaving: where the row 17 of source 3 stands, without reading what
+stands before it.
 
-An interleaving is two arrays of one length: which source stands at a place, and which of its items. The items of each source
-ascend along it, as in the global order and in a mix. So the place of one is found by looking at a stretch where it
-should be, finding there items of the source, and going on before or behind them in steps that grow.
+An interleaving is two arrays of one length: which source stands at a place, and which of its items.
+The items of each source ascend along it, as in the global order and in a mix. So the place of one
+is found by looking at a stretch where it should be, finding there items of the source, and going on
+before or behind them in steps that grow.
 """
 
 from typing import Final
@@ -11,10 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 STRETCH: Final = 4096
-"""Places that are looked at at once: 24 µs for two mapped arrays, and of 84 sources some 48 items are among them."""
+"""Places that are looked at at once: 24 µs for two mapped arrays, and of 84 sources some 48 items
+are among them.
+"""
 
 
-def place_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: int, item: int, *, n_items: int = 0) -> int | None:
+def place_of(
+    sources: NDArray[np.integer],
+    items: NDArray[np.integer],
+    source: int,
+    item: int,
+    *,
+    n_items: int = 0,
+) -> int | None:
     """Where one item of one source stands; None when it stands nowhere.
 
     Args:
@@ -22,7 +33,8 @@ def place_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: i
         items: which of its items, per place; ascending within each source.
         source: the source.
         item: its item.
-        n_items: how many items the source has, if that is known: they lie about evenly, so it is looked there first.
+        n_items: how many items the source has, if that is known: they lie about evenly, so it is
+            looked there first.
 
     >>> place_of(np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2]), 1, 2)
     4
@@ -34,7 +46,8 @@ def place_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: i
         look = max(begin, min(look, end - 1))
         places = _next_of(sources, source, look, end)
         if not len(places) or item < items[places[0]]:
-            # Not behind `look`: step back, further each time, until a stretch begins before the item.
+            # Not behind `look`: step back, further each time, until a stretch begins before the
+            # item.
             end, look, reach = look, look - reach, 4 * reach
         elif item > items[places[-1]]:
             begin = int(places[-1]) + 1
@@ -47,8 +60,14 @@ def place_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: i
     return None
 
 
-def places_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: int, wanted: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where many items of one source stand, ascending, whatever their order along it: one pass over all places.
+def places_of(
+    sources: NDArray[np.integer],
+    items: NDArray[np.integer],
+    source: int,
+    wanted: NDArray[np.integer],
+) -> NDArray[np.int64]:
+    """Where many items of one source stand, ascending, whatever their order along it: one pass over
+    all places.
 
     >>> places_of(np.array([0, 1, 0, 1, 1]), np.array([0, 0, 1, 1, 2]), 1, np.array([2, 0]))
     array([1, 4])
@@ -58,7 +77,9 @@ def places_of(sources: NDArray[np.integer], items: NDArray[np.integer], source: 
 
 
 def _next_of(sources: NDArray[np.integer], source: int, begin: int, end: int) -> NDArray[np.int64]:
-    """Places of a source in the first stretch from ``begin`` on that has any; none when there are none before ``end``."""
+    """Places of a source in the first stretch from ``begin`` on that has any; none when there are
+    none before ``end``.
+    """
     length = STRETCH
     while begin < end:
         places = np.flatnonzero(sources[begin : min(begin + length, end)] == source)

@@ -1,23 +1,27 @@
 r"""The first tokens of a long text without tokenizing all of it, and exactly those.
 
-A tokenizer of tiktoken's family first splits a text into pieces by a regular expression and then never looks across a
-piece's end. So where it is certain that a piece ends, the text can be cut, and the ids of both parts, one after the
-other, are the ids of the whole. It is certain in these places, whatever stands around them:
+A tokenizer of tiktoken's family first splits a text into pieces by a regular expression and then
+never looks across a piece's end. So where it is certain that a piece ends, the text can be cut, and
+the ids of both parts, one after the other, are the ids of the whole. It is certain in these places,
+whatever stands around them:
 
 ============  ==========================================  ===========================================================
 vocabulary    cut                                         because
 ============  ==========================================  ===========================================================
 gpt2, r50k    between printable ASCII and a following     no alternative of the pattern matches <non-space><space>:
               space or newline                            a space can only stand first in a piece, and ``\s+`` holds
-                                                          nothing else. The two that look ahead, ``\s+(?!\S)`` and
-                                                          ``\s+``, see the same as before, because the part before
-                                                          the cut does not end in whitespace
+                                                          nothing else. The two that look ahead,
+                                                          ``\s+(?!\S)`` and ``\s+``, see the same as
+                                                          before, because the part before the cut
+                                                          does not end in whitespace
 cl100k,       between an ASCII letter and a following     as above, for letters: ``\p{L}+`` ends there, and what may
 o200k         space                                       follow it within a piece is an apostrophe. (Punctuation
-                                                          takes newlines with it here, so it is no safe place.)
+                                                          takes newlines with it here, so it is no
+                                                          safe place.)
 ============  ==========================================  ===========================================================
 
-A text without such a place is tokenized whole. Not here: bounds that need no ids at all (`lc_assets.tokens.bounds`).
+A text without such a place is tokenized whole. Not here: bounds that need no ids at all
+(`lc_assets.tokens.bounds`).
 Source: the split patterns of tiktoken's ``openai_public``.
 """
 
@@ -49,7 +53,8 @@ SLACK = 1.02
 
 
 def first_ids(tokenizer: Tokenizer, text: str, wanted: int) -> Ids:
-    """The first ``wanted`` ids of a text, or all of them when it has fewer; equal to ``tokenizer.encode(text)[:wanted]``.
+    """The first ``wanted`` ids of a text, or all of them when it has fewer; equal to
+    ``tokenizer.encode(text)[:wanted]``.
 
     Raises:
         BadInput: when the tokenizer gives up, or ``wanted`` is not positive.

@@ -1,10 +1,12 @@
-"""Rolling: every row starts at a random point of its document and runs on from the document's beginning.
+"""Rolling: every row starts at a random point of its document and runs on from the document's
+beginning.
 
-A training window then shows each part of a document at every depth of the context equally often. Row ``r`` of
-``T`` tokens rolled by ``s`` is ``np.roll(r, s)``: to the right, the token of column ``c`` goes to column
-``(c + s) mod T``. So the document's first token stands at column ``s``.
+A training window then shows each part of a document at every depth of the context equally often.
+Row ``r`` of ``T`` tokens rolled by ``s`` is ``np.roll(r, s)``: to the right, the token of column
+``c`` goes to column ``(c + s) mod T``. So the document's first token stands at column ``s``.
 
-Here: the arithmetic. Not here: drawing the shifts (`lc_assets.tokens.orders`), storing rows (`lc_assets.formats.grid`).
+Here: the arithmetic. Not here: drawing the shifts (`lc_assets.tokens.orders`), storing rows
+    (`lc_assets.formats.grid`).
 Source: LongCrawl64 (Manifest AI, 2024), "rolled by a random amount".
 """
 
@@ -29,7 +31,10 @@ def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
         BadInput: when there is not exactly one shift per row.
     """
     if rows.ndim != 2 or shifts.shape != rows.shape[:1]:
-        raise BadInput(f"wanted rows × tokens and one shift per row, got rows {rows.shape} and shifts {shifts.shape}")
+        raise BadInput(
+            f"wanted rows × tokens and one shift per row, got rows {rows.shape} and shifts "
+            f"{shifts.shape}"
+        )
     rolled = np.empty_like(rows)
     for source, target, shift in zip(rows, rolled, shifts.tolist(), strict=True):
         roll_into(target, source, shift)
@@ -37,7 +42,8 @@ def roll_rows(rows: Rows, shifts: Int64[np.ndarray, " doc"]) -> Rows:
 
 
 def roll_into(target: Row, row: Row, shift: int) -> None:
-    """Write ``row``, rolled right by ``shift``, over ``target``: rows that come one by one need no second copy.
+    """Write ``row``, rolled right by ``shift``, over ``target``: rows that come one by one need no
+    second copy.
 
     Raises:
         BadInput: when the two differ in length.
@@ -50,7 +56,8 @@ def roll_into(target: Row, row: Row, shift: int) -> None:
 
 
 def rolled_parts(target: Row, shift: int) -> tuple[Row, Row]:
-    """Where the tokens of a row that is rolled right by ``shift`` go: the first of them into one part, the others into the other.
+    """Where the tokens of a row that is rolled right by ``shift`` go: the first of them into one
+    part, the others into the other.
 
     >>> rolled_parts(np.array([7, 4, 21, 12, 5], np.uint16), 3)
     (array([12,  5], dtype=uint16), array([ 7,  4, 21], dtype=uint16))

@@ -1,14 +1,19 @@
-r"""Tokenizers: text becomes token ids, and every text means the same ids to the fast one and to its twin.
+r"""Tokenizers: text becomes token ids, and every text means the same ids to the fast one and to its
+twin.
 
 * `TiktokenTokenizer` is the reference: OpenAI's own program.
-* `GigatokenTokenizer` gives the same ids 12 times faster, 25 times where it remembers the words; `disagreement`
-  compares the two on the beginnings of real texts, so nobody has to take that on trust.
+* `GigatokenTokenizer` gives the same ids 12 times faster, 25 times where it remembers the words;
+  `disagreement` compares the two on the beginnings of real texts, so nobody has to take that on
+  trust.
 
-Three things are the same for both. ``<|endoftext|>`` in a text is thirteen characters like any others: a web
-page cannot end a document. A lone surrogate counts as U+FFFD, as tiktoken has it. A failure of the program
-underneath is a `BadInput` that says which text, never a ``PanicException``, which ``except Exception`` misses.
+Three things are the same for both. ``<|endoftext|>`` in a text is thirteen characters like any
+others: a web page cannot end a document. A lone surrogate counts as U+FFFD, as tiktoken has it. A
+    failure of the program
+underneath is a `BadInput` that says which text, never a ``PanicException``, which ``except
+Exception`` misses.
 
-Here: the interface, the two wrappers, the spot check, and JSON escaping. Not here: vocabularies, which are
+Here: the interface, the two wrappers, the spot check, and JSON escaping. Not here: vocabularies,
+    which are
 files (`lc_assets.formats.gpt2_tokenizer` makes these objects).
 Source: tiktoken 0.14 (``Encoding.encode_ordinary``), gigatoken 0.10.
 """
@@ -31,8 +36,10 @@ TextEncoding = Literal["plain", "json_ascii", "json_utf8"]
 """How a text is written before it is tokenized; see `escape`."""
 
 REBUILD_AFTER_BYTES = 64 << 20
-"""Text after which gigatoken is built anew, because its memory of words never shrinks. Measured with 0.10.0: it
-grows by 11.7 MB per MB of words never seen before, so at worst by 0.8 GB in between; building takes 0.05 s."""
+"""Text after which gigatoken is built anew, because its memory of words never shrinks. Measured
+with 0.10.0: it grows by 11.7 MB per MB of words never seen before, so at worst by 0.8 GB in
+between; building takes 0.05 s.
+"""
 
 SHOWN_CHARS = 40
 
@@ -75,14 +82,17 @@ class TiktokenEncoding(Protocol):
     def n_vocab(self) -> int: ...  # noqa: D102
     @property
     def eot_token(self) -> int: ...  # noqa: D102
-    def encode_to_numpy(self, text: str, *, disallowed_special: Any) -> UInt32[np.ndarray, " token"]: ...  # noqa: D102
+    def encode_to_numpy(  # noqa: D102
+        self, text: str, *, disallowed_special: Any
+    ) -> UInt32[np.ndarray, " token"]: ...
 
 
 @runtime_checkable
 class FastEncoding(Protocol):
     """The part of `gigatoken.Tokenizer` that is used."""
 
-    def encode(self, input: bytes, /) -> UInt32[np.ndarray, " token"]: ...  # noqa: A002, D102 - gigatoken's own
+    # Gigatoken's own.
+    def encode(self, input: bytes, /) -> UInt32[np.ndarray, " token"]: ...  # noqa: A002, D102
 
 
 class TiktokenTokenizer:
@@ -114,7 +124,10 @@ class TiktokenTokenizer:
             BadInput: when tiktoken gives up; 0.14 does so at a run of about a million spaces.
         """
         with failures_said_plainly("tiktoken", text):
-            return as_dtype(self._encoding.encode_to_numpy(without_surrogates(text), disallowed_special=()), self._dtype)
+            return as_dtype(
+                self._encoding.encode_to_numpy(without_surrogates(text), disallowed_special=()),
+                self._dtype,
+            )
 
 
 class GigatokenTokenizer:
@@ -177,8 +190,11 @@ class GigatokenTokenizer:
             self._encoding, self._n_bytes = self._build(), 0
 
 
-def disagreement(fast: Tokenizer, twin: Tokenizer, texts: Iterable[str], *, head_chars: int | None = None) -> str | None:
-    """Compare two tokenizers on the first ``head_chars`` characters of each text (None: on all of it).
+def disagreement(
+    fast: Tokenizer, twin: Tokenizer, texts: Iterable[str], *, head_chars: int | None = None
+) -> str | None:
+    """Compare two tokenizers on the first ``head_chars`` characters of each text (None: on all of
+    it).
 
     Returns:
         None when all ids are equal; otherwise where they first differ, in words.
@@ -194,9 +210,10 @@ def disagreement(fast: Tokenizer, twin: Tokenizer, texts: Iterable[str], *, head
 def escape(text: str, mode: TextEncoding) -> str:
     r"""Write a text as it is to be tokenized.
 
-    ``plain`` leaves it alone. The others give what stands between the quotes of a JSON string: ``json_ascii``
-    with every character beyond ASCII as ``\uXXXX``, ``json_utf8`` with those characters as they are.
-    LongCrawl64's rows were made from escaped text, its users report; which of the two is not known.
+    ``plain`` leaves it alone. The others give what stands between the quotes of a JSON string:
+    ``json_ascii`` with every character beyond ASCII as ``\uXXXX``, ``json_utf8`` with those
+    characters as they are. LongCrawl64's rows were made from escaped text, its users report; which
+    of the two is not known.
 
     >>> [escape("naïve\n", mode) for mode in ("plain", "json_ascii", "json_utf8")]
     ['naïve\n', 'na\\u00efve\\n', 'naïve\\n']
@@ -212,7 +229,8 @@ def escape(text: str, mode: TextEncoding) -> str:
 
 
 def without_surrogates(text: str) -> str:
-    r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD, as tiktoken does it.
+    r"""The text with surrogate pairs joined and lone surrogates replaced by U+FFFD, as tiktoken
+    does it.
 
     >>> without_surrogates("a\ud800") == "a\ufffd", without_surrogates("\ud83d\ude00") == "\U0001f600"
     (True, True)
@@ -222,10 +240,11 @@ def without_surrogates(text: str) -> str:
 
 @contextlib.contextmanager
 def failures_said_plainly(program: str, text: str) -> Iterator[None]:
-    """Turn what happens when a text is too much for the program into a `BadInput`; let everything else through.
+    """Turn what happens when a text is too much for the program into a `BadInput`; let everything
+    else through.
 
-    That is a Rust panic, a `BaseException` without a public class (tiktoken's ``encode_ordinary``), or a `ValueError`
-    about its regular expression (``encode_to_numpy``).
+    That is a Rust panic, a `BaseException` without a public class (tiktoken's ``encode_ordinary``),
+    or a `ValueError` about its regular expression (``encode_to_numpy``).
 
     Raises:
         BadInput: instead; names the program and the text.
@@ -236,8 +255,10 @@ def failures_said_plainly(program: str, text: str) -> Iterator[None]:
         if type(error).__name__ != "PanicException" and not str(error).startswith("Regex error"):
             raise
         raise BadInput(
-            f"{program} gave up on a text of {len(text):,} characters that begins {_shown(text)}: {error}; "
-            f"it is not natural text (a run of a million spaces does this): drop it, or collapse the run"
+            f"{program} gave up on a text of {len(text):,} characters that begins {_shown(text)}: "
+            f"{error}; "
+            "it is not natural text (a run of a million spaces does this): drop it, or collapse "
+            "the run"
         ) from error
 
 

@@ -1,8 +1,8 @@
 """Asking the planner from Dagster: once a tick, however many assets and partitions ask.
 
-The recipe is read anew each time, as a run would read it; a changed file, rule or tokenizer counts from the next tick on. Only
-snapshots whose manifest is published are planned for: a snapshot is begun by its sensor or by a person, and then goes on by
-itself.
+The recipe is read anew each time, as a run would read it; a changed file, rule or tokenizer counts
+from the next tick on. Only snapshots whose manifest is published are planned for: a snapshot is
+begun by its sensor or by a person, and then goes on by itself.
 """
 
 from collections.abc import Callable, Collection
@@ -43,7 +43,8 @@ class Asker:
         return runs_of(plan(lake, self.recipe(), begun)) if begun else []
 
     def wanted(self, stage: str, moment: datetime) -> dict[str, tuple[Plan, Run]]:
-        """Partitions of a stage that can be built now, with the runs that they go in; asked once a moment.
+        """Partitions of a stage that can be built now, with the runs that they go in; asked once a
+        moment.
 
         Args:
             stage: the stage's name.
@@ -52,4 +53,9 @@ class Asker:
         if self._answer is None or self._answer[0] != moment:
             self._answer = (moment, self.runs())
             self.requested.clear()
-        return {run.key: (made, run) for run in self._answer[1] for made in run.plans if made.stage == stage}
+        return {
+            run.key: (made, run)
+            for run in self._answer[1]
+            for made in run.plans
+            if made.stage == stage
+        }

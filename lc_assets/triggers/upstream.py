@@ -1,13 +1,16 @@
-"""Sensors that see new and changed snapshots upstream, or changed archives of the crawl, and ask for a look at them.
+"""Sensors that see new and changed snapshots upstream, or changed archives of the crawl, and ask
+for a look at them.
 
-What follows is the condition's. They go by states (`lc_assets.stages.watching`), which cost no request per shard. A
-materialization of `raw_snapshot` says in which state it found the upstream, one of `html_index` in which it found the crawl; a
-snapshot in another state is asked for, until a materialization has seen that state. So nothing is lost when the daemon is off, a
-run fails or the history is gone; what has been asked for in vain is asked for again after ten minutes, then twenty, and so on up
-to a day.
+What follows is the condition's. They go by states (`lc_assets.stages.watching`), which cost no
+request per shard. A materialization of `raw_snapshot` says in which state it found the upstream,
+one of `html_index` in which it found the crawl; a snapshot in another state is asked for, until a
+materialization has seen that state. So nothing is lost when the daemon is off, a run fails or the
+history is gone; what has been asked for in vain is asked for again after ten minutes, then twenty,
+and so on up to a day.
 
-New names are not made partitions by themselves: a list under version control says which snapshots there are
-(`lc_assets.stages.snapshots`). What is listed upstream and stands in no list is named, with what to do, in each tick's words.
+New names are not made partitions by themselves: a list under version control says which snapshots
+there are (`lc_assets.stages.snapshots`). What is listed upstream and stands in no list is named,
+with what to do, in each tick's words.
 """
 
 import time
@@ -44,7 +47,9 @@ class Asked(msgspec.Struct, frozen=True):
 
     def is_due(self, now: float) -> bool:
         """Whether it is time to ask again, when nothing has come of it."""
-        return now - self.at >= min(AGAIN_AFTER_SECONDS * 2.0 ** (self.times - 1), AGAIN_AT_LATEST_SECONDS)
+        return now - self.at >= min(
+            AGAIN_AFTER_SECONDS * 2.0 ** (self.times - 1), AGAIN_AT_LATEST_SECONDS
+        )
 
 
 class Cursor(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +75,12 @@ class Decision:
 
 
 def decide(
-    found: Survey, cursor: Cursor, *, looked: Callable[[str], str | None], is_running: Callable[[str], bool], now: float
+    found: Survey,
+    cursor: Cursor,
+    *,
+    looked: Callable[[str], str | None],
+    is_running: Callable[[str], bool],
+    now: float,
 ) -> Decision:
     """Which snapshots are to be looked at.
 
@@ -101,13 +111,23 @@ def decide(
 def words_of(found: Survey, decision: Decision, own: str | None) -> str:
     """What a tick says: what it saw, what it asked for, and which snapshots stand in no list."""
     said = [
-        f"{len(found.states):,} snapshots seen, {len(decision.looks):,} to look at, {len(decision.cursor.asked):,} asked for and not done"
+        (
+            f"{len(found.states):,} snapshots seen, {len(decision.looks):,} to look at, "
+            f"{len(decision.cursor.asked):,} asked for and not done"
+        )
     ]
     if found.next is not None:
         said.append(f"the next tick goes on with {found.next}")
     if found.unknown:
-        where = f"add them to {own}" if own else "write them into a text file, a name a line, and let LC_SNAPSHOTS name it"
-        said.append(f"listed upstream, but no partitions: {', '.join(found.unknown)}: {where}, then reload the code location")
+        where = (
+            f"add them to {own}"
+            if own
+            else "write them into a text file, a name a line, and let LC_SNAPSHOTS name it"
+        )
+        said.append(
+            f"listed upstream, but no partitions: {', '.join(found.unknown)}: {where}, then "
+            "reload the code location"
+        )
     return "; ".join(said)
 
 
@@ -121,7 +141,8 @@ def looking_sensor(
     status: dg.DefaultSensorStatus,
     description: str,
 ) -> dg.SensorDefinition:
-    """Make a sensor that asks for an asset's partitions where something else is there than the asset was made from.
+    """Make a sensor that asks for an asset's partitions where something else is there than the
+    asset was made from.
 
     Args:
         name: the sensor's.
@@ -133,7 +154,13 @@ def looking_sensor(
         description: what the UI says of it.
     """
 
-    @dg.sensor(name=name, target=[asset], minimum_interval_seconds=every, default_status=status, description=description)
+    @dg.sensor(
+        name=name,
+        target=[asset],
+        minimum_interval_seconds=every,
+        default_status=status,
+        description=description,
+    )
     def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = msgspec.json.decode(context.cursor, type=Cursor) if context.cursor else Cursor()
         try:
@@ -141,7 +168,9 @@ def looking_sensor(
         except Unreachable as error:
             return dg.SensorResult(skip_reason=f"{name} does not answer: {error}")
         history = _History(context.instance, asset)
-        decision = decide(found, cursor, looked=history.looked, is_running=history.is_running, now=time.time())
+        decision = decide(
+            found, cursor, looked=history.looked, is_running=history.is_running, now=time.time()
+        )
         words = words_of(found, decision, own)
         context.log.info(words)
         requests = list(_requests(asset, decision))
@@ -171,7 +200,9 @@ class _History:
         filters = dg.AssetRecordsFilter(asset_key=self.asset, asset_partitions=[snapshot])
         records = self.instance.fetch_materializations(filters, limit=1).records
         metadata: Mapping[str, dg.MetadataValue] = (
-            records[0].asset_materialization.metadata if records and records[0].asset_materialization else {}
+            records[0].asset_materialization.metadata
+            if records and records[0].asset_materialization
+            else {}
         )
         state = metadata.get(STATE)
         return str(state.value) if state is not None else None

@@ -1,7 +1,9 @@
-"""The article's loader in a process of its own, as its users run it: nothing of this package is imported beside it.
+"""The article's loader in a process of its own, as its users run it: nothing of this package is
+imported beside it.
 
-As a program: ``python -m … ARRAY OUT BATCH_ROWSxCONTEXT_TOKENS…`` prints million tokens per CPU-second of each shape,
-one a line, and leaves the batches of each in ``OUT/{shape}.npy``: (step, text or targets, row, token).
+As a program: ``python -m … ARRAY OUT BATCH_ROWSxCONTEXT_TOKENS…`` prints million tokens per
+CPU-second of each shape, one a line, and leaves the batches of each in ``OUT/{shape}.npy``: (step,
+text or targets, row, token).
 """
 
 import statistics
@@ -18,11 +20,25 @@ ROOT = Path(__file__).parents[2]
 ROUNDS = 5
 
 
-def article_speeds(array: Path, out: Path, shapes: list[tuple[int, int]]) -> dict[tuple[int, int], float]:
-    """Million tokens per CPU-second of each shape, the median of a few rounds; the batches lie in ``out``."""
-    program = [sys.executable, "-m", "lc_assets_tests.benchmarks.article_speed", str(array), str(out)]
+def article_speeds(
+    array: Path, out: Path, shapes: list[tuple[int, int]]
+) -> dict[tuple[int, int], float]:
+    """Million tokens per CPU-second of each shape, the median of a few rounds; the batches lie in
+    ``out``.
+    """
+    program = [
+        sys.executable,
+        "-m",
+        "lc_assets_tests.benchmarks.article_speed",
+        str(array),
+        str(out),
+    ]
     said = subprocess.run(
-        [*program, *(f"{down}x{across}" for down, across in shapes)], check=True, capture_output=True, text=True, cwd=ROOT
+        [*program, *(f"{down}x{across}" for down, across in shapes)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     return dict(zip(shapes, map(float, said.stdout.split()), strict=True))
 
@@ -41,7 +57,9 @@ def main(array: str, out: str, *shapes: str) -> None:
             begun = time.process_time()
             batches = [loader[step] for step in range(steps_of(shape))]
             seconds.append(time.process_time() - begun)
-        np.save(Path(out) / f"{shape}.npy", [[batch["text"], batch["targets"]] for batch in batches[:3]])
+        np.save(
+            Path(out) / f"{shape}.npy", [[batch["text"], batch["targets"]] for batch in batches[:3]]
+        )
         print(sum(batch["targets"].size for batch in batches) / 1e6 / statistics.median(seconds))
 
 

@@ -1,4 +1,6 @@
-"""Pages to read links out of: a manual's, where it lies beside the checkout, else made up; and hostile ones of a megabyte."""
+"""Pages to read links out of: a manual's, where it lies beside the checkout, else made up; and
+hostile ones of a megabyte.
+"""
 
 from html import escape
 from pathlib import Path
@@ -17,11 +19,18 @@ def made_up_pages(n_pages: int) -> list[str]:
     for number in range(n_pages):
         menu = "".join(f'<li><a href="/part/{part}">Part {part}</a></li>' for part in range(12))
         text = "".join(
-            f'<p>{escape("Words & words < signs. ") * 6}See <a href="page{number + step}.html">page <b>{number + step}</b></a>.</p>'
+            f"<p>{escape('Words & words < signs. ') * 6}See <a "
+            f'href="page{number + step}.html">page <b>{number + step}</b></a>.</p>'
             for step in range(40)
         )
-        head = f"<!DOCTYPE html><html><head><title>{number}</title></head><body><nav><ul>{menu}</ul></nav>"
-        pages.append(f'{head}<h1>{number}</h1>{text}<a href="/about" rel="nofollow">About &amp; more</a></body></html>')
+        head = (
+            "<!DOCTYPE "
+            f"html><html><head><title>{number}</title></head><body><nav><ul>{menu}</ul></nav>"
+        )
+        pages.append(
+            f'{head}<h1>{number}</h1>{text}<a href="/about" rel="nofollow">About &amp; '
+            "more</a></body></html>"
+        )
     return pages
 
 
@@ -31,7 +40,10 @@ def manual_pages(folder: Path, n_pages: int) -> list[str]:
 
     with (folder / "hyperlinked" / "warc" / "sqlitedoc.warc.gz").open("rb") as file:
         records = ArchiveIterator(file, record_types=WarcRecordType.response)
-        return [record.reader.read().decode("utf-8", "replace") for record, _ in zip(records, range(n_pages), strict=False)]
+        return [
+            record.reader.read().decode("utf-8", "replace")
+            for record, _ in zip(records, range(n_pages), strict=False)
+        ]
 
 
 HOSTILE = {
@@ -43,7 +55,9 @@ HOSTILE = {
     "tables in tables": lambda: filled("", "<table><tr><td>"),
     "links in links": lambda: filled("<svg>", "<a href=u>x"),
     "half a million attributes": lambda: filled("<a ", "a ") + ">x</a>",
-    "attributes, all different": lambda: "<a " + " ".join(f"a{place}" for place in range(150_000)) + ">x</a>",
+    "attributes, all different": lambda: (
+        "<a " + " ".join(f"a{place}" for place in range(150_000)) + ">x</a>"
+    ),
     "attributes of body": lambda: filled("", "<body a=1>"),
     "one unclosed tag of links": lambda: filled("<a ", 'x href="y" '),
     "unclosed links": lambda: filled("", '<a href="x">y'),
@@ -53,6 +67,8 @@ HOSTILE = {
     "nothing but NUL": lambda: filled("", "\0"),
     "at the limit, no end tag fits": lambda: filled("<span>" * 500, "</p>"),
     "at the limit, items": lambda: filled("<b>" * 500, "<li>"),
-    "at the limit, attributes": lambda: filled("", "<a " + " ".join(f"a{place}" for place in range(1000)) + ">"),
+    "at the limit, attributes": lambda: filled(
+        "", "<a " + " ".join(f"a{place}" for place in range(1000)) + ">"
+    ),
 }
 """Pages of a megabyte, by what is wrong with them."""

@@ -1,9 +1,10 @@
 """Claims among millions of made-up links, in a process of its own; prints one line of JSON.
 
-Pages are pointed at as on the Web: the n-th most often with a share of 1/n. A sixtieth as many pages as links are roots, a third as
-many are pointed at; texts are not there, only their lengths (lognormal, half of them below 665 tokens, at most 100,000).
-As a program: ``python -m … write FOLDER N_LINKS``, then ``python -m … claim FOLDER MODE REPETITIONS``; so what writing takes is
-not counted. What is written in the folder stays there.
+Pages are pointed at as on the Web: the n-th most often with a share of 1/n. A sixtieth as many
+pages as links are roots, a third as many are pointed at; texts are not there, only their lengths
+(lognormal, half of them below 665 tokens, at most 100,000). As a program: ``python -m … write
+FOLDER N_LINKS``, then ``python -m … claim FOLDER MODE REPETITIONS``; so what writing takes is not
+counted. What is written in the folder stays there.
 """
 
 import json
@@ -29,18 +30,26 @@ N_FILES = 8
 N_HOSTS = 50_000
 LINKS_PER_ROOT, LINKS_PER_TARGET = 60, 3
 SPREAD = 982_451_653
-"""A prime: the n-th most pointed at is page n × SPREAD modulo their count, so roots and targets are spread over all pages."""
+"""A prime: the n-th most pointed at is page n × SPREAD modulo their count, so roots and targets are
+spread over all pages.
+"""
 
 
 def ids_of(numbers: np.ndarray) -> pa.Array:
     """Ids of pages by number."""
-    return pc.binary_join_element_wise("2023-06/0000/en_head.json.gz", pc.cast(pa.array(numbers), pa.string()), "/")
+    return pc.binary_join_element_wise(
+        "2023-06/0000/en_head.json.gz", pc.cast(pa.array(numbers), pa.string()), "/"
+    )
 
 
 def keys_of(numbers: np.ndarray) -> pa.Array:
     """Page keys of pages by number."""
-    hosts, pages = (pc.cast(pa.array(values), pa.string()) for values in (numbers % N_HOSTS, numbers))
-    return pc.binary_join_element_wise(pc.binary_join_element_wise("host", hosts, ""), "page", pages, "/")
+    hosts, pages = (
+        pc.cast(pa.array(values), pa.string()) for values in (numbers % N_HOSTS, numbers)
+    )
+    return pc.binary_join_element_wise(
+        pc.binary_join_element_wise("host", hosts, ""), "page", pages, "/"
+    )
 
 
 def tokens_of(numbers: np.ndarray) -> np.ndarray:
@@ -51,7 +60,9 @@ def tokens_of(numbers: np.ndarray) -> np.ndarray:
 
 
 def edges(n_links: int) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """Roots (0 … n_roots - 1) and pages of the links, by root and place of appearance; how many pages and roots there are."""
+    """Roots (0 … n_roots - 1) and pages of the links, by root and place of appearance; how many
+    pages and roots there are.
+    """
     n_roots, n_pages = n_links // LINKS_PER_ROOT, n_links // LINKS_PER_TARGET
     rng = np.random.default_rng(0)
     rank = (n_pages ** rng.random(n_links)).astype(np.int64) - 1
@@ -75,7 +86,9 @@ def write(folder: Path, n_links: int) -> int:
             "line": np.arange(len(part)),
             "id": ids_of(part),
             "page_key": keys_of(part),
-            "host": pc.binary_join_element_wise("host", pc.cast(pa.array(part % N_HOSTS), pa.string()), ""),
+            "host": pc.binary_join_element_wise(
+                "host", pc.cast(pa.array(part % N_HOSTS), pa.string()), ""
+            ),
             "is_home": np.zeros(len(part), np.bool_),
             "rank": ranks[part],
             "is_root": part < n_roots,
@@ -84,7 +97,10 @@ def write(folder: Path, n_links: int) -> int:
             "title": pa.repeat("title", len(part)),
         }
         pq.write_table(
-            pa.table([pa.array(column) for column in columns.values()], names=list(columns)).cast(PAGES), folder / f"pages{number}"
+            pa.table([pa.array(column) for column in columns.values()], names=list(columns)).cast(
+                PAGES
+            ),
+            folder / f"pages{number}",
         )
     places = np.arange(len(roots)) - np.searchsorted(roots, roots)
     for number, part in enumerate(np.array_split(np.arange(len(roots)), N_FILES)):
@@ -100,13 +116,18 @@ def write(folder: Path, n_links: int) -> int:
             **dict.fromkeys(("nofollow", "navigation", "generic", "in_text"), no),
         }
         pq.write_table(
-            pa.table([pa.array(column) for column in columns.values()], names=list(columns)).cast(PAGE_LINKS), folder / f"links{number}"
+            pa.table([pa.array(column) for column in columns.values()], names=list(columns)).cast(
+                PAGE_LINKS
+            ),
+            folder / f"links{number}",
         )
     return len(roots)
 
 
 def claim(folder: Path, work: Path, mode: str, repetitions: int, **more: Any) -> tuple[Path, Tally]:
-    """Claim pages; who they are is written already, and their texts' lengths are made from their numbers."""
+    """Claim pages; who they are is written already, and their texts' lengths are made from their
+    numbers.
+    """
 
     def run(function: Any, tasks: Any, *, what: str) -> Tally:
         for task in tasks:
@@ -138,11 +159,15 @@ def list_them(folder: Path, task: PagesTask) -> None:
 
 
 def know_them(folder: Path, task: FactsTask) -> None:
-    """Write what is known of the texts that are needed: a content of their own, and their length."""
+    """Write what is known of the texts that are needed: a content of their own, and their
+    length.
+    """
     lines, numbers = read_npy(task.needed)
     ids = pq.read_table(folder / f"pages{task.file}", columns=["id"])["id"].take(pa.array(lines))
     pages = np.array([int(name.rpartition("/")[2]) for name in ids.to_pylist()], np.int64)
-    table = pa.table([pa.array(numbers), ids.combine_chunks(), pa.array(tokens_of(pages))], names=FACTS.names).cast(FACTS)
+    table = pa.table(
+        [pa.array(numbers), ids.combine_chunks(), pa.array(tokens_of(pages))], names=FACTS.names
+    ).cast(FACTS)
     task.path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(table, task.path)
 
@@ -155,7 +180,13 @@ def main(what: str, folder: str, *rest: str) -> None:
     else:
         start_mb = peak_mb()
         _, tally = claim(Path(folder), Path(folder) / "work", rest[0], int(rest[1]))
-        said = {"start_mb": start_mb, "seen": tally.seen, "kept": tally.kept, "dropped": tally.dropped, **tally.also}
+        said = {
+            "start_mb": start_mb,
+            "seen": tally.seen,
+            "kept": tally.kept,
+            "dropped": tally.dropped,
+            **tally.also,
+        }
     said |= {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
     print(json.dumps(said | {"peak_mb": peak_mb()}))
 

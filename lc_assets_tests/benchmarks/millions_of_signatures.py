@@ -1,9 +1,11 @@
-"""Near duplicates among millions of made-up documents, in a process of its own; prints one line of JSON.
+"""Near duplicates among millions of made-up documents, in a process of its own; prints one line of
+JSON.
 
-Of every 80 documents six are versions of one text, more and more of it replaced (alike by 1, 0.95, 0.90, 0.86, 0.82 and
-0.78 with the first), four share a third, and the others nothing with anybody. Members of a family lie far apart. A
-document is 40 shingles, made from its number when they are asked for, and so are its bands, by a true MinHash of 14
-bands of 9 rows. As a program: ``python -m … FOLDER N_DOCUMENTS MEMORY_BYTES``; what is written in the folder stays there.
+Of every 80 documents six are versions of one text, more and more of it replaced (alike by 1, 0.95,
+0.90, 0.86, 0.82 and 0.78 with the first), four share a third, and the others nothing with anybody.
+Members of a family lie far apart. A document is 40 shingles, made from its number when they are
+asked for, and so are its bands, by a true MinHash of 14 bands of 9 rows. As a program: ``python -m
+… FOLDER N_DOCUMENTS MEMORY_BYTES``; what is written in the folder stays there.
 """
 
 import json
@@ -21,7 +23,14 @@ from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import evidence
 from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
-from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile, Manifest, facts_path, publish_bands
+from lc_assets.stages.deduplication.index import (
+    PLACE_BITS,
+    Index,
+    IndexedFile,
+    Manifest,
+    facts_path,
+    publish_bands,
+)
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
@@ -35,7 +44,9 @@ FILE_DOCUMENTS = 500_000
 STRIDE = 982_451_653
 """A prime: document at place p is number p × STRIDE modulo their count, so families are spread."""
 _DRAW = np.random.default_rng(9)
-FACTORS, TERMS = (_DRAW.integers(2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1) for _ in range(2))
+FACTORS, TERMS = (
+    _DRAW.integers(2**64, size=BANDS * ROWS, dtype=np.uint64) | np.uint64(1) for _ in range(2)
+)
 
 
 def mixed(values):
@@ -55,23 +66,33 @@ def shingles(numbers):
     """``(k, 40)`` uint64 of some documents of families, by number."""
     block, slot = numbers // BLOCK, numbers % BLOCK
     column = np.arange(SHINGLES)
-    # Version s has s shingles of its own, at places of its own; strangers have 20 of 40 in common with each other.
+    # Version s has s shingles of its own, at places of its own; strangers have 20 of 40 in common
+    # with each other.
     first = slot * (slot - 1) // 2
     version = (column >= first[:, None]) & (column < (first + slot)[:, None])
     own = np.where((slot < VERSIONS)[:, None], version, column >= SHINGLES // 2)
     family = block * 2 + (slot >= VERSIONS)
     of_family = mixed((family[:, None] * 64 + column).astype(np.uint64))
-    return np.where(own, mixed((numbers[:, None] * 64 + column).astype(np.uint64) | np.uint64(1 << 62)), of_family)
+    return np.where(
+        own,
+        mixed((numbers[:, None] * 64 + column).astype(np.uint64) | np.uint64(1 << 62)),
+        of_family,
+    )
 
 
 def keys_of(places, n):
     """Keys of the bands of the documents at some places."""
     numbers = numbers_at(places, n)
-    keys = mixed(numbers[:, None].astype(np.uint64) * np.uint64(BANDS) + np.arange(BANDS, dtype=np.uint64))
+    keys = mixed(
+        numbers[:, None].astype(np.uint64) * np.uint64(BANDS) + np.arange(BANDS, dtype=np.uint64)
+    )
     inside = np.flatnonzero(numbers % BLOCK < VERSIONS + STRANGERS)
     for part in np.array_split(inside, max(1, len(inside) // 4096)):
         hashes = shingles(numbers[part])
-        minima = [((hashes * factor + term) >> np.uint64(32)).min(axis=1) for factor, term in zip(FACTORS, TERMS, strict=True)]
+        minima = [
+            ((hashes * factor + term) >> np.uint64(32)).min(axis=1)
+            for factor, term in zip(FACTORS, TERMS, strict=True)
+        ]
         keys[part] = band_keys(np.array(minima).T.reshape(-1, BANDS, ROWS).astype(np.uint32))
     return keys
 
@@ -96,7 +117,11 @@ def write_index(folder, n):
         path = facts_path(folder, number)
         path.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table(nothing | given, schema=FACTS), path, compression="zstd")
-        files.append(IndexedFile(number=number, path=f"{number}", source="", n_bytes=0, n_documents=len(places)))
+        files.append(
+            IndexedFile(
+                number=number, path=f"{number}", source="", n_bytes=0, n_documents=len(places)
+            )
+        )
     return Index(((folder, Manifest(scheme=Scheme(signature="made up"), files=tuple(files))),))
 
 
@@ -110,7 +135,10 @@ def made_up_shingles(task: ShinglesTask) -> Tally:
     places = wanted_places(task.wanted, number)
     sets = np.sort(shingles(numbers_at(places + number * FILE_DOCUMENTS, N_OF_RUN[0])), axis=1)
     publish_bytes(task.folder / f"{number:05d}.values", sets.tobytes())
-    publish_bytes(task.folder / f"{number:05d}.starts.npy", npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES))
+    publish_bytes(
+        task.folder / f"{number:05d}.starts.npy",
+        npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES),
+    )
     publish_bytes(task.folder / f"{number:05d}.places.npy", npy_bytes(places))
     return Tally(also={"documents compared": len(places)})
 
@@ -119,9 +147,13 @@ def judged(folder, n):
     """Recall and precision of the pairs and of the removals, against what was planted."""
     pairs = pq.read_table(folder / PAIRS_FILE, columns=["a_number", "b_number", "similarity"])
     alike = np.asarray(pairs["similarity"]) >= 0.8
-    ends = [numbers_at(place_of(np.asarray(pairs[name])[alike]), n) for name in ("a_number", "b_number")]
+    ends = [
+        numbers_at(place_of(np.asarray(pairs[name])[alike]), n) for name in ("a_number", "b_number")
+    ]
     true = (ends[0] // BLOCK == ends[1] // BLOCK) & (np.minimum(*(end % BLOCK for end in ends)) < 3)
-    removed = numbers_at(place_of(np.asarray(pq.read_table(folder / REMOVED_FILE, columns=["number"])["number"])), n)
+    removed = numbers_at(
+        place_of(np.asarray(pq.read_table(folder / REMOVED_FILE, columns=["number"])["number"])), n
+    )
     families = n // BLOCK
     # Alike by 0.8: (0,1) (0,2) (0,3) (0,4) (1,2) (1,3); of each family of five, four must go.
     return {

@@ -1,4 +1,6 @@
-"""Build one partition of one stage in this process and print its receipt's figures: ``python -m … LAKE UPSTREAM RECIPE STAGE KEY``."""
+"""Build one partition of one stage in this process and print its receipt's figures: ``python -m …
+LAKE UPSTREAM RECIPE STAGE KEY``.
+"""
 
 import json
 import sys
@@ -18,18 +20,34 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
     """Build it and print what it took, with the memory of the bare process."""
     start_rss_mb = peak_mb()
     workshop = Workshop(
-        lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine(workers=1)
+        lake=LakeFolder(Path(lake)),
+        upstream=Upstream(upstream),
+        recipe=read_recipe(Path(recipe)),
+        engine=LocalEngine(workers=1),
     )
     receipt = step(stage).verb(workshop, key).published.receipt
-    print(json.dumps(receipt.measured | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(workshop, receipt) / 1e6}))
+    print(
+        json.dumps(
+            receipt.measured
+            | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(workshop, receipt) / 1e6}
+        )
+    )
 
 
 def input_bytes(workshop: Workshop, receipt: Receipt) -> int:
     """Size of what the stage read: published files, or upstream's, compressed as they are."""
     if receipt.fingerprint.stage in ("raw", "filtered"):
-        return sum(path.stat().st_size for path in Path(workshop.upstream.root).rglob("*") if path.is_file())
-    inputs = [workshop.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs]
-    behind_the_order = workshop.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
+        return sum(
+            path.stat().st_size
+            for path in Path(workshop.upstream.root).rglob("*")
+            if path.is_file()
+        )
+    inputs = [
+        workshop.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs
+    ]
+    behind_the_order = (
+        workshop.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
+    )
     return sum(published.receipt.n_bytes for published in (*inputs, *behind_the_order))
 
 

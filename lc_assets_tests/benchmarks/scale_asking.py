@@ -1,4 +1,6 @@
-"""The parts of a made-up scale that ask: plans, checks, look-ups and ticks; they build nothing (`scale_parts`)."""
+"""The parts of a made-up scale that ask: plans, checks, look-ups and ticks; they build nothing
+(`scale_parts`).
+"""
 
 from collections.abc import Callable
 
@@ -21,7 +23,11 @@ from lc_assets.triggers.asking import Asker
 from lc_assets_tests.benchmarks import scaled_lake as made
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Bench, Measured
 
-GRID_CLAIMS = (every_row_is_planned_once, train_and_heldout_share_nothing, order_and_shifts_are_uniform)
+GRID_CLAIMS = (
+    every_row_is_planned_once,
+    train_and_heldout_share_nothing,
+    order_and_shifts_are_uniform,
+)
 """Those that read tables only."""
 LOOK_UPS = 200
 
@@ -40,11 +46,15 @@ def plan_current(bench: Bench) -> Measured:
 
 
 def plan_stale(bench: Bench) -> Measured:
-    """`lc plan` after a threshold has changed: every snapshot's shards are compared with those that stand; shards to do."""
+    """`lc plan` after a threshold has changed: every snapshot's shards are compared with those that
+    stand; shards to do.
+    """
     recipe = Recipe(raw=RECIPE.raw, filtering=FilteringSettings(min_words=20_000))
 
     def ask() -> int:
-        costs = costing.costs_of(bench.lake, recipe, planning.plan(bench.lake, recipe, bench.scale.snapshots))
+        costs = costing.costs_of(
+            bench.lake, recipe, planning.plan(bench.lake, recipe, bench.scale.snapshots)
+        )
         n_shards = sum(cost.shards or 0 for cost in costs if cost.name.startswith("filtered/"))
         assert n_shards == len(bench.scale.snapshots) * bench.scale.n_shards * len(made.BUCKETS)
         return n_shards
@@ -53,7 +63,9 @@ def plan_stale(bench: Bench) -> Measured:
 
 
 def checks_of(stage: str, *, only: bool = False) -> Callable[[Bench], Measured]:
-    """Every claim of a stage as an asset check, on every snapshot or on the one that is whole; partitions."""
+    """Every claim of a stage as an asset check, on every snapshot or on the one that is whole;
+    partitions.
+    """
 
     def part(bench: Bench) -> Measured:
         found = step(stage).stage
@@ -73,13 +85,17 @@ def checks_of(stage: str, *, only: bool = False) -> Callable[[Bench], Measured]:
 
 
 def checks_of_row_tables(bench: Bench) -> Measured:
-    """Those claims of `grid` that read tables only, as asset checks, and its files against the receipt; partitions."""
+    """Those claims of `grid` that read tables only, as asset checks, and its files against the
+    receipt; partitions.
+    """
 
     def check() -> int:
         published = bench.lake.published("grid")
         for version in published.values():
             evidence = evidence_of(bench.lake, version)
-            findings = [put_to_test(claim, evidence) for claim in GRID_CLAIMS] + [every_file_is_as_published(version)]
+            findings = [put_to_test(claim, evidence) for claim in GRID_CLAIMS] + [
+                every_file_is_as_published(version)
+            ]
             assert all(finding.passed for finding in findings), findings
         return len(published)
 
@@ -87,7 +103,9 @@ def checks_of_row_tables(bench: Bench) -> Measured:
 
 
 def look_ups(bench: Bench) -> Measured:
-    """`lc trace` both ways, every file opened anew: position → document; id, address, domain → rows; address → documents."""
+    """`lc trace` both ways, every file opened anew: position → document; id, address, domain →
+    rows; address → documents.
+    """
     order = bench.lake.place("longcrawl").require()
     n_rows = len(GlobalOrder.open(order.home, "train", pass_over=False))
     positions = np.random.default_rng(1).integers(0, n_rows, LOOK_UPS).tolist()
@@ -108,10 +126,18 @@ def look_ups(bench: Bench) -> Measured:
 
 
 def tick_upstream(bench: Bench) -> Measured:
-    """A sensor's tick over an upstream that is listed, as a bucket is: a state per snapshot; files."""
+    """A sensor's tick over an upstream that is listed, as a bucket is: a state per snapshot;
+    files.
+    """
 
     def look() -> int:
-        found = survey(made.MadeUpUpstream(bench.scale), RECIPE.raw, known=bench.scale.snapshots, begun=(), clock=lambda: 0.0)  # type: ignore[arg-type]
+        found = survey(
+            made.MadeUpUpstream(bench.scale),
+            RECIPE.raw,
+            known=bench.scale.snapshots,
+            begun=(),
+            clock=lambda: 0.0,
+        )  # type: ignore[arg-type]
         assert len(found.states) == len(bench.scale.snapshots)
         return len(found.states) * bench.scale.n_shards * len(made.BUCKETS) * len(made.SHARD_BYTES)
 
@@ -122,7 +148,11 @@ def tick_out_of_date(bench: Bench) -> Measured:
     """A tick of what asks for everything that is out of date: one plan; partitions."""
 
     def look() -> int:
-        asker = Asker(lake=lambda: bench.lake, recipe=lambda: RECIPE, snapshots=frozenset(bench.scale.snapshots))
+        asker = Asker(
+            lake=lambda: bench.lake,
+            recipe=lambda: RECIPE,
+            snapshots=frozenset(bench.scale.snapshots),
+        )
         assert asker.runs() == []
         return len(bench.scale.snapshots)
 

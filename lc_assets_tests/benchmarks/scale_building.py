@@ -1,4 +1,6 @@
-"""The parts of a made-up scale that build something, each leaves it for those after it (`scale_parts`)."""
+"""The parts of a made-up scale that build something, each leaves it for those after it
+(`scale_parts`).
+"""
 
 from pathlib import Path
 
@@ -21,13 +23,17 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 def manifests(bench: Bench) -> Measured:
     """`raw` of every snapshot, by its verb, claims included; files."""
     return lambda: sum(
-        raw.take_stock(bench.workshop, parse_snapshot(name)).published.receipt.tally.also["files"] for name in bench.scale.snapshots
+        raw.take_stock(bench.workshop, parse_snapshot(name)).published.receipt.tally.also["files"]
+        for name in bench.scale.snapshots
     )
 
 
 def manifests_read(bench: Bench) -> Measured:
     """Every manifest, one after another, as `filtered` reads it; shards."""
-    return lambda: sum(len(raw.read_manifest(bench.lake.place("raw", name).require())) for name in bench.scale.snapshots)
+    return lambda: sum(
+        len(raw.read_manifest(bench.lake.place("raw", name).require()))
+        for name in bench.scale.snapshots
+    )
 
 
 def documents(bench: Bench) -> Measured:
@@ -48,19 +54,30 @@ def keys(bench: Bench) -> Measured:
         for snapshot in bench.scale.snapshots:
             tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
             tables = made.keyed_of(bench.scale, snapshot)
-            publisher.publish("keys", snapshot, lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED), tally=tally)
+            publisher.publish(
+                "keys",
+                snapshot,
+                lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED),
+                tally=tally,
+            )
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
     return index
 
 
 def bands_of_a_snapshot(bench: Bench) -> Measured:
-    """`signature_bands` of one snapshot, by its verb, claims included: as many small files as there are shards; documents."""
-    return lambda: signature_bands.cut_snapshot(bench.workshop, parse_snapshot(bench.scale.whole)).tally.kept
+    """`signature_bands` of one snapshot, by its verb, claims included: as many small files as there
+    are shards; documents.
+    """
+    return lambda: (
+        signature_bands.cut_snapshot(bench.workshop, parse_snapshot(bench.scale.whole)).tally.kept
+    )
 
 
 def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
-    """`near_pairs` of one snapshot, by its verb, claims included: documents in as many small files as there are shards; documents."""
+    """`near_pairs` of one snapshot, by its verb, claims included: documents in as many small files
+    as there are shards; documents.
+    """
 
     def pair() -> int:
         built = near_pairs.pair_snapshot(bench.workshop, parse_snapshot(bench.scale.whole))
@@ -91,10 +108,18 @@ def rows(bench: Bench) -> Measured:
             def write(home: Path, _: object, table=table) -> None:
                 write_table(home / ROWS_FILE, table)
                 for split in SPLITS:
-                    create_grid(home / f"{split}.zarr", RECIPE.gridding.layout(count_of(table, split), GPT2_VOCAB_SIZE))
+                    create_grid(
+                        home / f"{split}.zarr",
+                        RECIPE.gridding.layout(count_of(table, split), GPT2_VOCAB_SIZE),
+                    )
 
             counts = {f"{split} rows": count_of(table, split) for split in SPLITS}
-            publisher.publish("grid", snapshot, write, tally=Tally(seen=table.num_rows, kept=table.num_rows, also=counts))
+            publisher.publish(
+                "grid",
+                snapshot,
+                write,
+                tally=Tally(seen=table.num_rows, kept=table.num_rows, also=counts),
+            )
             n_rows += table.num_rows
         return n_rows
 

@@ -1,8 +1,10 @@
-"""How long the UI's questions take where everything of so many snapshots has been materialized; prints one line of JSON.
+"""How long the UI's questions take where everything of so many snapshots has been materialized;
+prints one line of JSON.
 
-As a program: ``python -m … N_SNAPSHOTS FOLDER``. The history is written into a new folder as Dagster writes it, a materialization
-with its metadata per asset and partition; the questions go to dagster-webserver's own GraphQL schema in this process, without HTTP.
-A snapshot's history does not know how many shards the snapshot has, so the only scale here is the number of snapshots.
+As a program: ``python -m … N_SNAPSHOTS FOLDER``. The history is written into a new folder as
+Dagster writes it, a materialization with its metadata per asset and partition; the questions go to
+dagster-webserver's own GraphQL schema in this process, without HTTP. A snapshot's history does not
+know how many shards the snapshot has, so the only scale here is the number of snapshots.
 """
 
 import json
@@ -39,7 +41,11 @@ STATUS = """{assetNodes {
 
 def write_history(instance: dg.DagsterInstance, n_snapshots: int) -> int:
     """Report everything of so many snapshots as materialized; how much that was."""
-    metadata = {"summary": dg.MetadataValue.md("x" * 500), "dagster/row_count": 79_300, "audit": dg.MetadataValue.md("y" * 500)}
+    metadata = {
+        "summary": dg.MetadataValue.md("x" * 500),
+        "dagster/row_count": 79_300,
+        "audit": dg.MetadataValue.md("y" * 500),
+    }
     metadata |= {f"figure {number}": float(number) for number in range(10)}
     n_events = 0
     for asset, stage in STAGE_OF.values():
@@ -47,7 +53,11 @@ def write_history(instance: dg.DagsterInstance, n_snapshots: int) -> int:
         for key in known_snapshots()[:n_snapshots] if per_snapshot else [None]:
             tags = {"dagster/data_version": f"{stage.name}{key}"}
             partition = key if stage.partitioned_by != "mix" else "by-tokens"
-            instance.report_runless_asset_event(dg.AssetMaterialization(asset.key, partition=partition, tags=tags, metadata=metadata))
+            instance.report_runless_asset_event(
+                dg.AssetMaterialization(
+                    asset.key, partition=partition, tags=tags, metadata=metadata
+                )
+            )
             n_events += 1
     return n_events
 
@@ -57,26 +67,38 @@ def main(n_snapshots: str, folder: str) -> None:
     Path(folder).mkdir(parents=True)
     instance = dg.DagsterInstance.local_temp(folder)
     n_events = write_history(instance, int(n_snapshots))
-    target = LoadableTargetOrigin(executable_path=sys.executable, module_name="lc_assets.definitions", attribute="defs")
+    target = LoadableTargetOrigin(
+        executable_path=sys.executable, module_name="lc_assets.definitions", attribute="defs"
+    )
     origin = InProcessCodeLocationOrigin(loadable_target_origin=target, location_name="lc_assets")
     said = {
         "events": n_events,
         "load": LOADED,
-        "history_mb": sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) / 1e6,
+        "history_mb": sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        / 1e6,
     }
     begun = time.process_time()
     build_defs().resolve_asset_graph()
     said["definitions"] = time.process_time() - begun
     assert defs.resolve_asset_graph()
     with WorkspaceProcessContext(instance, InProcessWorkspaceLoadTarget([origin])) as context:
-        for name, query in (("graph", GRAPH), ("status", STATUS), ("graph again", GRAPH), ("status again", STATUS)):
+        for name, query in (
+            ("graph", GRAPH),
+            ("status", STATUS),
+            ("graph again", GRAPH),
+            ("status again", STATUS),
+        ):
             begun = time.process_time()
             answer = execute_dagster_graphql(context.create_request_context(), query)
             said[name] = time.process_time() - begun
             nodes = answer.data["assetNodes"]
             assert len(nodes) == len(STAGE_OF)
-        done = [node["partitionStats"]["numMaterialized"] for node in nodes if node["partitionStats"]]
-        assert done.count(int(n_snapshots)) == sum(stage.partitioned_by == "snapshot" for _, stage in STAGE_OF.values())
+        done = [
+            node["partitionStats"]["numMaterialized"] for node in nodes if node["partitionStats"]
+        ]
+        assert done.count(int(n_snapshots)) == sum(
+            stage.partitioned_by == "snapshot" for _, stage in STAGE_OF.values()
+        )
     print(json.dumps(said | {"peak_mb": peak_mb()}))
 
 

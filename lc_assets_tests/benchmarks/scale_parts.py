@@ -1,9 +1,11 @@
-"""What is measured on a lake of a made-up scale, each part in a process of its own; prints one line of JSON.
+"""What is measured on a lake of a made-up scale, each part in a process of its own; prints one line
+of JSON.
 
-As a program: ``python -m … PART PERCENT FOLDER``. Parts that build something leave it in the folder, for those that come after it in
-`PARTS`. Seconds are those of the work, without start, imports, and the making up of names that a service would list; ``peak_mb`` is of the
-whole process, ``start_mb`` what it had before the work. Here: parts. Not here: what is made up (`lc_assets_tests.benchmarks.scaled_lake`),
-exponents (`test_scale`).
+As a program: ``python -m … PART PERCENT FOLDER``. Parts that build something leave it in the
+folder, for those that come after it in `PARTS`. Seconds are those of the work, without start,
+imports, and the making up of names that a service would list; ``peak_mb`` is of the whole process,
+``start_mb`` what it had before the work. Here: parts. Not here: what is made up
+(`lc_assets_tests.benchmarks.scaled_lake`), exponents (`test_scale`).
 """
 
 import json
@@ -46,12 +48,24 @@ PARTS: dict[str, Callable[[Bench], Measured]] = {
 
 def main(part: str, percent: str, folder: str) -> None:
     """Do one part and print what it took."""
-    os.fsync = lambda _: None  # how long a disk takes is not what grows, and depends on who else writes to it
+    os.fsync = lambda _: (
+        None
+    )  # how long a disk takes is not what grows, and depends on who else writes to it
     work = PARTS[part](Bench(Scale(float(percent) / 100), Path(folder)))
     start_mb, begun, cpu = peak_mb(), time.perf_counter(), time.process_time()
     n_items = work()
     seconds, cpu_seconds = time.perf_counter() - begun, time.process_time() - cpu - MAKING_UP[0]
-    print(json.dumps({"items": n_items, "seconds": seconds, "cpu_seconds": cpu_seconds, "start_mb": start_mb, "peak_mb": peak_mb()}))
+    print(
+        json.dumps(
+            {
+                "items": n_items,
+                "seconds": seconds,
+                "cpu_seconds": cpu_seconds,
+                "start_mb": start_mb,
+                "peak_mb": peak_mb(),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,11 @@
-"""What the newest of some made-up snapshots costs in near duplicates, in a process of its own; prints one line of JSON.
+"""What the newest of some made-up snapshots costs in near duplicates, in a process of its own;
+prints one line of JSON.
 
-Every snapshot has as many small shards as `scaled_lake` gives it, and is whole: documents, signatures, bands. A twentieth of a snapshot's
-documents has a twin among its own, and another twentieth one in the snapshot before it. As a program: ``python -m … FOLDER N_SNAPSHOTS
-PERCENT``; what lies in the folder already is gone on from. Seconds are CPU seconds of the newest snapshot's stages, claims included.
+Every snapshot has as many small shards as `scaled_lake` gives it, and is whole: documents,
+signatures, bands. A twentieth of a snapshot's documents has a twin among its own, and another
+twentieth one in the snapshot before it. As a program: ``python -m … FOLDER N_SNAPSHOTS PERCENT``;
+what lies in the folder already is gone on from. Seconds are CPU seconds of the newest snapshot's
+stages, claims included.
 """
 
 import json
@@ -35,7 +38,9 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
         raw.take_stock(bench.workshop, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
         suffixes = (signing.MINHASH_SUFFIX,)
-        versions.write_promised_shards(Publisher.into(bench.lake), bench.scale, "signatures", snapshot, suffixes, whole=True)
+        versions.write_promised_shards(
+            Publisher.into(bench.lake), bench.scale, "signatures", snapshot, suffixes, whole=True
+        )
         for name in ("contamination", "keys", "withdrawn", "withdrawals"):
             key = GLOBAL if name == "withdrawn" else snapshot
             if bench.lake.place(name, key).pointer() is None:
@@ -57,7 +62,16 @@ def main(folder: str, n_snapshots: str, percent: str) -> None:
         built = verb(bench.workshop, names[-1])
         found[name] = round(time.process_time() - begun, 3)
         found[f"{name} kept"] = built.tally.kept
-    print(json.dumps({"documents": bench.scale.n_documents, "shards": 2 * bench.scale.n_shards, "peak_mb": peak_mb(), **found}))
+    print(
+        json.dumps(
+            {
+                "documents": bench.scale.n_documents,
+                "shards": 2 * bench.scale.n_shards,
+                "peak_mb": peak_mb(),
+                **found,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

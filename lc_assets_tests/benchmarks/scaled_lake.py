@@ -1,17 +1,21 @@
-"""A made-up lake of RedPajama-v2's metadata scale, or of a share of it: all tables, indices and receipts, hardly any payload.
+"""A made-up lake of RedPajama-v2's metadata scale, or of a share of it: all tables, indices and
+receipts, hardly any payload.
 
-The share is of the shards of a snapshot, so that there are always 84 snapshots and what a shard holds stays the same: at 1,
-84 snapshots × 5,000 shards × 2 buckets, 30 million documents that were kept, 6.66 million rows. Versions are written with true
-receipts by the settings of the default recipe, so a planner calls all of them current.
+The share is of the shards of a snapshot, so that there are always 84 snapshots and what a shard
+holds stays the same: at 1, 84 snapshots × 5,000 shards × 2 buckets, 30 million documents that were
+kept, 6.66 million rows. Versions are written with true receipts by the settings of the default
+recipe, so a planner calls all of them current.
 
 ===========================  =========================================================================================
 whole                        `raw`, `keys`, `grid`'s row tables, `lineage`, `longcrawl`, `mixes` (no GPT indices)
 of one snapshot whole        `filtered` and `signatures`: small tables per shard, as claims and `near_pairs` want them
 promised by receipts only    the other snapshots' `filtered`, `signatures`, `tokens`: millions of files, of which only
-                             ``shards.jsonl`` is written; `megatron`, `flat`, `card` and the tables of duplicates
+                             ``shards.jsonl`` is written; `megatron`, `flat`, `card` and the tables
+                             of duplicates
 ===========================  =========================================================================================
 
-Here: what is made up. Not here: versions (`scaled_versions`), and what is measured on them (`scale_parts`).
+Here: what is made up. Not here: versions (`scaled_versions`), and what is measured on them
+    (`scale_parts`).
 """
 
 import time
@@ -43,10 +47,13 @@ SHARDS, DOCUMENTS, ROWS = 5_000, 30_000_000, 6_661_465
 BUCKETS = ("head", "middle")
 PAGES_PER_HOST = 9
 SHARD_BYTES = {"documents": 40_000_000, "quality_signals": 7_000_000, "duplicates": 60_000}
-"""About what a file of RedPajama-v2 has: 170 TB, 28 TB and 260 GB over 84 × 5,000 shards of five languages."""
+"""About what a file of RedPajama-v2 has: 170 TB, 28 TB and 260 GB over 84 × 5,000 shards of five
+languages.
+"""
 MADE_AT_ONCE = 1 << 15
 MAKING_UP = [0.0]
-"""CPU seconds that went into names that a service would have listed: not the work that is measured."""
+"""CPU seconds that went into names that a service would have listed: not the work that is measured.
+"""
 RECIPE = Recipe(raw=RawSettings(trust_file_times=True))
 """The default, but that a file's time is trusted: there is no content that could be read."""
 
@@ -64,7 +71,9 @@ class Scale:
 
     @property
     def whole(self) -> str:
-        """The snapshot of which the files of every shard are there: the oldest, which nothing else is compared with."""
+        """The snapshot of which the files of every shard are there: the oldest, which nothing else
+        is compared with.
+        """
         return self.snapshots[0]
 
     @property
@@ -84,7 +93,11 @@ class Scale:
 
     def tags(self, snapshot: str) -> list[str]:
         """Tags of the shards, sorted."""
-        return [f"{snapshot}/{number:04d}/en_{bucket}" for number in range(self.n_shards) for bucket in BUCKETS]
+        return [
+            f"{snapshot}/{number:04d}/en_{bucket}"
+            for number in range(self.n_shards)
+            for bucket in BUCKETS
+        ]
 
     def names(self) -> list[str]:
         """Names of the shards, sorted; the same of each snapshot."""
@@ -98,14 +111,24 @@ class MadeUpUpstream:
     scale: Scale
     root: str = "made up"
 
-    def read(self, path: str, *, most_bytes: int) -> bytes | None:  # noqa: ARG002 - as `Upstream` is asked
+    # As `Upstream` is asked.
+    def read(self, path: str, *, most_bytes: int) -> bytes | None:  # noqa: ARG002
         """A listing, of English only."""
         snapshot = path.removeprefix("listings/en-").removesuffix("-head_middle.txt")
-        return "".join(f"{tag}\n" for tag in self.scale.tags(snapshot)).encode() if path.startswith("listings/en-") else None
+        return (
+            "".join(f"{tag}\n" for tag in self.scale.tags(snapshot)).encode()
+            if path.startswith("listings/en-")
+            else None
+        )
 
-    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile:  # noqa: ARG002 - as `Upstream` is asked
+    # As `Upstream` is asked.
+    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile:  # noqa: ARG002
         """A file."""
-        return UpstreamFile(path, SHARD_BYTES[path.partition("/")[0]] + zlib.crc32(path.encode()) % 50_000, mark_of(path))
+        return UpstreamFile(
+            path,
+            SHARD_BYTES[path.partition("/")[0]] + zlib.crc32(path.encode()) % 50_000,
+            mark_of(path),
+        )
 
     def marks(self, folder: str) -> dict[str, str]:
         """What is below a folder; what it takes to make these names up is noted."""
@@ -116,9 +139,16 @@ class MadeUpUpstream:
 
     def _marks(self, folder: str) -> dict[str, str]:
         if folder == "listings":
-            return {f"listings/en-{snapshot}-head_middle.txt": mark_of(snapshot) for snapshot in self.scale.snapshots}
+            return {
+                f"listings/en-{snapshot}-head_middle.txt": mark_of(snapshot)
+                for snapshot in self.scale.snapshots
+            }
         kind, _, snapshot = folder.partition("/")
-        paths = {"documents": listings.documents_path, "quality_signals": listings.signals_path, "duplicates": listings.duplicates_path}
+        paths = {
+            "documents": listings.documents_path,
+            "quality_signals": listings.signals_path,
+            "duplicates": listings.duplicates_path,
+        }
         shards = map(Shard.parse, self.scale.tags(snapshot)) if kind in paths else ()
         return {path: mark_of(path) for path in map(paths.get(kind, str), shards)}
 
@@ -149,7 +179,9 @@ def mark_of(path: str) -> str:
 
 def mixed(numbers: np.ndarray, salt: str) -> pa.Array:
     """Digits that look drawn: twenty of them at most, the same each time."""
-    values = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(zlib.crc32(salt.encode()) << 32)
+    values = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(
+        zlib.crc32(salt.encode()) << 32
+    )
     values = (values ^ (values >> np.uint64(31))) * np.uint64(0xBF58476D1CE4E5B9)
     return pc.cast(pa.array(values ^ (values >> np.uint64(29))), pa.string())
 
@@ -161,15 +193,21 @@ def documents_of(scale: Scale, snapshot: str, numbers: np.ndarray) -> pa.Table:
     tags = np.searchsorted(ends, numbers, "right") - 1
     names = pa.array([f"{tag}.json.gz" for tag in scale.tags(snapshot)])
     lines = pc.cast(pa.array((numbers - ends[tags]) * 997), pa.string())
-    hosts = pc.binary_join_element_wise("www.n", mixed(numbers // PAGES_PER_HOST, snapshot), ".com", "")
-    pages = pc.binary_join_element_wise("/page-", pc.cast(pa.array(numbers), pa.string()), ".html", "")
+    hosts = pc.binary_join_element_wise(
+        "www.n", mixed(numbers // PAGES_PER_HOST, snapshot), ".com", ""
+    )
+    pages = pc.binary_join_element_wise(
+        "/page-", pc.cast(pa.array(numbers), pa.string()), ".html", ""
+    )
     return pa.table(
         {
             "id": pc.binary_join_element_wise(names.take(pa.array(tags)), lines, "/"),
             "url": pc.binary_join_element_wise("https://", hosts, pages, ""),
             "digest": pc.binary_join_element_wise("sha1:", mixed(numbers, f"page {snapshot}"), ""),
             "source_domain": hosts,
-            "cc_segment": pc.binary_join_element_wise("crawl-data", snapshot, pc.cast(pa.array(numbers % 5000), pa.string()), "/"),
+            "cc_segment": pc.binary_join_element_wise(
+                "crawl-data", snapshot, pc.cast(pa.array(numbers % 5000), pa.string()), "/"
+            ),
             "language": pa.repeat("en", len(numbers)),
             "bucket": pa.array(BUCKETS).take(pa.array(tags % 2)),
         }
@@ -181,7 +219,9 @@ def keyed_of(scale: Scale, snapshot: str) -> Iterator[pa.Table]:
     for start in range(0, scale.n_documents, MADE_AT_ONCE):
         numbers = np.arange(start, min(start + MADE_AT_ONCE, scale.n_documents))
         documents = documents_of(scale, snapshot, numbers)
-        digests = pc.binary_join_element_wise("sha256:", mixed(numbers, f"text {snapshot}"), mixed(numbers, "text"), "")
+        digests = pc.binary_join_element_wise(
+            "sha256:", mixed(numbers, f"text {snapshot}"), mixed(numbers, "text"), ""
+        )
         yield documents.append_column("text_digest", digests).select(KEYED.names).cast(KEYED)
 
 

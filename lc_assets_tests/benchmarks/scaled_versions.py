@@ -1,4 +1,6 @@
-"""Versions of a made-up lake, published without their stages, with true receipts (`lc_assets_tests.benchmarks.scaled_lake`)."""
+"""Versions of a made-up lake, published without their stages, with true receipts
+(`lc_assets_tests.benchmarks.scaled_lake`).
+"""
 
 import contextlib
 import functools
@@ -33,7 +35,9 @@ NOTHING = Tally()
 
 @dataclass(frozen=True, slots=True)
 class Publisher:
-    """Publishes versions without their stages; what they read is looked up once, as it stands when the publisher is made."""
+    """Publishes versions without their stages; what they read is looked up once, as it stands when
+    the publisher is made.
+    """
 
     lake: LakeFolder
     standing: StandingLake
@@ -46,7 +50,9 @@ class Publisher:
 
     def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
         """What a build would make now."""
-        digests = {name: read.digest for name, read in stage.inputs(self.standing, RECIPE, key).items()}
+        digests = {
+            name: read.digest for name, read in stage.inputs(self.standing, RECIPE, key).items()
+        }
         place = (stage.name, key if stage.partitioned_by == "mix" else "")
         if place not in self.params:
             self.params[place] = stage.resolved(RECIPE, key)
@@ -68,7 +74,9 @@ class Publisher:
         write(home, fingerprint)
         files = sorted([*version_files(home), *promised])
         measured = {"seconds": 100.0, "audit_seconds": 10.0, "bytes_read": 1e9}
-        published = write_receipt(home, receipt_of(home, fingerprint, tally, files=files, measured=measured))
+        published = write_receipt(
+            home, receipt_of(home, fingerprint, tally, files=files, measured=measured)
+        )
         place.point_at(published)
         return published
 
@@ -83,7 +91,13 @@ def promised(scale: Scale, snapshot: str, *suffixes: str) -> list[FileFact]:
     ]
 
 
-def write_shards(home: Path, fingerprint: Fingerprint, reads: Mapping[str, sharding.Reads], facts: Sequence[FileFact], n_kept: int) -> None:
+def write_shards(
+    home: Path,
+    fingerprint: Fingerprint,
+    reads: Mapping[str, sharding.Reads],
+    facts: Sequence[FileFact],
+    n_kept: int,
+) -> None:
     """``shards.jsonl`` of a version whose shards have those files."""
     by_shard: dict[str, list[FileFact]] = {}
     for fact in facts:
@@ -94,7 +108,10 @@ def write_shards(home: Path, fingerprint: Fingerprint, reads: Mapping[str, shard
         home,
         (
             sharding.ShardRecord(
-                shard=name, made_of=made_of[name], tally=Tally(seen=kept, kept=kept, also={"shards": 1}), files=tuple(by_shard[name])
+                shard=name,
+                made_of=made_of[name],
+                tally=Tally(seen=kept, kept=kept, also={"shards": 1}),
+                files=tuple(by_shard[name]),
             )
             for (name, kept) in zip(reads, counts, strict=True)
         ),
@@ -114,7 +131,9 @@ def write_documents(lake: LakeFolder, scale: Scale) -> None:
 
 def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool) -> None:
     """`filtered` of one snapshot."""
-    tally = Tally(seen=scale.n_documents, kept=scale.n_documents, also={"shards": 2 * scale.n_shards})
+    tally = Tally(
+        seen=scale.n_documents, kept=scale.n_documents, also={"shards": 2 * scale.n_shards}
+    )
     suffixes = (claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX, sweeping.SWEEP_SUFFIX)
     facts = [] if whole else promised(scale, snapshot, *suffixes)
     publisher = Publisher.into(lake)
@@ -124,29 +143,58 @@ def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool
         if whole:
             write_shard_tables(home, scale, snapshot)
         write_shards(
-            home, fingerprint, step("filtered").stage.sharding.reads(inputs, snapshot), facts or version_files(home), scale.n_documents
+            home,
+            fingerprint,
+            step("filtered").stage.sharding.reads(inputs, snapshot),
+            facts or version_files(home),
+            scale.n_documents,
         )
 
     publisher.publish("filtered", snapshot, write, promised=facts, tally=tally)
 
 
 def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
-    """The tables of every shard: about 36 documents of one line, none dropped, a sweep of one threshold."""
+    """The tables of every shard: about 36 documents of one line, none dropped, a sweep of one
+    threshold.
+    """
     schema = schema_of(rules_of(RECIPE.filtering))
     documents = documents_of(scale, snapshot, np.arange(scale.n_documents))
     more = {
         name: pa.repeat(f"{name} of a page" + " and more of it" * 5, documents.num_rows)
         for name in ("date_download", "title", "raw_content")
     }
-    more |= {name: pa.array(np.arange(documents.num_rows) / 7) for name in schema.names if name not in (*documents.column_names, *more)}
-    table = pa.table({name: documents[name] if name in documents.column_names else more[name] for name in schema.names}, schema=schema)
+    more |= {
+        name: pa.array(np.arange(documents.num_rows) / 7)
+        for name in schema.names
+        if name not in (*documents.column_names, *more)
+    }
+    table = pa.table(
+        {
+            name: documents[name] if name in documents.column_names else more[name]
+            for name in schema.names
+        },
+        schema=schema,
+    )
     n_shards = 2 * scale.n_shards
     ends = np.arange(n_shards + 1) * scale.n_documents // n_shards
     for name, start, stop in zip(scale.names(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        pq.write_table(table.slice(start, stop - start), home / f"{name}{claims.DOCUMENTS_SUFFIX}", compression="zstd")
+        pq.write_table(
+            table.slice(start, stop - start),
+            home / f"{name}{claims.DOCUMENTS_SUFFIX}",
+            compression="zstd",
+        )
         pq.write_table(DROPPED.empty_table(), home / f"{name}{claims.DROPPED_SUFFIX}")
         sweep = pa.Table.from_pylist(
-            [dict(zip(SWEEP.names, ("words", "at_least", 16e3, True, stop - start, stop - start), strict=True))], SWEEP
+            [
+                dict(
+                    zip(
+                        SWEEP.names,
+                        ("words", "at_least", 16e3, True, stop - start, stop - start),
+                        strict=True,
+                    )
+                )
+            ],
+            SWEEP,
         )
         pq.write_table(sweep, home / f"{name}{sweeping.SWEEP_SUFFIX}")
 
@@ -154,24 +202,38 @@ def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
 def write_signatures(home: Path, scale: Scale, snapshot: str) -> None:
     """Signatures of every shard's documents.
 
-    Every twentieth is the one before it again, another twentieth one of the snapshot before, and all texts are the same.
+    Every twentieth is the one before it again, another twentieth one of the snapshot before, and
+    all texts are the same.
     """
     ids = documents_of(scale, snapshot, np.arange(scale.n_documents))["id"].to_pylist()
     ends = np.arange(2 * scale.n_shards + 1) * scale.n_documents // (2 * scale.n_shards)
     place = list(scale.snapshots).index(snapshot)
-    rng, shared, earlier = (np.random.default_rng(seed) for seed in ([2, place], [3, place + 1], [3, place]))
+    rng, shared, earlier = (
+        np.random.default_rng(seed) for seed in ([2, place], [3, place + 1], [3, place])
+    )
     for name, start, stop in zip(scale.names(), ends[:-1].tolist(), ends[1:].tolist(), strict=True):
         numbers = rng.integers(2**32, size=(stop - start, len(RPV2.factors)), dtype=np.uint32)
         numbers[1::20] = numbers[: len(numbers[1::20]) * 20 : 20][: len(numbers[1::20])]
         for draw, first in ((shared, 2), (earlier, 3)):
-            numbers[first::20] = draw.integers(2**32, size=(30, len(RPV2.factors)), dtype=np.uint32)[: len(numbers[first::20])]
-        with contextlib.closing(SignaturesWriter(home / f"{name}{signing.MINHASH_SUFFIX}", RPV2.label)) as writer:
+            numbers[first::20] = draw.integers(
+                2**32, size=(30, len(RPV2.factors)), dtype=np.uint32
+            )[: len(numbers[first::20])]
+        with contextlib.closing(
+            SignaturesWriter(home / f"{name}{signing.MINHASH_SUFFIX}", RPV2.label)
+        ) as writer:
             for place, document in enumerate(ids[start:stop]):
                 writer.add(document, name, numbers[place])
 
 
 def write_promised_shards(
-    publisher: Publisher, scale: Scale, name: str, snapshot: str, suffixes: Sequence[str], n_kept: int = 0, *, whole: bool = False
+    publisher: Publisher,
+    scale: Scale,
+    name: str,
+    snapshot: str,
+    suffixes: Sequence[str],
+    n_kept: int = 0,
+    *,
+    whole: bool = False,
 ) -> None:
     """A sharded version of which only the records are written, or `signatures` as a whole."""
     stage, n_kept = step(name).stage, n_kept or scale.n_documents
@@ -181,20 +243,37 @@ def write_promised_shards(
         inputs = stage.inputs(publisher.lake, RECIPE, snapshot)
         if whole:
             write_signatures(home, scale, snapshot)
-        write_shards(home, fingerprint, stage.sharding.reads(inputs, snapshot), facts or version_files(home), n_kept)
+        write_shards(
+            home,
+            fingerprint,
+            stage.sharding.reads(inputs, snapshot),
+            facts or version_files(home),
+            n_kept,
+        )
 
-    publisher.publish(name, snapshot, write if suffixes else lambda *_: None, promised=facts, tally=Tally(seen=n_kept, kept=n_kept))
+    publisher.publish(
+        name,
+        snapshot,
+        write if suffixes else lambda *_: None,
+        promised=facts,
+        tally=Tally(seen=n_kept, kept=n_kept),
+    )
 
 
 def write_removals(lake: LakeFolder, scale: Scale) -> None:
-    """`signature_bands`, `near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing was near, nothing is withdrawn."""
+    """`signature_bands`, `near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing
+    was near, nothing is withdrawn.
+    """
     for name in ("signature_bands", "near_pairs", "withdrawn", "withdrawals", "removals"):
         publisher = Publisher.into(lake)
         for key in ("all",) if name == "withdrawn" else scale.snapshots:
             if key == scale.whole and name in {"signature_bands", "near_pairs"}:
                 continue  # made by its stage
             publisher.publish(
-                name, key, functools.partial(write_nothing, name), tally=Tally(seen=scale.n_documents, kept=scale.n_documents)
+                name,
+                key,
+                functools.partial(write_nothing, name),
+                tally=Tally(seen=scale.n_documents, kept=scale.n_documents),
             )
     publisher = Publisher.into(lake)
     suffixes = (".bin", ".idx", claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX)
@@ -204,7 +283,10 @@ def write_removals(lake: LakeFolder, scale: Scale) -> None:
 
 def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
     """The tables of a stage that found nothing."""
-    tables = {"removals": (removals.TABLE, removals.REMOVALS), "withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS)}
+    tables = {
+        "removals": (removals.TABLE, removals.REMOVALS),
+        "withdrawals": (withdrawals.TABLE, withdrawals.WITHDRAWALS),
+    }
     if name in tables:
         path, schema = tables[name]
         pq.write_table(schema.empty_table(), home / path)
@@ -215,7 +297,9 @@ def write_rest(lake: LakeFolder) -> None:
     for name in ("flat", "megatron", "mixes", "card"):
         publisher = Publisher.into(lake)
         stage = step(name).stage
-        keys = {"snapshot": known_snapshots(), "mix": sorted(RECIPE.mixes), "nothing": ("all",)}[stage.partitioned_by]
+        keys = {"snapshot": known_snapshots(), "mix": sorted(RECIPE.mixes), "nothing": ("all",)}[
+            stage.partitioned_by
+        ]
         for key in keys:
             publisher.publish(name, key, functools.partial(_write_mix, name))
 

@@ -1,6 +1,8 @@
-"""A crawl's archives: pages read through, single records fetched, an index walked beside its keys. Run with ``-s`` to see the figures.
+"""A crawl's archives: pages read through, single records fetched, an index walked beside its keys.
+Run with ``-s`` to see the figures.
 
-The archive is one of real manuals where they lie beside the checkout, and one of made-up pages otherwise.
+The archive is one of real manuals where they lie beside the checkout, and one of made-up pages
+otherwise.
 """
 
 import gzip
@@ -33,7 +35,10 @@ def archive(tmp_path_factory) -> Path:
             return path
     path = tmp_path_factory.mktemp("archive") / "x.warc.gz"
     texts = (text[:100_000] for text in crawl_texts(N_CHARS))
-    pages = (FetchedPage(f"https://a.org/{n}", "2023-02-03T04:05:06Z", f"<p>{text}</p>") for n, text in enumerate(texts))
+    pages = (
+        FetchedPage(f"https://a.org/{n}", "2023-02-03T04:05:06Z", f"<p>{text}</p>")
+        for n, text in enumerate(texts)
+    )
     write_pages(path, pages, filename=path.name)
     return path
 
@@ -45,18 +50,27 @@ def ours(path: Path) -> list[HtmlPage]:
 def by_warcio(path: Path) -> list[tuple[str, str]]:
     with path.open("rb") as stream:
         responses = (one for one in ArchiveIterator(stream) if one.rec_type == "response")
-        return [(one.rec_headers.get_header("WARC-Target-URI"), one.content_stream().read().decode()) for one in responses]
+        return [
+            (one.rec_headers.get_header("WARC-Target-URI"), one.content_stream().read().decode())
+            for one in responses
+        ]
 
 
 def test_pages_are_warcio_s_and_sooner_there(archive):
-    """MB of HTML per CPU-second, decoded; and the same archive by its records' heads alone, as an index is made."""
+    """MB of HTML per CPU-second, decoded; and the same archive by its records' heads alone, as an
+    index is made.
+    """
     fast, found = cpu_seconds(lambda _: ours(archive))
     slow, wanted = cpu_seconds(lambda _: by_warcio(archive))
     assert [(one.url, one.html) for one in found] == wanted
     n_bytes = sum(len(one.html.encode()) for one in found)
     say("html_pages", n_bytes / 1e6, "MB of HTML", fast, warcio=slow)
     assert BUSY or fast < slow / 1.1
-    heads, captures = cpu_seconds(lambda _: [one for one in captures_in(archive, filename=archive.name) if isinstance(one, Capture)])
+    heads, captures = cpu_seconds(
+        lambda _: [
+            one for one in captures_in(archive, filename=archive.name) if isinstance(one, Capture)
+        ]
+    )
     assert [one.offset for one in captures] == [one.offset for one in found]
     say("captures_in", n_bytes / 1e6, "MB of HTML", heads, warcio=slow)
 
@@ -85,11 +99,24 @@ def test_single_records_are_fetched_sooner_than_by_warcio(archive):
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory) -> tuple[Path, list[bytes]]:
-    """An index of 60 MB as Common Crawl packs it, and every 250th of its keys: of three billion captures, twelve million documents."""
-    said = {"mime": "text/html", "mime-detected": "text/html", "status": "200", "digest": "RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU"}
-    said |= {"length": "17423", "offset": "80610731", "filename": f"crawl-data/CC-MAIN-2024-22/segments/1/warc/{'C' * 60}.warc.gz"}
+    """An index of 60 MB as Common Crawl packs it, and every 250th of its keys: of three billion
+    captures, twelve million documents.
+    """
+    said = {
+        "mime": "text/html",
+        "mime-detected": "text/html",
+        "status": "200",
+        "digest": "RY7PLBUFQNI2FFV5FTUQK72W6SNPXLQU",
+    }
+    said |= {
+        "length": "17423",
+        "offset": "80610731",
+        "filename": f"crawl-data/CC-MAIN-2024-22/segments/1/warc/{'C' * 60}.warc.gz",
+    }
     urls = [f"https://example{number % 997:03}.org/path/{number}" for number in range(N_LINES)]
-    lines = sorted(f"{surt(url)} 20240518015810 {json.dumps({'url': url} | said)}".encode() for url in urls)
+    lines = sorted(
+        f"{surt(url)} 20240518015810 {json.dumps({'url': url} | said)}".encode() for url in urls
+    )
     path = tmp_path_factory.mktemp("index") / "cdx-00000.gz"
     members = [lines[at : at + 3000] for at in range(0, N_LINES, 3000)]
     path.write_bytes(b"".join(gzip.compress(b"\n".join(member) + b"\n", 6) for member in members))
@@ -109,7 +136,9 @@ def by_a_set(path: Path, keys: list[bytes]) -> list[str]:
 def test_an_index_is_walked_faster_than_line_by_line(index):
     """Lines of CDXJ per CPU-second, one in 250 of them wanted."""
     path, keys = index
-    fast, found = cpu_seconds(lambda _: [capture_of(line) for _, line in matches(path, keys, where=path.name)])
+    fast, found = cpu_seconds(
+        lambda _: [capture_of(line) for _, line in matches(path, keys, where=path.name)]
+    )
     slow, wanted = cpu_seconds(lambda _: by_a_set(path, keys))
     assert [one.url for one in found if isinstance(one, Capture)] == wanted
     assert len(wanted) == -(-N_LINES // EVERY)

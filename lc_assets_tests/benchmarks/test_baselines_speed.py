@@ -1,4 +1,6 @@
-"""How fast the baselines are, each against what one would write first, with the same result; run with ``-s`` to see the figures."""
+"""How fast the baselines are, each against what one would write first, with the same result; run
+with ``-s`` to see the figures.
+"""
 
 import ast
 import gzip
@@ -34,13 +36,31 @@ ONE = LocalEngine(workers=1)
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The manuals beside the checkout, or made-up pages: a file, the texts, and what they are."""
-    folder = next((path / "shared/data/hyperlinked" for path in Path(__file__).resolve().parents if (path / "shared/data").is_dir()), None)
+    folder = next(
+        (
+            path / "shared/data/hyperlinked"
+            for path in Path(__file__).resolve().parents
+            if (path / "shared/data").is_dir()
+        ),
+        None,
+    )
     files = sorted(folder.glob("pages_*.jsonl.gz")) if folder else []
-    texts = [json.loads(line)["text"] for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+    texts = [
+        json.loads(line)["text"]
+        for file in files
+        for line in gzip.decompress(file.read_bytes()).splitlines()
+    ]
     kind = "pages of manuals" if texts else "made-up pages"
     texts = [text for text in (texts or list(crawl_texts(N_CHARS))) if text.strip()]
     path = tmp_path_factory.mktemp("pages") / "pages.jsonl.gz"
-    path.write_bytes(gzip.compress("".join(f"{json.dumps({'id': str(n), 'text': text})}\n" for n, text in enumerate(texts)).encode(), 1))
+    path.write_bytes(
+        gzip.compress(
+            "".join(
+                f"{json.dumps({'id': str(n), 'text': text})}\n" for n, text in enumerate(texts)
+            ).encode(),
+            1,
+        )
+    )
     return path, texts, kind
 
 
@@ -48,9 +68,16 @@ def test_upsampling_by_source():
     drawn = np.random.default_rng(0)
     lengths = drawn.lognormal(7, 1.5, N_DOCS).astype(np.int64) + 1
     sources, keys = [f"s{n}" for n in drawn.integers(0, 5, N_DOCS)], [str(n) for n in range(N_DOCS)]
-    settings = {"threshold": 8192, "keep_short": 0.1, "budget_tokens": int(lengths.sum()), "seed": 1}
+    settings = {
+        "threshold": 8192,
+        "keep_short": 0.1,
+        "budget_tokens": int(lengths.sum()),
+        "seed": 1,
+    }
     ours, taken = cpu_seconds(lambda _: upsampled(lengths, sources, keys, **settings), rounds=2)
-    plain, other = cpu_seconds(lambda _: walked(lengths.tolist(), sources, keys, **settings), rounds=1)
+    plain, other = cpu_seconds(
+        lambda _: walked(lengths.tolist(), sources, keys, **settings), rounds=1
+    )
     assert taken.tolist() == other
     say("upsampling", N_DOCS / 1e6, "M documents", ours, walk_along_each_line=plain)
     assert BUSY or plain > ours
@@ -59,13 +86,23 @@ def test_upsampling_by_source():
 def walked(lengths, sources, keys, *, threshold, keep_short, budget_tokens, seed):
     """One document at a time, from the front of each source's line."""
     rank, chance = (
-        dict(zip(keys, keyed_u64(what, seed=seed, keys=keys).tolist(), strict=True)) for what in ("upsampling order", "keep short")
+        dict(zip(keys, keyed_u64(what, seed=seed, keys=keys).tolist(), strict=True))
+        for what in ("upsampling order", "keep short")
     )
     taken, total = [0] * len(keys), sum(lengths)
     for source in sorted(set(sources)):
-        line = sorted((doc for doc in range(len(keys)) if sources[doc] == source), key=lambda doc: rank[keys[doc]])
+        line = sorted(
+            (doc for doc in range(len(keys)) if sources[doc] == source),
+            key=lambda doc: rank[keys[doc]],
+        )
         is_long = [doc for doc in line if lengths[doc] >= threshold]
-        going = iter([doc for doc in line if lengths[doc] >= threshold or chance[keys[doc]] < keep_short * 2**64])
+        going = iter(
+            [
+                doc
+                for doc in line
+                if lengths[doc] >= threshold or chance[keys[doc]] < keep_short * 2**64
+            ]
+        )
         left = budget_tokens * sum(lengths[doc] for doc in line) // total
         while True:
             doc = next(going, None)
@@ -83,7 +120,17 @@ def test_pieces_of_two_to_the_k():
     lengths = np.random.default_rng(1).lognormal(7, 1.5, N_DOCS).astype(np.int64)
     ours, pieces = cpu_seconds(lambda _: decomposed(lengths, shortest=8, longest=13))
     plain, other = cpu_seconds(lambda _: cut_by_hand(lengths.tolist()), rounds=1)
-    assert list(zip(pieces.document.tolist(), pieces.start.tolist(), pieces.exponent.tolist(), strict=True)) == other
+    assert (
+        list(
+            zip(
+                pieces.document.tolist(),
+                pieces.start.tolist(),
+                pieces.exponent.tolist(),
+                strict=True,
+            )
+        )
+        == other
+    )
     say("pieces of 256 to 8,192 tokens", N_DOCS / 1e6, "M documents", ours, loop=plain)
     assert BUSY or plain > 2 * ours
 
@@ -100,20 +147,33 @@ def cut_by_hand(lengths):
 
 
 def test_similar_pages_against_a_matrix_of_all_pairs(pages):
-    """The same packs, from the same vectors; the matrix is of all pages by all terms, and then all pages by all pages."""
+    """The same packs, from the same vectors; the matrix is of all pages by all terms, and then all
+    pages by all pages.
+    """
     _, texts, kind = pages
     counted = [term_counts(text) for text in texts]
     counting, _ = cpu_seconds(lambda _: [term_counts(text) for text in texts], rounds=1)
     counts = TermCounts.of(counted)
-    weighing, vectors = cpu_seconds(lambda _: term_vectors(counts, counts.pages_with(), len(counts)), rounds=2)
+    weighing, vectors = cpu_seconds(
+        lambda _: term_vectors(counts, counts.pages_with(), len(counts)), rounds=2
+    )
     lengths = np.array([len(text) // 4 for text in texts], np.int64)
     compiled_packs(vectors, lengths, 49_152, Likeness())
     ours, packs = cpu_seconds(lambda _: compiled_packs(vectors, lengths, 49_152, Likeness()))
     matrix, other = cpu_seconds(lambda _: packed_by_matrix(vectors, lengths, 49_152), rounds=1)
     assert packs.order.tolist() == other
-    say(f"similar {kind}, placing", len(texts) / 1e3, "thousand pages", ours, matrix_of_all_pairs=matrix)
+    say(
+        f"similar {kind}, placing",
+        len(texts) / 1e3,
+        "thousand pages",
+        ours,
+        matrix_of_all_pairs=matrix,
+    )
     n_mb = sum(map(len, texts)) / 1e6
-    print(f"counting words: {n_mb / counting:.0f} MB, weighing: {len(texts) / weighing / 1e3:.0f} thousand pages per CPU-second")
+    print(
+        f"counting words: {n_mb / counting:.0f} MB, weighing: {len(texts) / weighing / 1e3:.0f} "
+        "thousand pages per CPU-second"
+    )
     assert BUSY or matrix > ours
 
 
@@ -143,14 +203,24 @@ def packed_by_matrix(vectors: TermVectors, lengths, max_tokens):
 
 
 def test_packing_similar_pages_from_file_to_file(pages, tmp_path):
-    """Read, counted, tokenized, compared, written: against reading and writing the same lines and nothing else."""
+    """Read, counted, tokenized, compared, written: against reading and writing the same lines and
+    nothing else.
+    """
     path, texts, kind = pages
     settings = SimilarSettings(max_tokens=49_152)
     pack_similar([path], tmp_path / "out", settings, engine=ONE)
-    ours, packed = cpu_seconds(lambda _: pack_similar([path], tmp_path / "out", settings, engine=ONE), rounds=2)
+    ours, packed = cpu_seconds(
+        lambda _: pack_similar([path], tmp_path / "out", settings, engine=ONE), rounds=2
+    )
     copying, n_copied = cpu_seconds(lambda _: copied(path, tmp_path / "copy.gz"), rounds=2)
     assert packed.kept + packed.dropped.get("the same page again", 0) == n_copied
-    say(f"similar {kind}, file to file", len(texts) / 1e3, "thousand pages", ours, gzip_and_json_alone=copying)
+    say(
+        f"similar {kind}, file to file",
+        len(texts) / 1e3,
+        "thousand pages",
+        ours,
+        gzip_and_json_alone=copying,
+    )
     assert BUSY or copying * 3 > ours
 
 
@@ -165,7 +235,10 @@ def test_a_band_of_a_corpus(pages, tmp_path):
     """Against the same in plain Python: compress every text, sort, write what is within."""
     path, texts, kind = pages
     ours, found = cpu_seconds(
-        lambda _: band_corpus([path], tmp_path / "out", "gzip_ratio", Shares(low=0.2, high=0.2), engine=ONE), rounds=2
+        lambda _: band_corpus(
+            [path], tmp_path / "out", "gzip_ratio", Shares(low=0.2, high=0.2), engine=ONE
+        ),
+        rounds=2,
     )
     plain, kept = cpu_seconds(lambda _: banded(path, tmp_path / "kept.gz"), rounds=1)
     assert found.kept == kept
@@ -176,7 +249,10 @@ def test_a_band_of_a_corpus(pages, tmp_path):
 def banded(path, out):
     with gzip.open(path) as source:
         lines = [json.loads(line) for line in source]
-    ratios = [len(zlib.compress(data, 6)) / len(data) for data in (line["text"].encode() for line in lines)]
+    ratios = [
+        len(zlib.compress(data, 6)) / len(data)
+        for data in (line["text"].encode() for line in lines)
+    ]
     ranked = sorted(ratios)
     low, high = ranked[int(len(ranked) * 0.2)], ranked[len(ranked) - 1 - int(len(ranked) * 0.2)]
     kept = [line for line, ratio in zip(lines, ratios, strict=True) if low <= ratio <= high]
@@ -189,7 +265,10 @@ def test_imports_of_python_against_its_parser():
     """Of the standard library's modules; both find the same statements."""
     library = Path(sysconfig.get_path("stdlib"))
     texts = [file.read_bytes().decode() for file in sorted(library.glob("*.py"))]
-    ours, found = cpu_seconds(lambda _: [{(one.module, one.names) for one in scan(text).imports} for text in texts], rounds=2)
+    ours, found = cpu_seconds(
+        lambda _: [{(one.module, one.names) for one in scan(text).imports} for text in texts],
+        rounds=2,
+    )
     parser, other = cpu_seconds(lambda _: [parsed(text) for text in texts], rounds=1)
     assert found == other
     say("imports of Python", sum(map(len, texts)) / 1e6, "MB", ours, ast=parser)
@@ -200,7 +279,9 @@ def parsed(text):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes = list(ast.walk(ast.parse(text)))
-    plain = {(alias.name, ()) for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    plain = {
+        (alias.name, ()) for node in nodes if isinstance(node, ast.Import) for alias in node.names
+    }
     relative = {
         ("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
         for node in nodes
@@ -211,7 +292,9 @@ def parsed(text):
 
 @pytest.mark.slow
 def test_a_hundred_thousand_pages(pages):
-    """Memory and time of placing grow with the pages: words drawn anew, so that no page is a copy."""
+    """Memory and time of placing grow with the pages: words drawn anew, so that no page is a
+    copy.
+    """
     _, texts, _ = pages
     counts = TermCounts.of(term_counts(text) for text in texts)
     vectors = term_vectors(counts, counts.pages_with(), len(counts))
@@ -220,7 +303,10 @@ def test_a_hundred_thousand_pages(pages):
     parts = []
     for _ in range(n_copies):
         begins = vectors.begins.tolist()
-        kept = [np.sort(drawn.choice(np.arange(a, b), (b - a) // 2, replace=False)) for a, b in pairwise(begins)]
+        kept = [
+            np.sort(drawn.choice(np.arange(a, b), (b - a) // 2, replace=False))
+            for a, b in pairwise(begins)
+        ]
         parts.append(
             TermVectors(
                 begins=np.cumsum([0, *map(len, kept)], dtype=np.int64),

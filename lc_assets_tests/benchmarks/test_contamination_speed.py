@@ -1,4 +1,6 @@
-"""How fast documents are searched for evaluation items, against a set of tuples of words; run with ``-s`` to see."""
+"""How fast documents are searched for evaluation items, against a set of tuples of words; run with
+``-s`` to see.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -23,7 +25,9 @@ def items(words: list[str], n_items: int) -> Iterator[Item]:
     for number in range(n_items):
         start = int(rng.integers(len(words) - ITEM_WORDS))
         chosen = (
-            words[start : start + ITEM_WORDS] if number < PLANTED else [words[place] for place in rng.integers(0, len(words), ITEM_WORDS)]
+            words[start : start + ITEM_WORDS]
+            if number < PLANTED
+            else [words[place] for place in rng.integers(0, len(words), ITEM_WORDS)]
         )
         yield Item(id=str(number), parts=(" ".join(chosen),))
 
@@ -37,7 +41,12 @@ def folded(text: str) -> list[str]:
 def plain_count(text: str, grams: set[tuple[str, ...]]) -> int:
     """Places of a text whose 13 words are in a set."""
     words = folded(text)
-    return sum(window in grams for window in zip(*(itertools.islice(words, start, None) for start in range(13)), strict=False))
+    return sum(
+        window in grams
+        for window in zip(
+            *(itertools.islice(words, start, None) for start in range(13)), strict=False
+        )
+    )
 
 
 @pytest.mark.parametrize("n_items", [500, pytest.param(50_000, marks=pytest.mark.slow)])
@@ -46,7 +55,12 @@ def test_scanning_for_items(n_items):
     text = source[:TEXT_CHARS].encode("ascii", "replace").decode()
     made = list(items(text.split(), n_items))
     building, index = cpu_seconds(lambda _: build_index(made, GramSettings()), rounds=1)
-    grams = {tuple(words[start : start + 13]) for item in made for words in [folded(item.parts[0])] for start in range(len(words) - 12)}
+    grams = {
+        tuple(words[start : start + 13])
+        for item in made
+        for words in [folded(item.parts[0])]
+        for start in range(len(words) - 12)
+    }
     find_grams(text[:10_000], index)  # compiled here, and counted apart
     ours, finds = cpu_seconds(lambda _: find_grams(text, index))
     plain, n_plain = cpu_seconds(lambda _: plain_count(text[:PLAIN_CHARS], grams), rounds=1)
@@ -54,6 +68,15 @@ def test_scanning_for_items(n_items):
     assert len(finds) >= PLANTED * (ITEM_WORDS - 12)
     assert index.n_grams == len(grams)
     plain *= TEXT_CHARS / PLAIN_CHARS
-    say(f"contamination, {n_items:,} items, {kind}", len(text) / 1e6, "MB", ours, set_of_tuples=plain)
-    print(f"index: {index.n_grams:,} n-grams, {index.n_bytes / 1e6:.1f} MB, {index.n_grams / building / 1e6:.2f} M n-grams per CPU-second")
+    say(
+        f"contamination, {n_items:,} items, {kind}",
+        len(text) / 1e6,
+        "MB",
+        ours,
+        set_of_tuples=plain,
+    )
+    print(
+        f"index: {index.n_grams:,} n-grams, {index.n_bytes / 1e6:.1f} MB, "
+        f"{index.n_grams / building / 1e6:.2f} M n-grams per CPU-second"
+    )
     assert BUSY or plain / ours > LEAST_RATIO

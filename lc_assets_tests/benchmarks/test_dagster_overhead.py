@@ -1,7 +1,9 @@
-"""What Dagster adds to a partition: ``pytest -s -m slow lc_assets_tests/benchmarks/test_dagster_overhead.py``, two minutes.
+"""What Dagster adds to a partition: ``pytest -s -m slow
+lc_assets_tests/benchmarks/test_dagster_overhead.py``, two minutes.
 
-One tiny snapshot's documents, six stages and their checks, four ways: by the verbs; in this process, with a history in memory and
-in SQLite; as ``dagster asset materialize``; as a run that the daemon launches. The work is the same and next to nothing.
+One tiny snapshot's documents, six stages and their checks, four ways: by the verbs; in this
+process, with a history in memory and in SQLite; as ``dagster asset materialize``; as a run that the
+daemon launches. The work is the same and next to nothing.
 """
 
 import resource
@@ -43,14 +45,24 @@ def test_what_dagster_adds_to_a_partition(upstream, tmp_path):
     found["a run that the daemon launches"], found["… once its process has begun"] = launched(house)
     print("\n| how | CPU-s a stage | wall s a stage | wall s a run |\n|---|---|---|---|")
     for name, (cpu, _, wall) in found.items():
-        print(f"| {name} | {'' if cpu is None else f'{cpu / len(STAGES):.2f}'} | {wall / len(STAGES):.2f} | {wall:.1f} |")
-    in_memory, in_sqlite = (found[name][0] for name in ("in this process, history in memory", "… in SQLite"))
-    print(f"{n_events} events a run: {1000 * (in_sqlite - in_memory) / n_events:.1f} ms CPU each in SQLite")
+        print(
+            f"| {name} | {'' if cpu is None else f'{cpu / len(STAGES):.2f}'} | "
+            f"{wall / len(STAGES):.2f} | {wall:.1f} |"
+        )
+    in_memory, in_sqlite = (
+        found[name][0] for name in ("in this process, history in memory", "… in SQLite")
+    )
+    print(
+        f"{n_events} events a run: {1000 * (in_sqlite - in_memory) / n_events:.1f} ms CPU each in "
+        "SQLite"
+    )
     assert BUSY or in_sqlite > found["the verbs"][0]
 
 
 def by_verbs(upstream: Path, folder: Path) -> tuple[float, str, float]:
-    """CPU seconds, version of the last stage and seconds of one snapshot by the verbs; the other one warms up."""
+    """CPU seconds, version of the last stage and seconds of one snapshot by the verbs; the other
+    one warms up.
+    """
     workshop = tiny_workshop(folder, upstream=upstream, packing=PackingSettings())
     for snapshot in (OLD, NEW):
         cpu, wall = time.process_time(), time.perf_counter()
@@ -60,18 +72,28 @@ def by_verbs(upstream: Path, folder: Path) -> tuple[float, str, float]:
     return cpu, version, wall
 
 
-def in_process(upstream: Path, folder: Path, *, in_memory: bool) -> tuple[tuple[float, str, float], int]:
+def in_process(
+    upstream: Path, folder: Path, *, in_memory: bool
+) -> tuple[tuple[float, str, float], int]:
     """The same by ``execute_in_process``, with the number of events."""
     workshop = tiny_workshop(folder, upstream=upstream, packing=PackingSettings())
     recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
-    job = build_defs(lake=workshop.lake.url, upstream=str(upstream), recipe=str(recipe)).resolve_job_def("snapshot_documents")
+    job = build_defs(
+        lake=workshop.lake.url, upstream=str(upstream), recipe=str(recipe)
+    ).resolve_job_def("snapshot_documents")
     home = folder / "home"
     home.mkdir()
     shutil.copy(Path(__file__).parents[2] / "dagster.yaml", home)
-    with dg.DagsterInstance.ephemeral(tempdir=str(home)) if in_memory else instance_at(home) as instance:
+    with (
+        dg.DagsterInstance.ephemeral(tempdir=str(home))
+        if in_memory
+        else instance_at(home) as instance
+    ):
         for snapshot in (OLD, NEW):
             cpu, wall = time.process_time(), time.perf_counter()
-            ended = job.execute_in_process(run_config=QUIET, partition_key=snapshot, instance=instance)
+            ended = job.execute_in_process(
+                run_config=QUIET, partition_key=snapshot, instance=instance
+            )
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         n_events = len(instance.all_logs(ended.run_id))
     version = workshop.lake.place(STAGES[-1], NEW).require().version
@@ -82,17 +104,37 @@ def as_process(house: House) -> tuple[float, str, float]:
     """The same by ``dagster asset materialize``: CPU seconds of the process and its children."""
     names = ",".join(ASSET_OF[stage].to_user_string() for stage in STAGES)
     before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    house.command("dagster", "asset", "materialize", "-m", "lc_assets.definitions", "--select", names, "--partition", OLD)
+    house.command(
+        "dagster",
+        "asset",
+        "materialize",
+        "-m",
+        "lc_assets.definitions",
+        "--select",
+        names,
+        "--partition",
+        OLD,
+    )
     wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return cpu, house.lake.place(STAGES[-1], OLD).require().version, wall
 
 
 def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, float]]:
-    """The same by the daemon: seconds from when the queue lets the run out to its end, and from when its process has begun."""
+    """The same by the daemon: seconds from when the queue lets the run out to its end, and from
+    when its process has begun.
+    """
     house.start()
     try:
-        words = ("-m", "lc_assets.definitions", "-j", "snapshot_documents", "--noprompt", "--partitions", NEW)
+        words = (
+            "-m",
+            "lc_assets.definitions",
+            "-j",
+            "snapshot_documents",
+            "--noprompt",
+            "--partitions",
+            NEW,
+        )
         house.command("dagster", "job", "backfill", *words)
         house.wait(lambda: len(house.runs()) == 2)
         with house.instance() as instance:
@@ -102,4 +144,8 @@ def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, fl
         house.stop()
     assert run.is_success
     version = house.lake.place(STAGES[-1], NEW).require().version
-    return (None, version, stats.end_time - stats.launch_time), (None, version, stats.end_time - stats.start_time)
+    return (None, version, stats.end_time - stats.launch_time), (
+        None,
+        version,
+        stats.end_time - stats.start_time,
+    )

@@ -1,4 +1,6 @@
-"""How fast near duplicates are found and compared, and how much memory twenty million take; run with ``-s`` to see the figures."""
+"""How fast near duplicates are found and compared, and how much memory twenty million take; run
+with ``-s`` to see the figures.
+"""
 
 import json
 import random
@@ -46,12 +48,18 @@ def corpus(path):
         else:
             at = (number * N_CHARACTERS // 3 * 2) % (len(source) - N_CHARACTERS)
             texts.append(source[at : at + N_CHARACTERS])
-    path.write_text("".join(json.dumps({"id": f"d{n:05d}", "text": text}) + "\n" for n, text in enumerate(texts)))
+    path.write_text(
+        "".join(
+            json.dumps({"id": f"d{n:05d}", "text": text}) + "\n" for n, text in enumerate(texts)
+        )
+    )
     return texts
 
 
 def plainly(path, threshold):
-    """The obvious way: all in memory, a dictionary of bands, a set of pairs, sets of shingles, joined by renaming."""
+    """The obvious way: all in memory, a dictionary of bands, a set of pairs, sets of shingles,
+    joined by renaming.
+    """
     documents = [json.loads(line) for line in path.read_bytes().splitlines()]
     buckets, pairs = {}, set()
     for number, document in enumerate(documents):
@@ -59,7 +67,11 @@ def plainly(path, threshold):
             bucket = buckets.setdefault((band, *rows), [])
             pairs.update((other, number) for other in bucket)
             bucket.append(number)
-    sets = {number: set(shingle_hashes(documents[number]["text"]).tolist()) for pair in pairs for number in pair}
+    sets = {
+        number: set(shingle_hashes(documents[number]["text"]).tolist())
+        for pair in pairs
+        for number in pair
+    }
     cluster = list(range(len(documents)))
     for one, other in sorted(pairs):
         a, b = sets[one], sets[other]
@@ -94,14 +106,24 @@ def test_from_signatures_to_verified_removals(tmp_path):
     plain = plainly(path, 0.8)
     plain_seconds = time.process_time() - begun
     assert {line["id"] for line in read_lines(tmp_path / "out" / REMOVED_FILE)} == plain
-    say("signatures → verified removals", n_megabytes, "MB of text", seconds, a_dictionary_and_sets=plain_seconds)
-    print(f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, {len(plain):,} removed of {len(texts):,}")
+    say(
+        "signatures → verified removals",
+        n_megabytes,
+        "MB of text",
+        seconds,
+        a_dictionary_and_sets=plain_seconds,
+    )
+    print(
+        f"{summary.work['candidates']:,} candidates, {summary.work['refuted']:,} refuted, "
+        f"{len(plain):,} removed of {len(texts):,}"
+    )
     assert BUSY or plain_seconds > 0.8 * seconds
     assert BUSY or n_megabytes / seconds > 20
 
 
 def by_datatrove(path, folder):
-    """CPU-seconds of stages 2 to 4 of datatrove's MinHash with bands as ours, and the ids that it keeps; stage 1 is not timed.
+    """CPU-seconds of stages 2 to 4 of datatrove's MinHash with bands as ours, and the ids that it
+    keeps; stage 1 is not timed.
 
     Its words are what spaces separate: spaCy's models are not here, and stages 2 to 4 see no words.
     """
@@ -126,8 +148,15 @@ def by_datatrove(path, folder):
         def span_tokenize(self, text):
             return [(0, len(text))]
 
-    config = MinhashConfig(n_grams=SHINGLE_WORDS, num_buckets=BANDS, hashes_per_bucket=ROWS, hash_config=HashConfig(hash_fc="sha1"))
-    signatures, buckets, removed = (str(folder / name) for name in ("signatures", "buckets", "removed"))
+    config = MinhashConfig(
+        n_grams=SHINGLE_WORDS,
+        num_buckets=BANDS,
+        hashes_per_bucket=ROWS,
+        hash_config=HashConfig(hash_fc="sha1"),
+    )
+    signatures, buckets, removed = (
+        str(folder / name) for name in ("signatures", "buckets", "removed")
+    )
 
     def documents():
         for line in path.read_bytes().splitlines():
@@ -145,9 +174,11 @@ def by_datatrove(path, folder):
 @pytest.mark.network
 @pytest.mark.filterwarnings("ignore")
 def test_against_datatrove(tmp_path):
-    """It never compares candidates, and sees a text only to hand it on: what comparing costs, and what it changes.
+    """It never compares candidates, and sees a text only to hand it on: what comparing costs, and
+    what it changes.
 
-    Both run within this process, so neither its start, nor readers and writers of compressed files, are in the figure.
+    Both run within this process, so neither its start, nor readers and writers of compressed files,
+    are in the figure.
     """
     pytest.importorskip("datatrove")
     path = tmp_path / "in.jsonl"
@@ -159,7 +190,10 @@ def test_against_datatrove(tmp_path):
     theirs, kept = by_datatrove(path, tmp_path / "datatrove")
     say("signatures → removals", n_megabytes, "MB of text", seconds, datatrove_stages_2_to_4=theirs)
     n_removed = summary.tally.dropped["near duplicate"]
-    print(f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by datatrove, not compared")
+    print(
+        f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by "
+        "datatrove, not compared"
+    )
     assert abs(len(texts) - len(kept) - n_removed) < 0.3 * n_removed
     assert BUSY or theirs > seconds / 40
 
@@ -171,13 +205,17 @@ MOST_MEMORY_MB, MOST_DISK = 4_000, 6 << 30
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_twenty_million_documents_in_bounded_memory(tmp_path):
-    """Bands, candidates, true Jaccard indices and clusters of twenty million made-up documents with planted families."""
+    """Bands, candidates, true Jaccard indices and clusters of twenty million made-up documents with
+    planted families.
+    """
     assert shutil.disk_usage(tmp_path).free > 2 * MOST_DISK, "needs some disk"
     folder = tmp_path / "millions"
     module = "lc_assets_tests.benchmarks.millions_of_signatures"
     command = [sys.executable, "-m", module, str(folder), str(MILLIONS * 1_000_000), str(2 << 30)]
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     found = json.loads(done.stdout)

@@ -1,4 +1,6 @@
-"""What an engine costs per task: the embedded one against a plain pool of processes, and a cluster's against the embedded one."""
+"""What an engine costs per task: the embedded one against a plain pool of processes, and a
+cluster's against the embedded one.
+"""
 
 import multiprocessing
 import time
@@ -36,7 +38,10 @@ def test_a_task_costs_little_more_than_in_a_plain_pool():
         ours = wall_seconds(lambda: list(engine.run(function, tasks, what="ours")))  # noqa: B023
         theirs = wall_seconds(lambda: plainly(function, tasks))  # noqa: B023
         overhead = (ours - theirs) / len(tasks)
-        print(f"\n{len(tasks):,} × {function.__name__}: ours {ours:.2f} s, plain pool {theirs:.2f} s: {overhead * 1e6:+,.0f} µs per task")
+        print(
+            f"\n{len(tasks):,} × {function.__name__}: ours {ours:.2f} s, plain pool {theirs:.2f} "
+            f"s: {overhead * 1e6:+,.0f} µs per task"
+        )
         assert BUSY or overhead < 0.005
 
 
@@ -50,8 +55,14 @@ def test_a_run_after_another_starts_no_workers():
             between()
 
     runs(lambda: None)
-    staying, anew = wall_seconds(lambda: runs(lambda: None)) / n_runs, wall_seconds(lambda: runs(BENCH.clear)) / n_runs
-    print(f"\na run of 4 tasks: {staying * 1e3:.1f} ms by workers that stay, {anew * 1e3:.0f} ms by new ones")
+    staying, anew = (
+        wall_seconds(lambda: runs(lambda: None)) / n_runs,
+        wall_seconds(lambda: runs(BENCH.clear)) / n_runs,
+    )
+    print(
+        f"\na run of 4 tasks: {staying * 1e3:.1f} ms by workers that stay, {anew * 1e3:.0f} ms by "
+        "new ones"
+    )
     assert BUSY or staying < anew / 3
 
 
@@ -69,11 +80,18 @@ class Anew:
 @pytest.mark.slow
 def test_a_tiny_lake_by_workers_that_stay(tmp_path):
     """The whole chain, some thirty partitions of a few kB: what is waited for is workers."""
-    engine, upstream, seconds = LocalEngine(workers=2, preload=WORKERS_IMPORT), tiny_upstream(tmp_path / "upstream"), {}
+    engine, upstream, seconds = (
+        LocalEngine(workers=2, preload=WORKERS_IMPORT),
+        tiny_upstream(tmp_path / "upstream"),
+        {},
+    )
     for name, chosen in (("first", engine), ("staying", engine), ("anew", Anew(engine))):
         workshop = replace(tiny_workshop(tmp_path / name, upstream=upstream), engine=chosen)
         begun = time.perf_counter()
         built = build_all(workshop)
         seconds[name] = time.perf_counter() - begun
-    print(f"\n{len(built)} partitions: {seconds['staying']:.1f} s by workers that stay, {seconds['anew']:.1f} s by new ones for every run")
+    print(
+        f"\n{len(built)} partitions: {seconds['staying']:.1f} s by workers that stay, "
+        f"{seconds['anew']:.1f} s by new ones for every run"
+    )
     assert seconds["staying"] < seconds["anew"] / 2

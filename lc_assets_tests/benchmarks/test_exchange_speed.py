@@ -1,4 +1,6 @@
-"""The exchange's files against Arrow's own choice of encodings, for pairs of documents. Run with ``-s`` to see the figures."""
+"""The exchange's files against Arrow's own choice of encodings, for pairs of documents. Run with
+``-s`` to see the figures.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,10 @@ def test_pairs_cost_less_than_by_arrows_own_choice(tmp_path):
     """The same lines in the same order from both; the time to write them, and what they take."""
     draw = np.random.default_rng(14)
     first = draw.integers(N_FILES, size=N_PAIRS) << 32 | draw.integers(FILE_DOCUMENTS, size=N_PAIRS)
-    pairs = pa.table([first, first + draw.integers(1, 1000, N_PAIRS), np.full(N_PAIRS, 3, np.uint8)], schema=PAIRS)
+    pairs = pa.table(
+        [first, first + draw.integers(1, 1000, N_PAIRS), np.full(N_PAIRS, 3, np.uint8)],
+        schema=PAIRS,
+    )
     buckets = by_range(first, [bound << 32 for bound in range(1, BUCKETS)])
 
     def ours(number):
@@ -29,16 +34,26 @@ def test_pairs_cost_less_than_by_arrows_own_choice(tmp_path):
         order = np.argsort(buckets, kind="stable")
         schema, sizes = PAIRS.insert(0, BUCKET), np.bincount(buckets, minlength=BUCKETS)
         ordered = pairs.take(order).add_column(0, BUCKET, pa.array(buckets[order]))
-        with pq.ParquetWriter(tmp_path / f"theirs{number}", schema, compression="zstd", compression_level=1) as file:
+        with pq.ParquetWriter(
+            tmp_path / f"theirs{number}", schema, compression="zstd", compression_level=1
+        ) as file:
             for end, size in zip(np.cumsum(sizes).tolist(), sizes.tolist(), strict=True):
                 file.write_table(ordered.slice(end - size, size), row_group_size=size)
         return tmp_path / f"theirs{number}"
 
     (seconds, path), (others, other) = cpu_seconds(ours), cpu_seconds(theirs)
     for bucket in range(BUCKETS):
-        mine, wanted = (pa.Table.from_batches(read_bucket([found], bucket), PAIRS) for found in (path, other))
+        mine, wanted = (
+            pa.Table.from_batches(read_bucket([found], bucket), PAIRS) for found in (path, other)
+        )
         assert mine.equals(wanted)
-    say(f"{N_PAIRS:,} pairs to {BUCKETS} buckets", N_PAIRS / 1e6, "million", seconds, Arrows_own_choice=others)
+    say(
+        f"{N_PAIRS:,} pairs to {BUCKETS} buckets",
+        N_PAIRS / 1e6,
+        "million",
+        seconds,
+        Arrows_own_choice=others,
+    )
     print(f"{path.stat().st_size / 1e6:.1f} MB, {other.stat().st_size / 1e6:.1f} MB")
     assert path.stat().st_size < 0.8 * other.stat().st_size
     assert BUSY or others > FLOOR * seconds

@@ -1,4 +1,6 @@
-"""Raw to filtered: a shard with its signals and duplicates, against gzip and json line by line. Run with ``-s`` to see the figures."""
+"""Raw to filtered: a shard with its signals and duplicates, against gzip and json line by line. Run
+with ``-s`` to see the figures.
+"""
 
 import gzip
 import json
@@ -29,28 +31,46 @@ N_CHARS, REPEATS = 1_200_000, 10
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory):
     """A shard of about 13 MB of JSON."""
-    return write_crawl(tmp_path_factory.mktemp("crawl"), SHARD, list(crawl_texts(N_CHARS)), repeats=REPEATS)
+    return write_crawl(
+        tmp_path_factory.mktemp("crawl"), SHARD, list(crawl_texts(N_CHARS)), repeats=REPEATS
+    )
 
 
 def looked_at(crawl):
     """What the manifest says of the shard: another stage's work."""
     upstream = Upstream(str(crawl))
-    return upstream, ShardFiles(SHARD, {part: upstream.look(PARTS[part](SHARD)) for part in ("documents", "signals", "duplicates")})
+    return upstream, ShardFiles(
+        SHARD,
+        {
+            part: upstream.look(PARTS[part](SHARD))
+            for part in ("documents", "signals", "duplicates")
+        },
+    )
 
 
 def ours(looked, folder):
     """Filter the shard as the stage does, into a folder of its own."""
     upstream, files = looked
-    return filter_shard(FilterTask(upstream=upstream, files=files, folder=folder, rules=RULES, settings=SETTINGS))
+    return filter_shard(
+        FilterTask(upstream=upstream, files=files, folder=folder, rules=RULES, settings=SETTINGS)
+    )
 
 
 def plain(crawl, folder):
-    """What one would write first: both files side by side, everything decoded, a dictionary per document."""
+    """What one would write first: both files side by side, everything decoded, a dictionary per
+    document.
+    """
     duplicates = set(pq.read_table(crawl / duplicates_path(SHARD))["doc_id"].to_pylist())
     kept, dropped = [], []
-    with gzip.open(crawl / documents_path(SHARD)) as documents, gzip.open(crawl / signals_path(SHARD)) as signals:
+    with (
+        gzip.open(crawl / documents_path(SHARD)) as documents,
+        gzip.open(crawl / signals_path(SHARD)) as signals,
+    ):
         for line, (document, signal) in enumerate(zip(documents, signals, strict=True)):
-            record, values = json.loads(document), scalar_values(json.loads(signal)["quality_signals"])
+            record, values = (
+                json.loads(document),
+                scalar_values(json.loads(signal)["quality_signals"]),
+            )
             identity = SHARD.document_id(line)
             reasons = [("duplicate", 1.0)] * (identity in duplicates)
             for rule in RULES.rules:
@@ -59,23 +79,46 @@ def plain(crawl, folder):
                     reasons.append((rule.name, nan if value is None else float(value)))
             if reasons:
                 names, judged = zip(*reasons, strict=True)
-                described = {"reason": names[0], "value": judged[0], "reasons": names, "values": judged}
+                described = {
+                    "reason": names[0],
+                    "value": judged[0],
+                    "reasons": names,
+                    "values": judged,
+                }
                 dropped.append({"id": identity, "url": record["url"], **described})
             else:
-                kept.append({"id": identity, **{name: record[name] for name in FILTERED.names[1:]}, **values})
+                kept.append(
+                    {
+                        "id": identity,
+                        **{name: record[name] for name in FILTERED.names[1:]},
+                        **values,
+                    }
+                )
     folder.mkdir()
-    for name, lines, schema in (("documents", kept, schema_of(RULES)), ("dropped", dropped, DROPPED)):
-        pq.write_table(pa.Table.from_pylist(lines, schema), folder / f"{SHARD.name}.{name}.parquet", compression=COMPRESSION)
+    for name, lines, schema in (
+        ("documents", kept, schema_of(RULES)),
+        ("dropped", dropped, DROPPED),
+    ):
+        pq.write_table(
+            pa.Table.from_pylist(lines, schema),
+            folder / f"{SHARD.name}.{name}.parquet",
+            compression=COMPRESSION,
+        )
 
 
 def test_filtering_is_the_plain_loop_and_faster(crawl, tmp_path):
-    """MB of the documents' JSON per CPU-second; signals and duplicates are read and joined, but not counted."""
+    """MB of the documents' JSON per CPU-second; signals and duplicates are read and joined, but not
+    counted.
+    """
     looked = looked_at(crawl)
     fast, tally = cpu_seconds(lambda number: ours(looked, tmp_path / f"ours{number}"), rounds=5)
     slow, _ = cpu_seconds(lambda number: plain(crawl, tmp_path / f"plain{number}"), rounds=1)
     bare, n_bytes = cpu_seconds(lambda _: bare_bytes(crawl), rounds=5)
     for name in ("documents", "dropped"):
-        found, wanted = (pq.read_table(tmp_path / folder / f"{SHARD.name}.{name}.parquet") for folder in ("ours0", "plain0"))
+        found, wanted = (
+            pq.read_table(tmp_path / folder / f"{SHARD.name}.{name}.parquet")
+            for folder in ("ours0", "plain0")
+        )
         assert str(found.to_pylist()) == str(wanted.to_pylist())  # str: NaN is not itself
     assert tally.seen == tally.kept + sum(tally.dropped.values())
     assert min(tally.kept, tally.dropped["duplicate"], tally.dropped["long_enough"]) > 0

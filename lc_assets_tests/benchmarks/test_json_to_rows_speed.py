@@ -1,8 +1,9 @@
-"""A crawl's JSON lines, gzipped, to rows of 65,536 ids: ours, and what one would write. Run with ``-s`` to see the figures.
+"""A crawl's JSON lines, gzipped, to rows of 65,536 ids: ours, and what one would write. Run with
+``-s`` to see the figures.
 
-LongCrawl64's documents: of 16,000 words or more, and of 65,536 ids; one in a thousand. All sides give the
-same rows. Ours are the parts that the stages are made of, without what stands between them (signals, duplicates, tables):
-long lines out of gzip, the first ids of each.
+LongCrawl64's documents: of 16,000 words or more, and of 65,536 ids; one in a thousand. All sides
+give the same rows. Ours are the parts that the stages are made of, without what stands between them
+(signals, duplicates, tables): long lines out of gzip, the first ids of each.
 """
 
 import gzip
@@ -32,36 +33,53 @@ N_CHARS, MIN_WORDS = 40_000_000, 16_000
 def crawl(tmp_path_factory):
     """A documents file of some 45 MB, and how many bytes are in it."""
     path = tmp_path_factory.mktemp("crawl") / "en_head.json.gz"
-    write_documents(path, (made_up_record(SHARD, line, text) for line, text in enumerate(crawl_texts(N_CHARS))))
+    write_documents(
+        path, (made_up_record(SHARD, line, text) for line, text in enumerate(crawl_texts(N_CHARS)))
+    )
     with gzip.open(path) as stream:
         return path, sum(map(len, stream))
 
 
 def fresh_tokenizer():
     """One that has seen no word yet."""
-    return GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    return GigatokenTokenizer(
+        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+    )
 
 
 def hugging_face():
     """The same vocabulary in Hugging Face's program."""
     merges = [tuple(line.split(" ")) for line in _packaged(VOCAB_BPE).decode().split("\n")[1:-1]]
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=json.loads(_packaged(ENCODER_JSON)), merges=merges))
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.BPE(vocab=json.loads(_packaged(ENCODER_JSON)), merges=merges)
+    )
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=True
+    )
     return tokenizer
 
 
 def ours(path, tokenizer):
     """Rows, of the lines that are long enough."""
     with path.open("rb") as stream:
-        lines = read_long_lines(stream, where="crawl", min_bytes=ROW_TOKENS, max_line_bytes=1 << 28, count=LineCount())
+        lines = read_long_lines(
+            stream, where="crawl", min_bytes=ROW_TOKENS, max_line_bytes=1 << 28, count=LineCount()
+        )
         texts = (decode_document(raw, where="crawl").raw_content for _, raw in lines)
-        enough = (text for text in texts if most_tokens(text) >= ROW_TOKENS and fewest_tokens(text, enough=MIN_WORDS) >= MIN_WORDS)
+        enough = (
+            text
+            for text in texts
+            if most_tokens(text) >= ROW_TOKENS
+            and fewest_tokens(text, enough=MIN_WORDS) >= MIN_WORDS
+        )
         found = [first_ids(tokenizer, text, ROW_TOKENS) for text in enough]
     return np.stack([ids for ids in found if len(ids) == ROW_TOKENS])
 
 
 def plain(path, encode):
-    """Rows, of every line: JSON, the words counted, all ids of each text that has enough, the first of them."""
+    """Rows, of every line: JSON, the words counted, all ids of each text that has enough, the first
+    of them.
+    """
     rows = []
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         for line in stream:
@@ -78,9 +96,18 @@ def test_rows_are_tiktokens_and_hugging_faces_and_faster(crawl):
     fresh = [fresh_tokenizer() for _ in range(3)]
     fast, rows = cpu_seconds(lambda number: ours(path, fresh[number]))
     slow, wanted = cpu_seconds(lambda _: plain(path, tiktoken.encode_ordinary), rounds=1)
-    slower, also = cpu_seconds(lambda _: plain(path, lambda text: theirs.encode(text).ids), rounds=1)
+    slower, also = cpu_seconds(
+        lambda _: plain(path, lambda text: theirs.encode(text).ids), rounds=1
+    )
     np.testing.assert_array_equal(rows, wanted)
     np.testing.assert_array_equal(rows, also)
-    say(f"json.gz to {len(rows)} rows ({prose()[0]})", n_bytes / 1e6, "MB", fast, gzip_json_tiktoken=slow, gzip_json_Hugging_Face=slower)
+    say(
+        f"json.gz to {len(rows)} rows ({prose()[0]})",
+        n_bytes / 1e6,
+        "MB",
+        fast,
+        gzip_json_tiktoken=slow,
+        gzip_json_Hugging_Face=slower,
+    )
     assert BUSY or slow > 4 * fast
     assert BUSY or slower > 8 * fast

@@ -1,4 +1,6 @@
-"""Claims among many links: ``pytest -s lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12 million of them with ``-m slow``."""
+"""Claims among many links: ``pytest -s lc_assets_tests/benchmarks/test_link_claims_speed.py``; 12
+million of them with ``-m slow``.
+"""
 
 import json
 import subprocess
@@ -20,7 +22,9 @@ N_LINKS = 60_000
 
 
 def plainly(consume):
-    """The same claims by lists, dictionaries and one turn after another; ids of roots and children."""
+    """The same claims by lists, dictionaries and one turn after another; ids of roots and
+    children.
+    """
     roots, pages, n_pages, n_roots = made.edges(N_LINKS)
     ranks = np.random.default_rng(1).permutation(n_pages)
     order = np.concatenate([np.argsort(ranks[:n_roots]), n_roots + np.argsort(ranks[n_roots:])])
@@ -28,7 +32,13 @@ def plainly(consume):
     number[order] = np.arange(n_pages)
     tokens = made.tokens_of(np.arange(n_pages)).tolist()
     offers = [
-        Offer(int(number[root]), place, int(number[page]), int(number[page]), part_cost(tokens[page], "words"))
+        Offer(
+            int(number[root]),
+            place,
+            int(number[page]),
+            int(number[page]),
+            part_cost(tokens[page], "words"),
+        )
         for place, (root, page) in enumerate(zip(roots.tolist(), pages.tolist(), strict=True))
     ]
     rooms = {int(number[root]): 131_072 - PART_TOKENS - tokens[root] for root in range(n_roots)}
@@ -48,7 +58,10 @@ def test_links_per_second(tmp_path, mode):
     wanted = plainly(mode == "consume")
     plain_seconds = time.process_time() - begun
     table = pq.read_table(path, columns=["root_id", "child_id"])
-    assert set(zip(*(table[name].to_pylist() for name in ("root_id", "child_id")), strict=True)) == wanted
+    assert (
+        set(zip(*(table[name].to_pylist() for name in ("root_id", "child_id")), strict=True))
+        == wanted
+    )
     assert tally.seen == n_links
     say(f"claims, {mode}", n_links / 1000, "thousand links", seconds, lists_in_memory=plain_seconds)
     assert BUSY or n_links / seconds > 5_000
@@ -58,7 +71,9 @@ def test_links_per_second(tmp_path, mode):
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("mode", "repetitions"), [("allow", 1), ("allow", 4), ("consume", 1)])
 def test_twelve_million_links_in_less_than_two_gigabytes(tmp_path, mode, repetitions):
-    """12 million links of 218,000 roots to 4.4 million pages; seconds and memory are those of a process that only claims."""
+    """12 million links of 218,000 roots to 4.4 million pages; seconds and memory are those of a
+    process that only claims.
+    """
     written = in_a_process("write", tmp_path, "13.1e6")
     found = in_a_process("claim", tmp_path, mode, str(repetitions))
     print(
@@ -71,9 +86,21 @@ def test_twelve_million_links_in_less_than_two_gigabytes(tmp_path, mode, repetit
 
 
 def in_a_process(what, folder, *rest):
-    """What it said; through a small process, for a child's peak may be counted from its parent's memory."""
+    """What it said; through a small process, for a child's peak may be counted from its parent's
+    memory.
+    """
     begin = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
-    command = [sys.executable, "-c", begin, sys.executable, "-m", "lc_assets_tests.benchmarks.millions_of_links", what, str(folder), *rest]
+    command = [
+        sys.executable,
+        "-c",
+        begin,
+        sys.executable,
+        "-m",
+        "lc_assets_tests.benchmarks.millions_of_links",
+        what,
+        str(folder),
+        *rest,
+    ]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return json.loads(ended.stdout.splitlines()[-1])

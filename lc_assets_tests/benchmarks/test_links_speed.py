@@ -1,4 +1,6 @@
-"""Links out of HTML against the paper's expressions, lxml and the standard library; hostile pages. Run with ``-s`` to see the figures."""
+"""Links out of HTML against the paper's expressions, lxml and the standard library; hostile pages.
+Run with ``-s`` to see the figures.
+"""
 
 import subprocess
 import sys
@@ -17,7 +19,10 @@ from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 from lc_assets_tests.oracles.paper_links import paper_links
 
 N_PAGES = 150
-SECONDS, MEGABYTES = 4.0, 400  # 0.8 s at most on a quiet machine; what takes the square of a page takes minutes
+SECONDS, MEGABYTES = (
+    4.0,
+    400,
+)  # 0.8 s at most on a quiet machine; what takes the square of a page takes minutes
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,11 @@ class Anchors(HTMLParser):
     def handle_starttag(self, tag, attrs):
         if tag == "a":
             self.handle_endtag("a")
-            href = dict(reversed(attrs)).get("href", "") if any(name == "href" for name, _ in attrs) else None
+            href = (
+                dict(reversed(attrs)).get("href", "")
+                if any(name == "href" for name, _ in attrs)
+                else None
+            )
             self.words = [] if href is not None else None
             if href is not None:
                 self.links.append([href or "", self.words])
@@ -71,14 +80,21 @@ def by_lxml(html):
 
 
 def test_links_are_those_of_other_parsers_and_faster(pages):
-    """Links and MB of HTML per CPU-second; lists of the obvious parser on made-up pages, nearly those of all on a manual's."""
+    """Links and MB of HTML per CPU-second; lists of the obvious parser on made-up pages, nearly
+    those of all on a manual's.
+    """
     made_up = made_up_pages(20)
-    assert [[(link.href, link.text) for link in page_links(page).links] for page in made_up] == [by_html_parser(page) for page in made_up]
+    assert [[(link.href, link.text) for link in page_links(page).links] for page in made_up] == [
+        by_html_parser(page) for page in made_up
+    ]
     n_links = sum(len(page_links(page).links) for page in pages)
     n_bytes = sum(map(len, pages))
     ours, found = cpu_seconds(lambda _: [page_links(page) for page in pages])
     plain, listed = cpu_seconds(lambda _: [by_html_parser(page) for page in pages], rounds=1)
-    same = sum(len(set(theirs) & {(link.href, link.text) for link in one.links}) for one, theirs in zip(found, listed, strict=True))
+    same = sum(
+        len(set(theirs) & {(link.href, link.text) for link in one.links})
+        for one, theirs in zip(found, listed, strict=True)
+    )
     assert same > 0.95 * sum(len({(link.href, link.text) for link in one.links}) for one in found)
     others = {"html_parser": plain}
     if find_spec("lxml"):
@@ -90,7 +106,9 @@ def test_links_are_those_of_other_parsers_and_faster(pages):
 
 
 def test_the_papers_links_are_those_of_its_expressions(pages):
-    """Sound pages take about as long either way; an unclosed tag takes the expressions the cube of its length."""
+    """Sound pages take about as long either way; an unclosed tag takes the expressions the cube of
+    its length.
+    """
     ours, found = cpu_seconds(lambda _: [list(scanned(page)) for page in pages])
     theirs, wanted = cpu_seconds(lambda _: [paper_links(page) for page in pages])
     assert found == wanted
@@ -105,15 +123,23 @@ def test_the_papers_links_are_those_of_its_expressions(pages):
 
 
 def test_targets_are_those_of_a_plain_loop_and_as_fast(pages):
-    """Addresses resolved, named and joined, against urllib's resolving, which reads a few addresses otherwise, and the same keys."""
+    """Addresses resolved, named and joined, against urllib's resolving, which reads a few addresses
+    otherwise, and the same keys.
+    """
     links = [page_links(page).links for page in [*made_up_pages(20), *pages]]
     base = "https://www.sqlite.org/a/page.html"
 
     def plainly(_):
         found = []
         for some in links:
-            keys = [page_key(urldefrag(urljoin(base, link.href)).url) for link in some if link.href and not link.href.startswith("#")]
-            found.append(list(dict.fromkeys(key for key in keys if key not in (None, page_key(base)))))
+            keys = [
+                page_key(urldefrag(urljoin(base, link.href)).url)
+                for link in some
+                if link.href and not link.href.startswith("#")
+            ]
+            found.append(
+                list(dict.fromkeys(key for key in keys if key not in (None, page_key(base))))
+            )
         return found
 
     ours, found = cpu_seconds(lambda _: [targets_of(some, base).found for some in links])
@@ -148,6 +174,9 @@ def test_a_hostile_megabyte_takes_about_a_second_at_most():
     assert len(lines) == 2 * len(HOSTILE)
     print()
     for name, extractor, n_links, seconds, peak, why in lines:
-        print(f"{name:32} {extractor:6} {float(seconds):6.3f} s {float(peak):5.0f} MB {int(n_links):8,} links  {why}")
+        print(
+            f"{name:32} {extractor:6} {float(seconds):6.3f} s {float(peak):5.0f} MB "
+            f"{int(n_links):8,} links  {why}"
+        )
     assert BUSY or max(float(line[3]) for line in lines) < SECONDS
     assert max(float(line[4]) for line in lines) < MEGABYTES

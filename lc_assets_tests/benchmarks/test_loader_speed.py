@@ -1,7 +1,9 @@
-"""The loader against the article's, against bare decompression, and over 84 riffled snapshots. Run with ``-s`` to see the figures.
+"""The loader against the article's, against bare decompression, and over 84 riffled snapshots. Run
+with ``-s`` to see the figures.
 
-2,048 rows, so that LongCrawl64's chunks of 2,048 × 2,048 are full, as at real size. The cache holds what the walk
-needs and no more, so a context of 512 decodes each chunk twice, as it must at real size.
+2,048 rows, so that LongCrawl64's chunks of 2,048 × 2,048 are full, as at real size. The cache holds
+what the walk needs and no more, so a context of 512 decodes each chunk twice, as it must at real
+size.
 """
 
 import time
@@ -22,7 +24,9 @@ N_SOURCES, SOURCE_ROWS, SOURCE_TOKENS = 84, 128, 4096
 
 
 FLOORS = {(8, 1024): 45, (64, 1024): 8, (512, 1024): 1.1, (32, 4096): 8, (8, 65_536): 45}
-"""How many times the article's speed must be reached, by rows × context tokens of a batch: half of what is usual."""
+"""How many times the article's speed must be reached, by rows × context tokens of a batch: half of
+what is usual.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +62,30 @@ def article(flat, tmp_path_factory):
 
 @pytest.mark.parametrize("shape", FLOORS)
 def test_the_loader_is_far_faster_than_the_articles(article, grid, shape):
-    """Two chunk columns for ours, a few steps for the article's, which costs the same at every step; tokens agree."""
+    """Two chunk columns for ours, a few steps for the article's, which costs the same at every
+    step; tokens agree.
+    """
     batch_rows, context_tokens = shape
-    slow, ours = article[0][shape], GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=context_tokens)
-    for step, (text, targets) in enumerate(np.load(article[1] / f"{batch_rows}x{context_tokens}.npy")):
+    slow, ours = (
+        article[0][shape],
+        GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=context_tokens),
+    )
+    for step, (text, targets) in enumerate(
+        np.load(article[1] / f"{batch_rows}x{context_tokens}.npy")
+    ):
         np.testing.assert_array_equal(ours[step].text, text)
         np.testing.assert_array_equal(ours[step].targets, targets)
     fast = speed(ours, min(len(ours), max(2 * 2048 // context_tokens, 1) * ours.walk.row_blocks))
-    print(f"\nloader {batch_rows} × {context_tokens:,}: {fast:.0f} M tokens per CPU-second, article's {slow:.2f}: {fast / slow:.1f} ×")
+    print(
+        f"\nloader {batch_rows} × {context_tokens:,}: {fast:.0f} M tokens per CPU-second, "
+        f"article's {slow:.2f}: {fast / slow:.1f} ×"
+    )
     assert BUSY or fast > FLOORS[shape] * slow
 
 
 @pytest.mark.parametrize(
-    ("batch_rows", "context_tokens", "decodings"), [(8, 512, 2), (8, 1024, 1), (64, 1024, 1), (512, 1024, 1), (32, 4096, 1), (8, 65_536, 1)]
+    ("batch_rows", "context_tokens", "decodings"),
+    [(8, 512, 2), (8, 1024, 1), (64, 1024, 1), (512, 1024, 1), (32, 4096, 1), (8, 65_536, 1)],
 )
 def test_most_of_the_time_is_decompression(rows, grid, batch_rows, context_tokens, decodings):
     """Against zstd alone on the same chunks, each as often as a small cache must decode it."""
@@ -83,23 +98,37 @@ def test_most_of_the_time_is_decompression(rows, grid, batch_rows, context_token
     seconds = median_seconds(lambda: [codec.decode(frame, room) for frame in frames])
     bound = len(frames) * room.size / 1e6 / seconds / decodings
     loader = GridLoader(open_rows(grid), batch_rows=batch_rows, context_tokens=context_tokens)
-    fast = speed(loader, min(len(loader), max(2 * 2048 // context_tokens, 1) * loader.walk.row_blocks))
-    print(f"\nloader {batch_rows} × {context_tokens:,}: {fast / bound:.0%} of bare decompression, {bound:.0f} M tokens per CPU-second")
+    fast = speed(
+        loader, min(len(loader), max(2 * 2048 // context_tokens, 1) * loader.walk.row_blocks)
+    )
+    print(
+        f"\nloader {batch_rows} × {context_tokens:,}: {fast / bound:.0%} of bare decompression, "
+        f"{bound:.0f} M tokens per CPU-second"
+    )
     assert BUSY or fast > 0.5 * bound
 
 
 def test_no_batch_waits_long(grid):
-    """Wall time of the worst of 256 batches of 8 × 65,536, whose cache is one row of 32 chunks; the better of two rounds."""
+    """Wall time of the worst of 256 batches of 8 × 65,536, whose cache is one row of 32 chunks; the
+    better of two rounds.
+    """
     for prefetch in (0, 2):
-        loader = GridLoader(open_rows(grid), batch_rows=8, context_tokens=ROW_TOKENS, prefetch=prefetch)
+        loader = GridLoader(
+            open_rows(grid), batch_rows=8, context_tokens=ROW_TOKENS, prefetch=prefetch
+        )
         worst = min(worst_wait(loader) for _ in range(2))
         megabytes = loader.rows.cache.max_bytes / 1e6
-        print(f"\n8 × 65,536, {prefetch} ahead: worst batch {worst * 1e3:.1f} ms, cache {megabytes:.1f} MB")
+        print(
+            f"\n8 × 65,536, {prefetch} ahead: worst batch {worst * 1e3:.1f} ms, cache "
+            f"{megabytes:.1f} MB"
+        )
         assert megabytes <= 20
 
 
 def worst_wait(loader):
-    """Longest time that a batch was waited for, in seconds; the loader's position is at its beginning again."""
+    """Longest time that a batch was waited for, in seconds; the loader's position is at its
+    beginning again.
+    """
     batches, seconds = iter(loader), []
     while True:
         begun = time.perf_counter()
@@ -109,25 +138,40 @@ def worst_wait(loader):
 
 
 def test_the_riffle_costs_little(tmp_path):
-    """The same rows as 84 snapshots in the global order, against one array; each chunk decoded as often in both."""
+    """The same rows as 84 snapshots in the global order, against one array; each chunk decoded as
+    often in both.
+    """
     _, rows = token_rows(N_SOURCES * SOURCE_ROWS, SOURCE_TOKENS)
-    parts = {f"s{number}": rows[number * SOURCE_ROWS : (number + 1) * SOURCE_ROWS] for number in range(N_SOURCES)}
+    parts = {
+        f"s{number}": rows[number * SOURCE_ROWS : (number + 1) * SOURCE_ROWS]
+        for number in range(N_SOURCES)
+    }
     lake = write_lake(tmp_path, parts, {name: part[:1] for name, part in parts.items()})
     single = write_grid(tmp_path / "one.zarr", rows)
     for batch_rows, context_tokens in ((8, 1024), (64, 1024), (8, 4096)):
-        one, many = (GridLoader(open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens) for path in (single, lake))
+        one, many = (
+            GridLoader(open_rows(path), batch_rows=batch_rows, context_tokens=context_tokens)
+            for path in (single, lake)
+        )
         n_steps = min(len(one), 2 * one.walk.row_blocks)
-        sums = [int(sum(loader[step].targets.sum(dtype=np.int64) for step in range(len(loader)))) for loader in (one, many)]
+        sums = [
+            int(sum(loader[step].targets.sum(dtype=np.int64) for step in range(len(loader))))
+            for loader in (one, many)
+        ]
         assert sums[0] == sums[1] == int(rows.sum(dtype=np.int64))
         fast, slow = speed(one, n_steps), speed(many, n_steps)
-        said = f"{slow:.0f} M tokens per CPU-second, one array {fast:.0f}: {fast / slow:.2f} × slower"
+        said = (
+            f"{slow:.0f} M tokens per CPU-second, one array {fast:.0f}: {fast / slow:.2f} × slower"
+        )
         print(f"\nriffle of 84, {batch_rows} × {context_tokens:,}: {said}")
         assert BUSY or slow > 0.4 * fast
 
 
 def test_resuming_is_arithmetic(grid):
     """From a new loader and a saved state to the first batch of step 1,000,000."""
-    state = GridLoader(open_rows(grid), batch_rows=1, context_tokens=64).state_dict() | {"step": 1_000_000}
+    state = GridLoader(open_rows(grid), batch_rows=1, context_tokens=64).state_dict() | {
+        "step": 1_000_000
+    }
     seconds = []
     for _ in range(5):
         begun = time.perf_counter()

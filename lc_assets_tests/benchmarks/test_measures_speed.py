@@ -1,4 +1,6 @@
-"""How fast measuring is: the sets that the Gopher presets need, against plain Python and against datatrove; ``-s`` shows the figures."""
+"""How fast measuring is: the sets that the Gopher presets need, against plain Python and against
+datatrove; ``-s`` shows the figures.
+"""
 
 import time
 
@@ -12,12 +14,19 @@ from lc_assets_tests.benchmarks.test_signals_speed import zipf_prose
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 PAGE_CHARACTERS = 4000
-SHARED = ("hash_to_word_ratio", "ellipsis_to_word_ratio", "frac_words_with_letter", "stop_words_distinct", "_non_symbol")
+SHARED = (
+    "hash_to_word_ratio",
+    "ellipsis_to_word_ratio",
+    "frac_words_with_letter",
+    "stop_words_distinct",
+    "_non_symbol",
+)
 
 GOPHER = [
     column
     for column in columns()
-    if (":" not in column or column.endswith(":raw")) and any(name in column for name in (".datatrove", "paragraphs", *SHARED))
+    if (":" not in column or column.endswith(":raw"))
+    and any(name in column for name in (".datatrove", "paragraphs", *SHARED))
 ]
 """Gopher's quality and repetition rules as datatrove measures them, of raw words: 21 columns."""
 
@@ -38,7 +47,11 @@ def text(request) -> str:
     """Found by hand: a missing folder must not skip the plain run."""
     from pathlib import Path
 
-    found = [folder / "shared" / "data" for folder in Path(__file__).resolve().parents if (folder / "shared" / "data").is_dir()]
+    found = [
+        folder / "shared" / "data"
+        for folder in Path(__file__).resolve().parents
+        if (folder / "shared" / "data").is_dir()
+    ]
     return book_or_prose(found[0] if found else None)
 
 
@@ -52,16 +65,26 @@ def test_measuring_is_the_plain_twins_and_faster(what, text, monkeypatch):
     compiling = time.process_time() - began
     fast, ours = cpu_seconds(lambda _: [measure(document, GOPHER) for document in documents])
     monkeypatch.setattr(measured_words, "COMPILED", False)
-    slow, plain = cpu_seconds(lambda _: [measure(document, GOPHER) for document in documents], rounds=1)
+    slow, plain = cpu_seconds(
+        lambda _: [measure(document, GOPHER) for document in documents], rounds=1
+    )
     assert ours == plain
-    say(f"Gopher's {len(GOPHER)} measures of {what}", len(text.encode()) / 1e6, "MB", fast, plain_twin=slow)
+    say(
+        f"Gopher's {len(GOPHER)} measures of {what}",
+        len(text.encode()) / 1e6,
+        "MB",
+        fast,
+        plain_twin=slow,
+    )
     print(f"first call: {compiling:.1f} CPU-seconds")
     assert BUSY or fast * 10 < slow
 
 
 @pytest.mark.network
 def test_measuring_beats_datatroves_filters(text):
-    """Its two filters on the same words, which it is given: without spaCy, which takes it most of its time."""
+    """Its two filters on the same words, which it is given: without spaCy, which takes it most of
+    its time.
+    """
     pytest.importorskip("datatrove")
     from lc_assets_tests.oracles.datatrove_values import quality_values, repetition_values
 
@@ -71,9 +94,19 @@ def test_measuring_beats_datatroves_filters(text):
     measure(documents[0], GOPHER)
     fast, ours = cpu_seconds(lambda _: [measure(document, GOPHER) for document in documents])
     slow, theirs = cpu_seconds(
-        lambda _: [quality_values(*pair) | repetition_values(*pair) for pair in zip(parts, words, strict=True)], rounds=1
+        lambda _: [
+            quality_values(*pair) | repetition_values(*pair)
+            for pair in zip(parts, words, strict=True)
+        ],
+        rounds=1,
     )
     for mine, his in zip(ours, theirs, strict=True):
         assert {column.partition(":")[0]: value for column, value in mine.items()} == his
-    say("Gopher's measures of pages", len(text.encode()) / 1e6, "MB", fast, datatrove_given_words=slow)
+    say(
+        "Gopher's measures of pages",
+        len(text.encode()) / 1e6,
+        "MB",
+        fast,
+        datatrove_given_words=slow,
+    )
     assert BUSY or fast * 10 < slow

@@ -1,4 +1,6 @@
-"""Text to ``.bin`` and ``.idx``, and the ``.idx`` alone, against doing it row by row. Run with ``-s`` to see the figures."""
+"""Text to ``.bin`` and ``.idx``, and the ``.idx`` alone, against doing it row by row. Run with
+``-s`` to see the figures.
+"""
 
 import json
 import tracemalloc
@@ -30,27 +32,52 @@ def corpus(tmp_path_factory):
     text = prose()[1]
     text *= -(-CORPUS_CHARS // len(text)) if prose()[0] != "books" else 1
     path = tmp_path_factory.mktemp("corpus") / "a.jsonl"
-    pages = (text[start : start + DOCUMENT_CHARS] for start in range(0, min(len(text), CORPUS_CHARS), DOCUMENT_CHARS))
-    path.write_text("".join(json.dumps({"text": page}, ensure_ascii=False) + "\n" for page in pages), "utf-8")
+    pages = (
+        text[start : start + DOCUMENT_CHARS]
+        for start in range(0, min(len(text), CORPUS_CHARS), DOCUMENT_CHARS)
+    )
+    path.write_text(
+        "".join(json.dumps({"text": page}, ensure_ascii=False) + "\n" for page in pages), "utf-8"
+    )
     return path
 
 
 def test_writing_is_preprocess_datas_and_faster(corpus, tmp_path, monkeypatch):
-    """MB of JSON lines per CPU-second, one process; words never seen before, and seen ones; digests and the twin's check included."""
-    fresh = GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    """MB of JSON lines per CPU-second, one process; words never seen before, and seen ones; digests
+    and the twin's check included.
+    """
+    fresh = GigatokenTokenizer(
+        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+    )
     twin = gpt2_tokenizer(fast=False)
-    monkeypatch.setattr(megatron_writing, "tokenizer_of", lambda _, *, fast: fresh if fast else twin)
+    monkeypatch.setattr(
+        megatron_writing, "tokenizer_of", lambda _, *, fast: fresh if fast else twin
+    )
 
     def ours(number):
         return write_data_set([corpus], tmp_path / f"ours{number}", SETTLED, engine=LocalEngine())
 
     first, _ = cpu_seconds(lambda _: ours(0), rounds=1)
     again, _ = cpu_seconds(lambda number: ours(number + 1))
-    theirs, _ = cpu_seconds(lambda _: preprocess(corpus, tmp_path / "theirs", twin._encoding.encode_ordinary, eod=GPT2_EOT), rounds=1)
+    theirs, _ = cpu_seconds(
+        lambda _: preprocess(
+            corpus, tmp_path / "theirs", twin._encoding.encode_ordinary, eod=GPT2_EOT
+        ),
+        rounds=1,
+    )
     for suffix in ("bin", "idx"):
-        assert (tmp_path / f"ours0.{suffix}").read_bytes() == (tmp_path / f"theirs.{suffix}").read_bytes()
+        assert (tmp_path / f"ours0.{suffix}").read_bytes() == (
+            tmp_path / f"theirs.{suffix}"
+        ).read_bytes()
     megabytes = corpus.stat().st_size / 1e6
-    say(f"text to .bin and .idx ({prose()[0]})", megabytes, "MB", first, words_seen_before=again, json_and_tiktoken_row_by_row=theirs)
+    say(
+        f"text to .bin and .idx ({prose()[0]})",
+        megabytes,
+        "MB",
+        first,
+        words_seen_before=again,
+        json_and_tiktoken_row_by_row=theirs,
+    )
     assert BUSY or 4 * first < theirs
 
 
@@ -70,7 +97,13 @@ def test_an_index_of_millions_of_documents_takes_little(tmp_path):
     slow, _ = cpu_seconds(theirs, rounds=1)
     assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
     peak = peak_bytes(ours)
-    say(f".idx of {N_SEQUENCES:,} documents in {mine:.2f} s and {peak / 1e6:.0f} MB", N_SEQUENCES / 1e6, "M documents", mine, loop=slow)
+    say(
+        f".idx of {N_SEQUENCES:,} documents in {mine:.2f} s and {peak / 1e6:.0f} MB",
+        N_SEQUENCES / 1e6,
+        "M documents",
+        mine,
+        loop=slow,
+    )
     assert BUSY or 4 * mine < slow
     assert peak < 20e6
 
@@ -85,7 +118,9 @@ def peak_bytes(work):
 
 
 def test_merging_is_a_copy(tmp_path, corpus):
-    """MB of ids per CPU-second, digests included, against reading and writing the bytes alone; memory is a block."""
+    """MB of ids per CPU-second, digests included, against reading and writing the bytes alone;
+    memory is a block.
+    """
     write_data_set([corpus], tmp_path / "a", SETTLED, engine=LocalEngine())
     names = [f"copy{number}" for number in range(6)]
     for name in names:
@@ -98,7 +133,9 @@ def test_merging_is_a_copy(tmp_path, corpus):
             for name in names:
                 out.write((tmp_path / f"{name}.bin").read_bytes())
 
-    mine, _ = cpu_seconds(lambda number: merge([tmp_path / name for name in names], tmp_path / f"all{number}"))
+    mine, _ = cpu_seconds(
+        lambda number: merge([tmp_path / name for name in names], tmp_path / f"all{number}")
+    )
     theirs, _ = cpu_seconds(plain)
     assert (tmp_path / "all0.bin").read_bytes() == (tmp_path / "plain0").read_bytes()
     peak = peak_bytes(lambda _: merge([tmp_path / name for name in names], tmp_path / "again"))

@@ -1,7 +1,9 @@
-"""Memory of each stage in a process of its own: ``pytest -s -m slow lc_assets_tests/benchmarks/test_memory_by_stage.py``.
+"""Memory of each stage in a process of its own: ``pytest -s -m slow
+lc_assets_tests/benchmarks/test_memory_by_stage.py``.
 
-Three inputs: a shard of a crawl; one with a document of 50 million characters, which the rules are told to let through; a token store
-of more rows than one band, which makes every stage behind it work on whole bands. Figures are the receipts' own.
+Three inputs: a shard of a crawl; one with a document of 50 million characters, which the rules are
+told to let through; a token store of more rows than one band, which makes every stage behind it
+work on whole bands. Figures are the receipts' own.
 """
 
 import json
@@ -37,9 +39,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def measured(folder: Path, stage: str, key: str = KEY) -> dict[str, float]:
-    """Build one partition in a fresh process; what its receipt measured, and the memory that the process began with.
+    """Build one partition in a fresh process; what its receipt measured, and the memory that the
+    process began with.
 
-    The process is started by a small one: where a child's peak is counted from its parent's memory, ours does not count.
+    The process is started by a small one: where a child's peak is counted from its parent's memory,
+    ours does not count.
     """
     begin = "import subprocess, sys; sys.exit(subprocess.run(sys.argv[1:]).returncode)"
     module = (sys.executable, "-m", "lc_assets_tests.benchmarks.one_stage")
@@ -55,7 +59,8 @@ def show(folder: Path, stage: str, bound: str, key: str = KEY) -> float:
     found = measured(folder, stage, key)
     above = found["peak_rss_mb"] - found["start_rss_mb"]
     print(
-        f"{stage:10s} {found['input_mb']:8.0f} MB in {found['seconds']:7.1f} s {found['cpu_seconds']:7.1f} CPU-s "
+        f"{stage:10s} {found['input_mb']:8.0f} MB in {found['seconds']:7.1f} s "
+        f"{found['cpu_seconds']:7.1f} CPU-s "
         f"{found['peak_rss_mb']:6.0f} MiB, {above:4.0f} above the start: {bound}"
     )
     return above
@@ -64,7 +69,9 @@ def show(folder: Path, stage: str, bound: str, key: str = KEY) -> float:
 def write_upstream(folder: Path, *, n_chars: int, repeats: int, huge_chars: int) -> Path:
     """Write a crawl in another process."""
     arguments = map(str, (folder / "upstream", n_chars, repeats, huge_chars))
-    subprocess.run([sys.executable, "-m", "lc_assets_tests.benchmarks.crawl", *arguments], cwd=ROOT, check=True)
+    subprocess.run(
+        [sys.executable, "-m", "lc_assets_tests.benchmarks.crawl", *arguments], cwd=ROOT, check=True
+    )
     (folder / "recipe.toml").write_text(RECIPE + (LENIENT if huge_chars else ""))
     return folder
 
@@ -74,8 +81,16 @@ def test_memory_is_bounded_by_what_is_said(tmp_path):
     print()
     crawl = write_upstream(tmp_path / "crawl", **CRAWL)
     show(crawl, "raw", "the listing")
-    assert show(crawl, "filtered", "the longest line, a kilobyte a document, a row group of 32 MiB") < 250
-    assert show(crawl, "tokens", "the longest document, and what gigatoken remembers of 64 MiB of text") < 300
+    assert (
+        show(crawl, "filtered", "the longest line, a kilobyte a document, a row group of 32 MiB")
+        < 250
+    )
+    assert (
+        show(
+            crawl, "tokens", "the longest document, and what gigatoken remembers of 64 MiB of text"
+        )
+        < 300
+    )
 
     huge = write_upstream(tmp_path / "huge", **HUGE)
     show(huge, "raw", "the listing")
@@ -83,10 +98,15 @@ def test_memory_is_bounded_by_what_is_said(tmp_path):
     assert show(huge, "tokens", "one document of 50 million characters") < 15 * 50
 
     rows = tmp_path / "rows"
-    write_tokens(LakeFolder(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS)
+    write_tokens(
+        LakeFolder(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS
+    )
     (rows / "recipe.toml").write_text(RECIPE)
     band_mib = BAND_ROWS * ROW_TOKENS * 2 / 2**20
-    assert show(rows, "grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped") < 1.6 * band_mib
+    assert (
+        show(rows, "grid", "a band of 2,048 rows, 256 MiB, and a token shard, mapped")
+        < 1.6 * band_mib
+    )
     show(rows, "longcrawl", "a few dozen bytes a row", "all")
     assert show(rows, "flat", "two columns of chunks, 16 MiB", "all") < 0.5 * band_mib
     assert show(rows, "megatron", "256 rows, 32 MiB") < 0.5 * band_mib

@@ -1,6 +1,8 @@
-"""How fast texts are signed and shingled, and how well signatures estimate; run with ``-s`` to see the figures.
+"""How fast texts are signed and shingled, and how well signatures estimate; run with ``-s`` to see
+the figures.
 
-MB are of the raw text's UTF-8, and everything from the raw text on is timed. Compiling is timed apart.
+MB are of the raw text's UTF-8, and everything from the raw text on is timed. Compiling is timed
+apart.
 """
 
 import functools
@@ -15,7 +17,14 @@ import numpy as np
 import pytest
 
 from lc_assets.randomness import rng_for
-from lc_assets.text.minhash import FAST, RPV2, bands_of, estimated_similarity, plain_signature, signature
+from lc_assets.text.minhash import (
+    FAST,
+    RPV2,
+    bands_of,
+    estimated_similarity,
+    plain_signature,
+    signature,
+)
 from lc_assets.text.shingles import SHINGLE_WORDS, jaccard, plain_grams, shingle_hashes
 from lc_assets.text.words import normalize
 from lc_assets_tests.benchmarks.crawl import crawl_texts, prose
@@ -48,7 +57,8 @@ def compiled():
     for scheme in (RPV2, FAST):
         signature("a b c d e f g h i j k l m n é", scheme)
     print(
-        f"\ncompiling, or reading the cache: {time.process_time() - began:.1f} CPU-seconds; text: {prose()[0]}, {megabytes(texts()):.1f} MB"
+        f"\ncompiling, or reading the cache: {time.process_time() - began:.1f} CPU-seconds; text: "
+        f"{prose()[0]}, {megabytes(texts()):.1f} MB"
     )
 
 
@@ -56,20 +66,32 @@ def compiled():
 def test_signatures_are_the_twins_and_faster(scheme, floor):
     """The twin is what `datasketch` does: hash each n-gram in Python, take the minima in NumPy."""
     sample = texts()[::EVERY]
-    fast, _ = rate(lambda text: (numbers := signature(text, scheme)) is not None and bands_of(numbers), texts(), rounds=3)
+    fast, _ = rate(
+        lambda text: (numbers := signature(text, scheme)) is not None and bands_of(numbers),
+        texts(),
+        rounds=3,
+    )
     twin, plain = rate(lambda text: plain_signature(text, scheme), sample)
     for left, right in zip((signature(text, scheme) for text in sample), plain, strict=True):
         assert (left is None) == (right is None)
         assert left is None or np.array_equal(left, right)
-    print(f"\nMinHash {scheme.label}: {fast:.1f} MB per CPU-second, bands included; NumPy twin {twin:.2f} ({fast / twin:.1f} ×)")
+    print(
+        f"\nMinHash {scheme.label}: {fast:.1f} MB per CPU-second, bands included; NumPy twin "
+        f"{twin:.2f} ({fast / twin:.1f} ×)"
+    )
     assert BUSY or fast > floor * twin
 
 
 def test_shingles_are_the_twins_and_faster():
     sample = texts()[::EVERY]
     fast, _ = rate(shingle_hashes, texts(), rounds=3)
-    twin, plain = rate(lambda text: np.unique(plain_grams(normalize(text).split(), SHINGLE_WORDS)), sample)
-    assert all(np.array_equal(shingle_hashes(text), other) for text, other in zip(sample, plain, strict=True))
+    twin, plain = rate(
+        lambda text: np.unique(plain_grams(normalize(text).split(), SHINGLE_WORDS)), sample
+    )
+    assert all(
+        np.array_equal(shingle_hashes(text), other)
+        for text, other in zip(sample, plain, strict=True)
+    )
     sets = [shingle_hashes(text) for text in texts()]
     seconds, _ = cpu_seconds(lambda _: [jaccard(left, right) for left, right in pairwise(sets)])
     say("Jaccard of two sets", 2 * sum(map(len, sets)) / 1e6, "M shingles", seconds)
@@ -85,42 +107,72 @@ def pairs():
         at = int(draw.integers(len(source) - 2000))
         left = source[at : at + 1000]
         share = FRACTION_REPLACED[number % len(FRACTION_REPLACED)]
-        right = [source[int(draw.integers(len(source)))] if draw.random() < share else word for word in left]
+        right = [
+            source[int(draw.integers(len(source)))] if draw.random() < share else word
+            for word in left
+        ]
         yield " ".join(left), " ".join(right)
 
 
 def errors_of(estimate):
-    errors = [estimate(left, right) - jaccard(shingle_hashes(left), shingle_hashes(right)) for left, right in pairs()]
+    errors = [
+        estimate(left, right) - jaccard(shingle_hashes(left), shingle_hashes(right))
+        for left, right in pairs()
+    ]
     return float(np.sqrt(np.mean(np.square(errors)))), float(np.mean(errors))
 
 
 def test_estimates_are_as_good_as_those_of_redpajama():
-    """Root of the mean squared error against the true Jaccard index, over 200 pairs from equal to unlike."""
+    """Root of the mean squared error against the true Jaccard index, over 200 pairs from equal to
+    unlike.
+    """
     found = {
-        scheme.label: errors_of(lambda *both, scheme=scheme: estimated_similarity(*(signature(text, scheme) for text in both)))
+        scheme.label: errors_of(
+            lambda *both, scheme=scheme: estimated_similarity(
+                *(signature(text, scheme) for text in both)
+            )
+        )
         for scheme in (RPV2, FAST)
     }
-    print("\n" + "; ".join(f"{label}: RMSE {rmse:.4f}, mean error {bias:+.4f}" for label, (rmse, bias) in found.items()))
+    print(
+        "\n"
+        + "; ".join(
+            f"{label}: RMSE {rmse:.4f}, mean error {bias:+.4f}"
+            for label, (rmse, bias) in found.items()
+        )
+    )
     assert all(0.01 < rmse < 0.045 for rmse, _ in found.values())
 
 
 @pytest.mark.network
 def test_faster_than_rensa_and_as_good():
-    """Rensa is given n-grams; making them from raw text is Python's, as in every program that uses it."""
+    """Rensa is given n-grams; making them from raw text is Python's, as in every program that uses
+    it.
+    """
     rensa = pytest.importorskip("rensa")
 
     def peer(text):
         words = normalize(text).split()
         made = rensa.RMinHash(num_perm=128, seed=42)
-        made.update([" ".join(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1)])
+        made.update(
+            [
+                " ".join(words[at : at + SHINGLE_WORDS])
+                for at in range(len(words) - SHINGLE_WORDS + 1)
+            ]
+        )
         return made
 
     theirs, _ = rate(peer, texts())
     ours, _ = rate(lambda text: signature(text, FAST), texts(), rounds=3)
     exact, _ = rate(lambda text: signature(text, RPV2), texts(), rounds=3)
     their_error, _ = errors_of(lambda left, right: peer(left).jaccard(peer(right)))
-    our_error, _ = errors_of(lambda left, right: estimated_similarity(signature(left, FAST), signature(right, FAST)))
-    print(f"\nfast {ours:.1f}, exact {exact:.1f}, rensa {theirs:.1f} MB per CPU-second ({ours / theirs:.1f} × and {exact / theirs:.1f} ×)")
+    our_error, _ = errors_of(
+        lambda left, right: estimated_similarity(signature(left, FAST), signature(right, FAST))
+    )
+    print(
+        f"\nfast {ours:.1f}, exact {exact:.1f}, rensa {theirs:.1f} MB per CPU-second "
+        f"({ours / theirs:.1f} × and {exact / theirs:.1f} ×)"
+    )
     print(f"RMSE: fast {our_error:.4f}, rensa {their_error:.4f}")
     assert BUSY or ours > 3 * theirs
     assert our_error < 0.045
@@ -128,17 +180,29 @@ def test_faster_than_rensa_and_as_good():
 
 @pytest.mark.network
 def test_faster_than_datatrove(monkeypatch):
-    """Its n-grams, its permutations, SHA-1; its words at white space, which costs it less than spaCy. Nothing read or written."""
+    """Its n-grams, its permutations, SHA-1; its words at white space, which costs it less than
+    spaCy. Nothing read or written.
+    """
     minhash = pytest.importorskip("datatrove.pipeline.dedup.minhash")
     from datatrove.utils.hashing import HashConfig
 
-    monkeypatch.setattr(minhash, "load_word_tokenizer", lambda _: SimpleNamespace(word_tokenize=str.split))
+    monkeypatch.setattr(
+        minhash, "load_word_tokenizer", lambda _: SimpleNamespace(word_tokenize=str.split)
+    )
     hashing = HashConfig(precision=64, hash_fc="sha1")
-    config = minhash.MinhashConfig(n_grams=SHINGLE_WORDS, num_buckets=14, hashes_per_bucket=9, hash_config=hashing)
+    config = minhash.MinhashConfig(
+        n_grams=SHINGLE_WORDS, num_buckets=14, hashes_per_bucket=9, hash_config=hashing
+    )
     step = minhash.MinhashDedupSignature(output_folder="memory://signatures", config=config)
-    theirs, _ = rate(lambda text: step.get_signature(step.get_shingles(text)), [text for text in texts()[::EVERY] if len(text) < 100_000])
+    theirs, _ = rate(
+        lambda text: step.get_signature(step.get_shingles(text)),
+        [text for text in texts()[::EVERY] if len(text) < 100_000],
+    )
     ours, _ = rate(lambda text: signature(text, RPV2), texts())
-    print(f"\nexact {ours:.1f} MB per CPU-second, datatrove's signatures {theirs:.2f} ({ours / theirs:.0f} ×)")
+    print(
+        f"\nexact {ours:.1f} MB per CPU-second, datatrove's signatures {theirs:.2f} "
+        f"({ours / theirs:.0f} ×)"
+    )
     assert BUSY or ours > 3 * theirs
 
 
@@ -155,18 +219,34 @@ print(tally.seen, peak_bytes() >> 20)
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", [RPV2, FAST], ids=["rpv2", "fast"])
 def test_memory_does_not_grow_with_the_shard(tmp_path, scheme):
-    """A worker's peak in MiB for 10,000 and for 20,000 documents; and for one text of 50 million characters."""
+    """A worker's peak in MiB for 10,000 and for 20,000 documents; and for one text of 50 million
+    characters.
+    """
     sample = [text[:5000] for text in texts()]
 
     def peak(name, some):
         with (tmp_path / name).open("w") as file:
             file.writelines(json.dumps({"text": text}) + "\n" for text in some)
-        words = [sys.executable, "-c", SIGN_ONE_FILE, tmp_path / name, tmp_path / f"{name}.parquet", scheme.label]
-        n_seen, mebibytes = map(int, subprocess.run(words, check=True, capture_output=True, text=True).stdout.split())
+        words = [
+            sys.executable,
+            "-c",
+            SIGN_ONE_FILE,
+            tmp_path / name,
+            tmp_path / f"{name}.parquet",
+            scheme.label,
+        ]
+        n_seen, mebibytes = map(
+            int, subprocess.run(words, check=True, capture_output=True, text=True).stdout.split()
+        )
         return n_seen, mebibytes
 
-    some, many = (peak(f"{n}.jsonl", (sample[at % len(sample)] for at in range(n))) for n in (10_000, 20_000))
+    some, many = (
+        peak(f"{n}.jsonl", (sample[at % len(sample)] for at in range(n))) for n in (10_000, 20_000)
+    )
     long = peak("long.jsonl", [" ".join(texts() * 10)[:50_000_000]])
-    print(f"\n{scheme.label}: {some[0]:,} documents {some[1]} MiB, {many[0]:,} {many[1]} MiB; one of 50 million characters {long[1]} MiB")
+    print(
+        f"\n{scheme.label}: {some[0]:,} documents {some[1]} MiB, {many[0]:,} {many[1]} MiB; one "
+        f"of 50 million characters {long[1]} MiB"
+    )
     assert many[1] < some[1] + 50
     assert max(many[1], long[1]) < 1000

@@ -1,6 +1,8 @@
-"""Blends, GPT indices and caches against their plain ways, and against the real Megatron. Run with ``-s`` to see the figures.
+"""Blends, GPT indices and caches against their plain ways, and against the real Megatron. Run with
+``-s`` to see the figures.
 
-The comparisons with Megatron are marked ``network``: they need its package (``lc_assets_tests/megatron_peer.py``).
+The comparisons with Megatron are marked ``network``: they need its package
+(``lc_assets_tests/megatron_peer.py``).
 """
 
 import time
@@ -13,7 +15,12 @@ from lc_assets.compiling import COMPILED
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.mixing.blending import blend, blend_all, compiled_blend, normalise, plain_blend
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, compiled_sample_index, plain_sample_index
+from lc_assets.mixing.gpt_index import (
+    Cut,
+    build_gpt_index,
+    compiled_sample_index,
+    plain_sample_index,
+)
 from lc_assets.mixing.launch import Launch, Sources
 from lc_assets.mixing.shuffling import compiled_shuffle
 from lc_assets.stages.caching import build_cache, look_at_cache
@@ -46,12 +53,18 @@ KINDS = ("10 random", "100 random", "1,000 random", "10 sets of 100 shards")
 
 @pytest.fixture(scope="module")
 def compiled_once():
-    """Everything compiled, or read from the cache of compiled code; that time is printed by itself."""
+    """Everything compiled, or read from the cache of compiled code; that time is printed by
+    itself.
+    """
     begun = time.process_time()
     for n_datasets in (3, 70):
-        compiled_blend(normalise([1.0] * (n_datasets - 1) + [2.0]), np.full(n_datasets, ENDLESS, np.int64), 10)
+        compiled_blend(
+            normalise([1.0] * (n_datasets - 1) + [2.0]), np.full(n_datasets, ENDLESS, np.int64), 10
+        )
     compiled_shuffle(np.arange(10, dtype=np.int32), np.random.RandomState(1))
-    compiled_sample_index(np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), Cut(sequence_length=2), 27)
+    compiled_sample_index(
+        np.full(3, 9, np.int32), np.arange(3, dtype=np.int32), Cut(sequence_length=2), 27
+    )
     print(f"\ncompiling, or reading the cache: {time.process_time() - begun:.1f} CPU-seconds")
 
 
@@ -66,7 +79,10 @@ def test_a_blend_against_the_plain_way(kind, floor, compiled_once):
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     np.testing.assert_array_equal(found[1][:20_000], wanted[1])
     ratio = slow * 50 / fast
-    print(f"\nblend of {kind}: {fast * 1e3:.0f} ns per sample, plain {slow * 5e4:,.0f}, ratio {ratio:.0f}")
+    print(
+        f"\nblend of {kind}: {fast * 1e3:.0f} ns per sample, plain {slow * 5e4:,.0f}, ratio "
+        f"{ratio:.0f}"
+    )
     assert BUSY or ratio > floor
 
 
@@ -80,7 +96,10 @@ def test_a_blend_of_everything_against_the_plain_way(compiled_once):
     np.testing.assert_array_equal(found[0][:20_000], wanted[0])
     size = int(sizes.sum())
     ratio = slow / 20_000 / (fast / size)
-    print(f"\nblend of everything, 1,000 sources: {fast / size * 1e9:.0f} ns per sample, plain {slow * 5e4:,.0f}, ratio {ratio:.0f}")
+    print(
+        f"\nblend of everything, 1,000 sources: {fast / size * 1e9:.0f} ns per sample, plain "
+        f"{slow * 5e4:,.0f}, ratio {ratio:.0f}"
+    )
     assert BUSY or ratio > 4
 
 
@@ -89,10 +108,15 @@ def test_a_gpt_index_against_the_plain_walk():
     lengths = np.random.default_rng(1).integers(0, 400, 2_000)
     settings = {"sequence_length": 64, "seed": 1, "n_samples": int(2.3 * lengths.sum()) // 64}
     fast, index = cpu_seconds(lambda: build_gpt_index(lengths, **settings))
-    slow, (order, begins, served) = cpu_seconds(lambda: slow_gpt_index(lengths.tolist(), **settings))
+    slow, (order, begins, served) = cpu_seconds(
+        lambda: slow_gpt_index(lengths.tolist(), **settings)
+    )
     assert (index.document_index.tolist(), index.shuffle_index.tolist()) == (order, served)
     assert list(map(tuple, index.sample_index.tolist())) == begins
-    print(f"\nGPT index: {index.n_samples / fast:,.0f} samples/CPU-s, plain walk {index.n_samples / slow:,.0f}, ratio {slow / fast:.1f}")
+    print(
+        f"\nGPT index: {index.n_samples / fast:,.0f} samples/CPU-s, plain walk "
+        f"{index.n_samples / slow:,.0f}, ratio {slow / fast:.1f}"
+    )
     assert BUSY or fast < slow
 
 
@@ -105,13 +129,19 @@ def test_a_shuffle_and_a_walk_against_numpys(compiled_once):
     slow, _ = cpu_seconds(lambda: np.random.RandomState(7).shuffle(wanted))
     np.testing.assert_array_equal(order, wanted)
     each = 1e9 / len(order)
-    print(f"\nshuffle of {len(order):,}: {fast * each:.1f} ns an entry, NumPy {slow * each:.1f}, ratio {slow / fast:.1f}")
+    print(
+        f"\nshuffle of {len(order):,}: {fast * each:.1f} ns an entry, NumPy {slow * each:.1f}, "
+        f"ratio {slow / fast:.1f}"
+    )
     assert BUSY or slow > 2 * fast
     cut, n_tokens = Cut(sequence_length=4096), int(lengths.sum())
     fast, found = cpu_seconds(lambda: compiled_sample_index(lengths, order, cut, n_tokens))
     slow, searched = cpu_seconds(lambda: plain_sample_index(lengths, order, cut, n_tokens))
     np.testing.assert_array_equal(found, searched)
-    print(f"\nwalk over {len(order):,}: {fast * each:.1f} ns a document, search {slow * each:.1f}, ratio {slow / fast:.1f}")
+    print(
+        f"\nwalk over {len(order):,}: {fast * each:.1f} ns a document, search {slow * each:.1f}, "
+        f"ratio {slow / fast:.1f}"
+    )
     assert BUSY or slow > 2 * fast
 
 
@@ -133,9 +163,15 @@ def test_a_blend_against_megatrons(kind, floor, megatron, compiled_once):
     answer = megatron.ask(ask="blend", weights=weights.tolist(), size=size)
     again = normalise(normalise(weights.tolist()).tolist())
     fast, found = cpu_seconds(lambda: blend(again, size))
-    assert [digest(array) for array in found] == [answer["dataset_index"], answer["dataset_sample_index"]]
+    assert [digest(array) for array in found] == [
+        answer["dataset_index"],
+        answer["dataset_sample_index"],
+    ]
     ratio = answer["seconds"] / fast
-    print(f"\nblend of {kind}: {fast / size * 1e9:.0f} ns per sample, Megatron {answer['seconds'] / size * 1e9:.0f}, ratio {ratio:.1f}")
+    print(
+        f"\nblend of {kind}: {fast / size * 1e9:.0f} ns per sample, Megatron "
+        f"{answer['seconds'] / size * 1e9:.0f}, ratio {ratio:.1f}"
+    )
     assert BUSY or ratio > floor
 
 
@@ -146,10 +182,14 @@ def test_a_blend_of_everything_against_megatrons(megatron, compiled_once):
     sizes = np.random.default_rng(1).integers(200, 1_800, 1000).tolist()
     answer = megatron.ask(ask="exhaustive", sizes=sizes)
     fast, found = cpu_seconds(lambda: blend_all(sizes))
-    assert [digest(array) for array in found] == [answer["dataset_index"], answer["dataset_sample_index"]]
+    assert [digest(array) for array in found] == [
+        answer["dataset_index"],
+        answer["dataset_sample_index"],
+    ]
     ratio, size = answer["seconds"] / fast, sum(sizes)
     print(
-        f"\nblend of everything: {fast / size * 1e9:.0f} ns per sample, Megatron {answer['seconds'] / size * 1e9:,.0f}, ratio {ratio:.1f}"
+        f"\nblend of everything: {fast / size * 1e9:.0f} ns per sample, Megatron "
+        f"{answer['seconds'] / size * 1e9:,.0f}, ratio {ratio:.1f}"
     )
     assert BUSY or ratio > 50
 
@@ -163,8 +203,18 @@ def test_a_gpt_index_against_megatrons(epochs, sequence_length, floor, megatron,
     lengths = np.random.default_rng(5).integers(100, 1500, 10_000_000).astype(np.int32)
     n_samples = None if epochs is None else int(epochs * int(lengths.sum())) // sequence_length
     build_gpt_index(lengths[:300_000], sequence_length=sequence_length, seed=1)
-    answer = megatron.ask(ask="index_speed", seed=5, n_documents=len(lengths), sequence_length=sequence_length, n_samples=n_samples)
-    fast, index = cpu_seconds(lambda: build_gpt_index(lengths, sequence_length=sequence_length, seed=1234, n_samples=n_samples))
+    answer = megatron.ask(
+        ask="index_speed",
+        seed=5,
+        n_documents=len(lengths),
+        sequence_length=sequence_length,
+        n_samples=n_samples,
+    )
+    fast, index = cpu_seconds(
+        lambda: build_gpt_index(
+            lengths, sequence_length=sequence_length, seed=1234, n_samples=n_samples
+        )
+    )
     for name in ("document_index", "sample_index", "shuffle_index"):
         assert digest(getattr(index, name)) == answer[name]
     ratio = answer["seconds"] / fast
@@ -176,8 +226,12 @@ def test_a_gpt_index_against_megatrons(epochs, sequence_length, floor, megatron,
 @pytest.mark.network
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(megatron, tmp_path, monkeypatch, compiled_once):
-    """The real builder writes nothing, and answers in seconds; the samples are those it would have built."""
+def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(
+    megatron, tmp_path, monkeypatch, compiled_once
+):
+    """The real builder writes nothing, and answers in seconds; the samples are those it would have
+    built.
+    """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(1)
     prefixes = [f"data/part-{number:04}" for number in range(1000)]
@@ -187,20 +241,36 @@ def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(megatron, tmp_path, 
                 writer.add(np.arange(length, dtype=np.uint16))
     weights = rng.uniform(0.1, 5, len(prefixes)).tolist()
     sources = Sources(prefixes=tuple(prefixes), weights=tuple(weights))
-    launch = Launch(sequence_length=64, n_samples=(2_000_000, 1_000, 0), blend=sources, split="98,2,0")
+    launch = Launch(
+        sequence_length=64, n_samples=(2_000_000, 1_000, 0), blend=sources, split="98,2,0"
+    )
     identity = {"class": "Mine", "path": "here"}
-    spent, _ = cpu_seconds(lambda: build_cache(launch, {"mine": identity}, Path("cache"), engine=LocalEngine()))
+    spent, _ = cpu_seconds(
+        lambda: build_cache(launch, {"mine": identity}, Path("cache"), engine=LocalEngine())
+    )
     checked, entries = cpu_seconds(lambda: look_at_cache(launch, {"mine": identity}, Path("cache")))
     assert {entry.status for entry in entries} == {"found"}
-    config = {"random_seed": 1234, "sequence_length": 64, "blend": [prefixes, weights], "split": "98,2,0"}
-    question = {"ask": "job", "folder": str(tmp_path), "identity": identity, "sizes": [2_000_000, 1_000, 0]}
+    config = {
+        "random_seed": 1234,
+        "sequence_length": 64,
+        "blend": [prefixes, weights],
+        "split": "98,2,0",
+    }
+    question = {
+        "ask": "job",
+        "folder": str(tmp_path),
+        "identity": identity,
+        "sizes": [2_000_000, 1_000, 0],
+    }
     ours = megatron.ask(**question, config=config | {"path_to_cache": "cache"})
     theirs = megatron.ask(**question, config=config | {"path_to_cache": "theirs"})
     assert ours["written"] == []
     assert (ours["lengths"], ours["tokens"]) == (theirs["lengths"], theirs["tokens"])
     assert len(theirs["written"]) == 2 * (4 * len(prefixes) + 3)
     print(
-        f"\n1,000 prefixes: a start takes {ours['wall']:.1f} s ({ours['cpu']:.1f} CPU) with our cache, {theirs['wall']:.1f} without"
-        f" ({theirs['cpu']:.1f} CPU); building it {spent:.1f} CPU-seconds, checking it {checked:.1f}"
+        f"\n1,000 prefixes: a start takes {ours['wall']:.1f} s ({ours['cpu']:.1f} CPU) with our "
+        f"cache, {theirs['wall']:.1f} without"
+        f" ({theirs['cpu']:.1f} CPU); building it {spent:.1f} CPU-seconds, checking it "
+        f"{checked:.1f}"
     )
     assert BUSY or ours["wall"] < 5

@@ -1,4 +1,5 @@
-"""Packing: documents a second, padding, writing rows, loading them with masks. Run with ``-s`` to see the figures.
+"""Packing: documents a second, padding, writing rows, loading them with masks. Run with ``-s`` to
+see the figures.
 
 Lengths are a crawl's: lognormal, median 1,100 tokens, one in 300 longer than 30,000.
 """
@@ -35,7 +36,9 @@ def crawl_lengths(n_docs):
 
 @pytest.mark.parametrize("row_tokens", [8192, 65_536, 131_072])
 def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
-    """Documents per CPU-second, compiled and by the plain twin; padding and cuts beside those of concatenation."""
+    """Documents per CPU-second, compiled and by the plain twin; padding and cuts beside those of
+    concatenation.
+    """
     lengths = crawl_lengths(N_DOCS)
     items = cut_evenly(whole(lengths), row_tokens).lengths
     compiled_fit(items[:100], row_tokens)
@@ -44,12 +47,21 @@ def test_best_fit_pads_next_to_nothing_and_is_quick(row_tokens):
     np.testing.assert_array_equal(row, twins_row)
     assert n_rows == twins_rows
     all_of_it, packing = cpu_seconds(lambda _: best_fit(lengths, row_tokens=row_tokens))
-    say(f"best fit into {row_tokens:,}", N_DOCS / 1e6, "M documents", fast, plain_twin=slow, with_cutting_and_sorting=all_of_it)
+    say(
+        f"best fit into {row_tokens:,}",
+        N_DOCS / 1e6,
+        "M documents",
+        fast,
+        plain_twin=slow,
+        with_cutting_and_sorting=all_of_it,
+    )
     joined = balance(pack(lengths, method="concat", shape=Shape(row_tokens=row_tokens)), lengths)
     found = balance(packing, lengths)
     print(
-        f"padding {found.padding_share:.5%}, concatenated {joined.padding_share:.5%}; documents cut without need "
-        f"{found.cut_share:.2%}, concatenated {joined.cut_share:.2%}; attention {found.attention / joined.attention:.2f} ×"
+        f"padding {found.padding_share:.5%}, concatenated {joined.padding_share:.5%}; documents "
+        "cut without need "
+        f"{found.cut_share:.2%}, concatenated {joined.cut_share:.2%}; attention "
+        f"{found.attention / joined.attention:.2f} ×"
     )
     assert found.padding_share < 0.001
     assert found.cut_needlessly == 0
@@ -64,7 +76,8 @@ def test_every_method_keeps_up_with_a_million_documents(method):
     seconds, packing = cpu_seconds(lambda _: pack(lengths, method=method, shape=shape))
     found = balance(packing, lengths)
     print(
-        f"\n{method}: {N_DOCS / 1e6 / seconds:.1f} M documents per CPU-second, padding {found.padding_share:.3%}, {found.pieces:,} pieces"
+        f"\n{method}: {N_DOCS / 1e6 / seconds:.1f} M documents per CPU-second, padding "
+        f"{found.padding_share:.3%}, {found.pieces:,} pieces"
     )
     assert found.tokens == found.in_rows
     assert BUSY or N_DOCS / seconds > 100_000
@@ -85,7 +98,15 @@ def store(tmp_path_factory):
                 break
             writer.add(ids[at : at + length])
             name = f"2023-06/0000/en_head.json.gz/{number}"
-            table.add({"id": name, "url": f"https://example.org/{number}", "digest": name, "document": number, "n_tokens": length})
+            table.add(
+                {
+                    "id": name,
+                    "url": f"https://example.org/{number}",
+                    "digest": name,
+                    "document": number,
+                    "n_tokens": length,
+                }
+            )
             at += length
     table.close()
     return folder, rows
@@ -103,7 +124,9 @@ def written(store, out, method="bestfit"):
 
 
 def test_writing_packed_rows_costs_little_more_than_writing_rows(store, tmp_path):
-    """Plan, gather, encode, Megatron's files, spans: MB of ids per CPU-second, beside the same rows encoded and nothing else."""
+    """Plan, gather, encode, Megatron's files, spans: MB of ids per CPU-second, beside the same rows
+    encoded and nothing else.
+    """
     folder, _ = store
     fast, plan = cpu_seconds(lambda number: written(folder, tmp_path / f"packed{number}"), rounds=2)
     rows = GridReader(tmp_path / "packed0" / "train.zarr").read()
@@ -117,24 +140,40 @@ def test_writing_packed_rows_costs_little_more_than_writing_rows(store, tmp_path
     bare, _ = cpu_seconds(encoded, rounds=2)
     data = MegatronReader(tmp_path / "packed0" / "train")
     assert np.array_equal(data.ids, rows[np.arange(rows.shape[1]) < plan.used[:, None]])
-    say(f"packed rows, {len(plan.pieces):,} pieces", rows.nbytes / 1e6, "MB", fast, encoding_alone=bare)
+    say(
+        f"packed rows, {len(plan.pieces):,} pieces",
+        rows.nbytes / 1e6,
+        "MB",
+        fast,
+        encoding_alone=bare,
+    )
     assert BUSY or fast < 4 * bare
 
 
 def test_masks_cost_little_beside_decoding(store, tmp_path):
-    """Batches of whole rows: ids and spans, and all that is told of them, against a loader that knows no spans."""
+    """Batches of whole rows: ids and spans, and all that is told of them, against a loader that
+    knows no spans.
+    """
     folder, _ = store
     written(folder, tmp_path / "packed")
     for batch_rows in (1, 8):
         packed = PackedLoader(open_packed(tmp_path / "packed"), batch_rows=batch_rows)
-        plain = GridLoader(open_rows(tmp_path / "packed"), batch_rows=batch_rows, context_tokens=ROW_TOKENS)
+        plain = GridLoader(
+            open_rows(tmp_path / "packed"), batch_rows=batch_rows, context_tokens=ROW_TOKENS
+        )
         np.testing.assert_array_equal(packed[1].targets, plain[1].targets)
         bare, spans = gone_through(plain), gone_through(packed)
         told = gone_through(packed, PackedBatch.arrays)
         amount = len(plain) * batch_rows * ROW_TOKENS / 1e6
-        said = f"{amount / spans:.0f} M tokens per CPU-second with spans, {amount / told:.0f} with masks and positions too"
+        said = (
+            f"{amount / spans:.0f} M tokens per CPU-second with spans, {amount / told:.0f} "
+            "with masks and positions too"
+        )
         ratios = f"{spans / bare:.2f} and {told / bare:.2f} × the time"
-        print(f"\npacked batches of {batch_rows} × 65,536: {said}, {amount / bare:.0f} without: {ratios}")
+        print(
+            f"\npacked batches of {batch_rows} × 65,536: {said}, {amount / bare:.0f} without: "
+            f"{ratios}"
+        )
         assert BUSY or spans < 2 * bare
 
 

@@ -1,4 +1,6 @@
-"""What it costs to hold Parquet against bounds before Arrow sees it. Run with ``-s`` to see the figures."""
+"""What it costs to hold Parquet against bounds before Arrow sees it. Run with ``-s`` to see the
+figures.
+"""
 
 import contextlib
 
@@ -12,7 +14,9 @@ from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 N_DOCUMENTS, N_WORDS, AT_ONCE = 8_000, 400, 256
 MOST_MORE = 0.35
-"""Part of the reading that the looking may take; a fiftieth on a quiet machine, but the two are taken apart by subtraction."""
+"""Part of the reading that the looking may take; a fiftieth on a quiet machine, but the two are
+taken apart by subtraction.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +25,9 @@ def corpus(tmp_path_factory):
     drawn = np.random.default_rng(0)
     words = np.array([f"word{number}" for number in range(5000)])
     rows = {
-        "text": [" ".join(words[drawn.integers(0, len(words), N_WORDS)]) for _ in range(N_DOCUMENTS)],
+        "text": [
+            " ".join(words[drawn.integers(0, len(words), N_WORDS)]) for _ in range(N_DOCUMENTS)
+        ],
         "url": [f"https://example.org/{number}" for number in range(N_DOCUMENTS)],
         "tags": [["a", "b"]] * N_DOCUMENTS,
     }
@@ -31,7 +37,9 @@ def corpus(tmp_path_factory):
 
 
 def test_reading_within_bounds_against_reading(corpus):
-    """The same rows; headers of all pages are looked at in the bytes that pass by, or ahead of them."""
+    """The same rows; headers of all pages are looked at in the bytes that pass by, or ahead of
+    them.
+    """
     path, megabytes = corpus
 
     def plainly(_):
@@ -53,7 +61,10 @@ def test_reading_within_bounds_against_reading(corpus):
     assert n_rows == ours_rows == N_DOCUMENTS
     assert rows_at_once > 0
     say("Parquet within bounds", megabytes, "MB of text", ours, without_bounds=theirs)
-    print(f"headers of pages ahead of the reading {100 * looking / theirs:.1f} % of it, the footer alone {100 * footer / theirs:.1f} %")
+    print(
+        f"headers of pages ahead of the reading {100 * looking / theirs:.1f} % of it, the footer "
+        f"alone {100 * footer / theirs:.1f} %"
+    )
     if not BUSY:
         assert looking < theirs * MOST_MORE
         assert ours < theirs * (1 + MOST_MORE)

@@ -1,4 +1,6 @@
-"""How fast personal data are found, against plain expressions, and datatrove's where it is installed; ``-s`` shows figures."""
+"""How fast personal data are found, against plain expressions, and datatrove's where it is
+installed; ``-s`` shows figures.
+"""
 
 import re
 
@@ -13,17 +15,29 @@ TEXT_CHARS = 4_000_000
 LEAST_RATIO = 1.2
 EVERY = 20_000
 """Characters between two planted values."""
-PLANTED = (" ann.lee@mail.org ", " 8.8.4.4 ", " (212) 736-5000 ", " 4111 1111 1111 1111 ", " DE89 3704 0044 0532 0130 00 ")
+PLANTED = (
+    " ann.lee@mail.org ",
+    " 8.8.4.4 ",
+    " (212) 736-5000 ",
+    " 4111 1111 1111 1111 ",
+    " DE89 3704 0044 0532 0130 00 ",
+)
 
 EMAIL = re.compile(r"\b[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+\.[A-Za-z]{2,}\b")
-IP = re.compile(r"\b(?:(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)\.){3}(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)\b")
+IP = re.compile(
+    r"\b(?:(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)\.){3}(?:25[0-5]|2[0-4][0-9]|[01]?[0-9][0-9]?)\b"
+)
 
 
 def planted_text() -> tuple[str, str]:
     """What kind of text, and a text with personal data here and there."""
     kind, source = prose()
-    pieces = [source[start : start + EVERY] for start in range(0, min(TEXT_CHARS, len(source)), EVERY)]
-    return kind, "".join(piece + PLANTED[number % len(PLANTED)] for number, piece in enumerate(pieces))
+    pieces = [
+        source[start : start + EVERY] for start in range(0, min(TEXT_CHARS, len(source)), EVERY)
+    ]
+    return kind, "".join(
+        piece + PLANTED[number % len(PLANTED)] for number, piece in enumerate(pieces)
+    )
 
 
 def plain_replaced(text: str) -> str:
@@ -41,7 +55,13 @@ def test_replacing():
     say(f"e-mail and IP replaced, {kind}", n_megabytes, "MB", ours, plain_expressions=plain)
     every, found = cpu_seconds(lambda _: replace_personal(text, KINDS, language="en"))
     assert set(found.counts) == set(KINDS)
-    say(f"all five kinds replaced, {kind}", n_megabytes, "MB", every, plain_expressions_for_two=plain)
+    say(
+        f"all five kinds replaced, {kind}",
+        n_megabytes,
+        "MB",
+        every,
+        plain_expressions_for_two=plain,
+    )
     assert BUSY or plain / ours > LEAST_RATIO
 
 
@@ -52,5 +72,7 @@ def test_against_datatrove():
     formatter = formatters.PIIFormatter()
     ours, replaced = cpu_seconds(lambda _: replace_personal(text, ["email", "ip"]))
     theirs, other = cpu_seconds(lambda _: formatter.format(text))
-    assert other.count("@example.com") + other.count("email@example.com") >= replaced.counts["email"]
+    assert (
+        other.count("@example.com") + other.count("email@example.com") >= replaced.counts["email"]
+    )
     say(f"e-mail and IP replaced, {kind}", len(text.encode()) / 1e6, "MB", ours, datatrove=theirs)

@@ -1,4 +1,6 @@
-"""Documents off the disk: long ones of a crawl, all of a plain corpus, and their languages. Run with ``-s`` to see the figures."""
+"""Documents off the disk: long ones of a crawl, all of a plain corpus, and their languages. Run
+with ``-s`` to see the figures.
+"""
 
 import gzip
 import json
@@ -26,7 +28,13 @@ def crawl(tmp_path_factory):
     """A documents file of some 20 MB, and how many bytes are in it."""
     path = tmp_path_factory.mktemp("crawl") / "en_head.json.gz"
     texts = list(crawl_texts(N_CHARS))
-    write_documents(path, (made_up_record(SHARD, line, texts[line % len(texts)]) for line in range(len(texts) * REPEATS)))
+    write_documents(
+        path,
+        (
+            made_up_record(SHARD, line, texts[line % len(texts)])
+            for line in range(len(texts) * REPEATS)
+        ),
+    )
     with gzip.open(path) as stream:
         return path, sum(map(len, stream))
 
@@ -39,7 +47,9 @@ def long_enough(text):
 def our_long_texts(path):
     count = LineCount()
     with path.open("rb") as stream:
-        lines = read_long_lines(stream, where="crawl", min_bytes=ROW_TOKENS, max_line_bytes=1 << 28, count=count)
+        lines = read_long_lines(
+            stream, where="crawl", min_bytes=ROW_TOKENS, max_line_bytes=1 << 28, count=count
+        )
         texts = [(line, decode_document(raw, where="crawl").raw_content) for line, raw in lines]
     return [(line, text) for line, text in texts if long_enough(text)], count.n_lines
 
@@ -83,13 +93,17 @@ def test_plain_lines_cost_less_than_twice_a_typed_decoder(crawl, tmp_path):
     """With all other fields kept as they came; and writing them back."""
     path, n_bytes = crawl
     (tmp_path / "plain.jsonl").write_bytes(gzip.decompress(path.read_bytes()))
-    ours, found = cpu_seconds(lambda _: [document.text for document in read_corpus(tmp_path / "plain.jsonl")])
+    ours, found = cpu_seconds(
+        lambda _: [document.text for document in read_corpus(tmp_path / "plain.jsonl")]
+    )
     least, wanted = cpu_seconds(lambda _: typed(tmp_path / "plain.jsonl"))
     assert found == wanted
     say("read_corpus", n_bytes / 1e6, "MB of JSON", ours, msgspec_typed=least)
     assert BUSY or ours < 4 * least
     documents = list(read_corpus(path))
-    written, _ = cpu_seconds(lambda _: write_corpus(tmp_path / "written.jsonl.gz", documents), rounds=2)
+    written, _ = cpu_seconds(
+        lambda _: write_corpus(tmp_path / "written.jsonl.gz", documents), rounds=2
+    )
     assert [document.text for document in read_corpus(tmp_path / "written.jsonl.gz")] == wanted
     print(f"write_corpus: {n_bytes / 1e6 / written:,.0f} MB of JSON per CPU-second")
 
@@ -103,5 +117,7 @@ def test_a_language_shows_early():
     agree = sum(map(str.__eq__, found, wanted)) / len(texts)
     say("language_of", sum(map(len, texts)) / 1e6, "MB of text", fast, whole_text=slow)
     print(f"the same language: {agree:.3f} of {len(texts)} documents")
-    assert agree > (0.95 if prose()[0] == "books" else 0.8)  # made-up words are of no language, and it shows
+    assert agree > (
+        0.95 if prose()[0] == "books" else 0.8
+    )  # made-up words are of no language, and it shows
     assert BUSY or fast < slow

@@ -1,8 +1,9 @@
-"""What a rebuild costs, by the verbs and through Dagster: ``pytest -s -m slow lc_assets_tests/benchmarks/test_rebuild_costs.py``.
+"""What a rebuild costs, by the verbs and through Dagster: ``pytest -s -m slow
+lc_assets_tests/benchmarks/test_rebuild_costs.py``.
 
-Six snapshots of four small shards, compared with each other, with rows, Megatron's files, a mix and the card; then the changes that
-a person makes, one after the other. Runs and steps are those that the daemon's condition would ask for: one run per partition with
-what can be built in a row.
+Six snapshots of four small shards, compared with each other, with rows, Megatron's files, a mix and
+the card; then the changes that a person makes, one after the other. Runs and steps are those that
+the daemon's condition would ask for: one run per partition with what can be built in a row.
 """
 
 import json
@@ -32,7 +33,14 @@ from lc_assets.stages.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.storage.digests import digest_of
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    N_LONG,
+    recipe_file,
+    tiny_documents,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
 
 SIX = ("2021-04", "2021-10", "2021-17", "2021-21", "2021-25", "2021-31")
 SEVENTH = "2021-39"
@@ -56,7 +64,10 @@ class Cost:
     def line(self, what: str, seconds: float) -> str:
         """A line of the table."""
         computed, taken = self.shards["computed"], self.shards["taken over"]
-        return f"| {what} | {self.runs} | {self.steps} | {len(self.changed)} | {computed} | {taken} | {self.seconds:.1f} | {seconds:.1f} |"
+        return (
+            f"| {what} | {self.runs} | {self.steps} | {len(self.changed)} | {computed} | "
+            f"{taken} | {self.seconds:.1f} | {seconds:.1f} |"
+        )
 
 
 @dataclass
@@ -70,13 +81,20 @@ class Side:
 
     def ask(self, *, looking: bool):
         lake, recipe = self.workshop.lake, self.workshop.recipe
-        found = {name: look_at_snapshot(self.workshop, parse_snapshot(name)) for name in self.names} if looking else {}
+        found = (
+            {name: look_at_snapshot(self.workshop, parse_snapshot(name)) for name in self.names}
+            if looking
+            else {}
+        )
         digests = {name: digest_of(manifest_of(files).to_pylist()) for name, files in found.items()}
         return plan(lake, recipe, self.names, upstream_digests=digests)
 
     def versions(self) -> dict[str, str]:
         places = ((step.name, key) for step in CHAIN for key in self.workshop.lake.keys(step.name))
-        return {f"{stage}/{key}": self.workshop.lake.place(stage, key).require().version for stage, key in places}
+        return {
+            f"{stage}/{key}": self.workshop.lake.place(stage, key).require().version
+            for stage, key in places
+        }
 
     def rebuild(self, *, looking: bool = False) -> Cost:
         """Build what is out of date."""
@@ -104,7 +122,9 @@ class Side:
         )
 
     def cook(self, **changes: object) -> None:
-        self.workshop = replace(self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, **changes))
+        self.workshop = replace(
+            self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, **changes)
+        )
 
 
 def by_verbs(workshop: Workshop, run: Run) -> None:
@@ -114,7 +134,9 @@ def by_verbs(workshop: Workshop, run: Run) -> None:
 
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
-    """Two empty lakes over one upstream: one is built by the verbs, the other by runs of Dagster in this process."""
+    """Two empty lakes over one upstream: one is built by the verbs, the other by runs of Dagster in
+    this process.
+    """
     folder = tmp_path_factory.mktemp("costs")
     upstream = tiny_upstream(folder / "upstream", snapshots=SIX, tags=TAGS)
     (folder / "withdrawn.csv").write_text(f"{','.join(COLUMNS)}\n")
@@ -123,7 +145,9 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
         "packing": PackingSettings(),
         "withdrawals": WithdrawalSettings(lists=(str(folder / "withdrawn.csv"),)),
     }
-    verbs, dagster = (tiny_workshop(folder / name, upstream=upstream, **settings) for name in ("verbs", "dagster"))
+    verbs, dagster = (
+        tiny_workshop(folder / name, upstream=upstream, **settings) for name in ("verbs", "dagster")
+    )
     (folder / "home").mkdir()
     shutil.copy(Path(__file__).parents[2] / "dagster.yaml", folder / "home")
     with instance_at(folder / "home") as instance:
@@ -137,7 +161,9 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
 
 
 def test_four_rebuilds_and_what_they_cost(sides):
-    """Nothing for nothing; what is behind a threshold; what is of a snapshot; what holds a document. Both ways the same."""
+    """Nothing for nothing; what is behind a threshold; what is of a snapshot; what holds a
+    document. Both ways the same.
+    """
     upstream = Path(sides[0].workshop.upstream.root)
     table = []
 
@@ -149,7 +175,12 @@ def test_four_rebuilds_and_what_they_cost(sides):
 
     first = both("from nothing, six snapshots")
     nothing = both("nothing changed")
-    assert (nothing.runs, nothing.steps, nothing.changed, nothing.shards) == (0, 0, set(), Counter())
+    assert (nothing.runs, nothing.steps, nothing.changed, nothing.shards) == (
+        0,
+        0,
+        set(),
+        Counter(),
+    )
 
     per_snapshot = {name.split("/")[0] for name in first.changed if name.endswith(SIX[0])}
     filtering = sides[0].workshop.recipe.filtering
@@ -161,9 +192,9 @@ def test_four_rebuilds_and_what_they_cost(sides):
     for side in sides:
         side.cook(filtering=msgspec.structs.replace(filtering, min_words=100))
     threshold = both("one threshold changed")
-    assert threshold.changed == first.changed - {f"raw/{name}" for name in SIX} - {"withdrawn/all"} | (
-        threshold.changed & {"withdrawn/all"}
-    )
+    assert threshold.changed == first.changed - {f"raw/{name}" for name in SIX} - {
+        "withdrawn/all"
+    } | (threshold.changed & {"withdrawn/all"})
 
     shard = Shard.parse(f"{SIX[2]}/{TAGS[1]}")
     write_shard(upstream, shard, tiny_documents(shard, seed=8), duplicates=[N_LONG + 3])
@@ -176,18 +207,30 @@ def test_four_rebuilds_and_what_they_cost(sides):
     added = both("one snapshot added")
     assert {f"{stage}/{SEVENTH}" for stage in per_snapshot} <= added.changed
     assert {name.split("/")[1] for name in added.of} <= {SEVENTH, "all"}
-    assert not any(name.endswith(SIX) for name in added.changed if name.split("/")[0] in ("filtered", "tokens", "grid", "megatron"))
+    assert not any(
+        name.endswith(SIX)
+        for name in added.changed
+        if name.split("/")[0] in ("filtered", "tokens", "grid", "megatron")
+    )
     assert added.seconds < first.seconds / 2
 
     holder, lake = SIX[3], sides[0].workshop.lake
     out = min(rows_table(lake.place("grid", holder).require())["id"].to_pylist())
     with (sides[0].folder / "withdrawn.csv").open("a") as lines:
-        lines.write(line_of(Withdrawal(kind="document", value=out, reason="asked for", date="2026-03-01")) + "\n")
+        lines.write(
+            line_of(Withdrawal(kind="document", value=out, reason="asked for", date="2026-03-01"))
+            + "\n"
+        )
     withdrawn = both("one document withdrawn")
     looked_up = {"withdrawn/all"} | {f"withdrawals/{name}" for name in sides[0].names}
-    assert withdrawn.changed - looked_up == {f"{stage}/{holder}" for stage in BEHIND_A_LIST} | OF_ALL
+    assert (
+        withdrawn.changed - looked_up == {f"{stage}/{holder}" for stage in BEHIND_A_LIST} | OF_ALL
+    )
     assert out not in rows_table(lake.place("grid", holder).require())["id"].to_pylist()
 
-    print("\n| what changed | runs | steps | partitions made anew | shards computed | taken over | CPU-s by the verbs | through Dagster |")
+    print(
+        "\n| what changed | runs | steps | partitions made anew | shards computed | taken over | "
+        "CPU-s by the verbs | through Dagster |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     print("\n".join(table))

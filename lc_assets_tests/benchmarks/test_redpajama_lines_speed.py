@@ -1,4 +1,6 @@
-"""How fast lines come out of gzip, against the standard library and bare decompression; run with ``-s`` to see the figures."""
+"""How fast lines come out of gzip, against the standard library and bare decompression; run with
+``-s`` to see the figures.
+"""
 
 import gzip
 import io
@@ -16,7 +18,9 @@ N_LINES = 4000
 def shard_file() -> bytes:
     """Lines of some 3 KB, as in a documents file."""
     prose = zipf_prose(400_000).replace("\n", "\\n")
-    starts = (place % 390_000 for place in range(0, 4999 * N_LINES, 4999))  # far apart: gzip finds little to repeat
+    starts = (
+        place % 390_000 for place in range(0, 4999 * N_LINES, 4999)
+    )  # far apart: gzip finds little to repeat
     lines = (prose[start : start + 1500 + start % 3001] for start in starts)
     return gzip.compress("\n".join(lines).encode(), mtime=0)
 
@@ -50,5 +54,10 @@ def test_lines_are_the_standard_librarys_and_faster():
     assert lines == standard_lines(content)
     assert len(lines) == N_LINES
     n_megabytes = bare_bytes(content) / 1e6
-    ours, theirs, bare = (n_megabytes / cpu_seconds(work, content) for work in (our_lines, standard_lines, bare_bytes))
-    print(f"\nread_lines: {ours:.0f} MB per CPU-second; gzip + readline {theirs:.0f} (ratio {ours / theirs:.1f}); isal alone {bare:.0f}")
+    ours, theirs, bare = (
+        n_megabytes / cpu_seconds(work, content) for work in (our_lines, standard_lines, bare_bytes)
+    )
+    print(
+        f"\nread_lines: {ours:.0f} MB per CPU-second; gzip + readline {theirs:.0f} (ratio "
+        f"{ours / theirs:.1f}); isal alone {bare:.0f}"
+    )

@@ -1,4 +1,6 @@
-"""How fast referrals are measured, text in and numbers out: against the plain twin, against looking at every pair, against spaCy."""
+"""How fast referrals are measured, text in and numbers out: against the plain twin, against looking
+at every pair, against spaCy.
+"""
 
 import pytest
 
@@ -21,13 +23,18 @@ def finder():
 
 @pytest.mark.skipif(not COMPILED, reason="both sides would be the plain twin")
 @pytest.mark.parametrize("what", ["a book", "pages"])
-def test_measuring_is_the_plain_twins_and_faster(what, text, finder, monkeypatch):  # noqa: F811 - the fixture
+# The fixture.
+def test_measuring_is_the_plain_twins_and_faster(what, text, finder, monkeypatch):  # noqa: F811
     """The same counts; a reader's floor of 4 MB per CPU-second, and ten times the twin's."""
     documents = [text] if what == "a book" else pages(text)
-    fast, ours = cpu_seconds(lambda _: [count_referrals(finder.mentions(document)) for document in documents])
+    fast, ours = cpu_seconds(
+        lambda _: [count_referrals(finder.mentions(document)) for document in documents]
+    )
     monkeypatch.setattr(concepts, "COMPILED", False)
     monkeypatch.setattr(referrals, "COMPILED", False)
-    slow, plain = cpu_seconds(lambda _: [count_referrals(finder.mentions(document)) for document in documents], rounds=1)
+    slow, plain = cpu_seconds(
+        lambda _: [count_referrals(finder.mentions(document)) for document in documents], rounds=1
+    )
     assert ours == plain
     n_bytes = len(text.encode())
     say(f"referrals of {what}", n_bytes / 1e6, "MB", fast, plain_twin=slow)
@@ -48,7 +55,9 @@ def test_counting_is_looking_at_every_pair_and_faster(text, finder):  # noqa: F8
 
 @pytest.mark.network
 def test_sentences_alone_take_spacy_longer(text, finder):  # noqa: F811 - the fixture
-    """Its tokenizer and its splitter at full stops, which find no concepts, against all that is measured here."""
+    """Its tokenizer and its splitter at full stops, which find no concepts, against all that is
+    measured here.
+    """
     spacy = pytest.importorskip("spacy")
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")

@@ -16,11 +16,16 @@ def test_rolling_is_faster_than_numpys_roll_per_row():
     rows = rng.integers(0, 50_257, (N_ROWS, ROW_TOKENS), dtype=np.uint16)
     shifts = rng.integers(0, ROW_TOKENS, N_ROWS)
     fast, found = best_of_three(lambda: roll_rows(rows, shifts))
-    slow, wanted = best_of_three(lambda: np.stack([np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]))
+    slow, wanted = best_of_three(
+        lambda: np.stack(
+            [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]
+        )
+    )
     np.testing.assert_array_equal(found, wanted)
     megabytes = rows.nbytes / 1e6
     print(
-        f"\n{megabytes:.0f} MB of rows: {megabytes / fast:,.0f} MB/CPU-s, np.roll per row {megabytes / slow:,.0f}, ratio {slow / fast:.1f}"
+        f"\n{megabytes:.0f} MB of rows: {megabytes / fast:,.0f} MB/CPU-s, np.roll per row "
+        f"{megabytes / slow:,.0f}, ratio {slow / fast:.1f}"
     )
     assert BUSY or fast < 1.2 * slow
 

@@ -1,7 +1,7 @@
 """How fast signals are computed from text; run with ``-s`` to see the figures.
 
-Against the plain twin, and against the slow twin, which does as RedPajama-V2's own program does: each signal by itself,
-every n-gram a tuple. That program itself takes 0.7 to 0.9 MB per CPU-second.
+Against the plain twin, and against the slow twin, which does as RedPajama-V2's own program does:
+each signal by itself, every n-gram a tuple. That program itself takes 0.7 to 0.9 MB per CPU-second.
 """
 
 import random
@@ -19,9 +19,31 @@ from lc_assets.text.words import read_document
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 from lc_assets_tests.oracles.redpajama_signals import slow_signals
 
-STOP_WORDS = frozenset(("the", "be", "to", "of", "and", "that", "have", "with", "in", "is", "der", "die", "und", "la", "le", "de", "il"))
+STOP_WORDS = frozenset(
+    (
+        "the",
+        "be",
+        "to",
+        "of",
+        "and",
+        "that",
+        "have",
+        "with",
+        "in",
+        "is",
+        "der",
+        "die",
+        "und",
+        "la",
+        "le",
+        "de",
+        "il",
+    )
+)
 BAD_WORDS = frozenset(("darn", "bloody hell", "alabama hot pocket", "what the devil"))
-LISTS = WordLists(stop_words={"en": STOP_WORDS}, bad_words={"en": BAD_WORDS}, domains={"example.org": 3})
+LISTS = WordLists(
+    stop_words={"en": STOP_WORDS}, bad_words={"en": BAD_WORDS}, domains={"example.org": 3}
+)
 LANGUAGES = ("en", "de", "fr", "es", "it")
 SHORT_CHARS = 2_700
 SLOW_CHARS = 250_000
@@ -30,24 +52,45 @@ SLOW_CHARS = 250_000
 def zipf_prose(n_characters: int) -> str:
     """Words with natural frequencies, in sentences and lines."""
     draw = random.Random(7)  # noqa: S311  text for timing is no secret
-    words = ["".join(draw.choices("etaoinshrdluc\u00e9", k=draw.randint(1, 10))) for _ in range(5000)]
+    words = [
+        "".join(draw.choices("etaoinshrdluc\u00e9", k=draw.randint(1, 10))) for _ in range(5000)
+    ]
     weights = [1 / rank for rank in range(1, 5001)]
     endings = draw.choices([" ", ", ", ". ", ".\n", "!\n\n"], [80, 9, 7, 3, 1], k=n_characters)
-    text = "".join(word + ending for word, ending in zip(draw.choices(words, weights, k=n_characters), endings, strict=True))
+    text = "".join(
+        word + ending
+        for word, ending in zip(draw.choices(words, weights, k=n_characters), endings, strict=True)
+    )
     return text[:n_characters]
 
 
 def long_texts() -> dict[str, list[str]]:
     """Books of each language, where they lie beside the checkout; made-up words else."""
-    shared = next((path / "shared" / "data" for path in Path(__file__).parents if (path / "shared" / "data").is_dir()), None)
+    shared = next(
+        (
+            path / "shared" / "data"
+            for path in Path(__file__).parents
+            if (path / "shared" / "data").is_dir()
+        ),
+        None,
+    )
     if shared is None:
         return {"made-up words": [zipf_prose(1_000_000)]}
-    books = {language: [path.read_text("utf-8") for path in sorted((shared / f"books_{language}").glob("*.txt"))] for language in LANGUAGES}
+    books = {
+        language: [
+            path.read_text("utf-8") for path in sorted((shared / f"books_{language}").glob("*.txt"))
+        ]
+        for language in LANGUAGES
+    }
     return {f"books, {language}": texts[:8] for language, texts in books.items() if texts}
 
 
 def cut(texts: list[str], n_chars: int) -> list[str]:
-    return [text[start : start + n_chars] for text in texts for start in range(0, len(text) - n_chars, n_chars)]
+    return [
+        text[start : start + n_chars]
+        for text in texts
+        for start in range(0, len(text) - n_chars, n_chars)
+    ]
 
 
 def megabytes(texts: list[str]) -> float:
@@ -62,26 +105,48 @@ def compiled() -> None:
     begun = time.process_time()
     for text in ("one", "two…"):
         measure_signals(text)
-    print(f"\ncompiling, or reading what was compiled before: {time.process_time() - begun:.1f} CPU-seconds")
+    print(
+        f"\ncompiling, or reading what was compiled before: {time.process_time() - begun:.1f} "
+        "CPU-seconds"
+    )
 
 
 def test_signals_are_the_slow_twins_and_faster():
-    """All 29, on short documents as a crawl has them and on books; three ways, each on as much text as it can take."""
+    """All 29, on short documents as a crawl has them and on books; three ways, each on as much text
+    as it can take.
+    """
     kinds = long_texts()
     first = next(iter(kinds.values()))
     kinds = {f"documents of {SHORT_CHARS:,} characters": cut(first[:3], SHORT_CHARS), **kinds}
     for kind, texts in kinds.items():
-        fast, _ = cpu_seconds(lambda _, texts=texts: [measure_signals(text, LISTS, language="en").scalars for text in texts], rounds=2)
+        fast, _ = cpu_seconds(
+            lambda _, texts=texts: [
+                measure_signals(text, LISTS, language="en").scalars for text in texts
+            ],
+            rounds=2,
+        )
         some = texts[: max(1, SLOW_CHARS // len(texts[0]))]
         some = [text[:SLOW_CHARS] for text in some]
         plain, of_plain = cpu_seconds(
-            lambda _, some=some: [signals_of_document(read_document(t), LISTS, language="en") for t in some], rounds=1
+            lambda _, some=some: [
+                signals_of_document(read_document(t), LISTS, language="en") for t in some
+            ],
+            rounds=1,
         )
-        slow, of_slow = cpu_seconds(lambda _, some=some: [slow_signals(text, **listed()) for text in some], rounds=1)
+        slow, of_slow = cpu_seconds(
+            lambda _, some=some: [slow_signals(text, **listed()) for text in some], rounds=1
+        )
         for text, ours, others in zip(some, of_plain, of_slow, strict=True):
             assert measure_signals(text, LISTS, language="en").spans() == ours == others
         share = megabytes(texts) / megabytes(some)
-        say(f"29 signals, {kind}", megabytes(texts), "MB", fast, plain_twin=plain * share, slow_twin=slow * share)
+        say(
+            f"29 signals, {kind}",
+            megabytes(texts),
+            "MB",
+            fast,
+            plain_twin=plain * share,
+            slow_twin=slow * share,
+        )
         assert BUSY or fast * 8 < plain * share
 
 
@@ -90,9 +155,18 @@ def test_lines_are_written_as_fast_as_signals_are_computed():
     documents = [CorpusDocument(id=f"x/{place}", text=text) for place, text in enumerate(texts)]
     computing, measured = cpu_seconds(lambda _: [measure_signals(text) for text in texts])
     writing, _ = cpu_seconds(
-        lambda _: [signals_line(one, of_it, language="en", source_domain="") for one, of_it in zip(documents, measured, strict=True)]
+        lambda _: [
+            signals_line(one, of_it, language="en", source_domain="")
+            for one, of_it in zip(documents, measured, strict=True)
+        ]
     )
-    say("writing lines of signals", megabytes(texts), "MB of text", writing, computing_them=computing)
+    say(
+        "writing lines of signals",
+        megabytes(texts),
+        "MB of text",
+        writing,
+        computing_them=computing,
+    )
     assert BUSY or writing < 3 * computing
 
 

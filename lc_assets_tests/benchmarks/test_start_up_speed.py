@@ -1,4 +1,6 @@
-"""How long one waits for things to begin: ``pytest -s -m slow lc_assets_tests/benchmarks/test_start_up_speed.py``."""
+"""How long one waits for things to begin: ``pytest -s -m slow
+lc_assets_tests/benchmarks/test_start_up_speed.py``.
+"""
 
 import os
 import resource
@@ -37,11 +39,15 @@ def environment(tmp_path_factory):
 
 
 def cpu_seconds(environment, *command):
-    """CPU seconds of a command and its children, the better of two runs, and what the last one said."""
+    """CPU seconds of a command and its children, the better of two runs, and what the last one
+    said.
+    """
     seconds = []
     for _ in range(2):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+        ended = subprocess.run(
+            command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+        )
         assert ended.returncode == 0, ended.stderr
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -57,16 +63,32 @@ def dagster(*arguments):
 
 
 def test_what_one_waits_for(environment):
-    """CPU seconds of each command, beside what must be paid anyway; the last one finds everything built, and builds nothing."""
+    """CPU seconds of each command, beside what must be paid anyway; the last one finds everything
+    built, and builds nothing.
+    """
     bare, _ = cpu_seconds(environment, *python("pass"))
     numpy, _ = cpu_seconds(environment, *python("import numpy"))
     theirs, _ = cpu_seconds(environment, *python("import dagster"))
-    empty, _ = cpu_seconds(environment, *python("import dagster; dagster.Definitions().resolve_all_job_defs()"))
+    empty, _ = cpu_seconds(
+        environment, *python("import dagster; dagster.Definitions().resolve_all_job_defs()")
+    )
     found = {
         "lc --help": (*cpu_seconds(environment, *python(HELP)), "bare Python", bare),
-        "import lc_assets.loaders.grid": (*cpu_seconds(environment, *python("import lc_assets.loaders.grid")), "import numpy", numpy),
-        "import lc_assets.definitions": (*cpu_seconds(environment, *python("import lc_assets.definitions")), "import dagster", theirs),
-        "dagster definitions validate": (*cpu_seconds(environment, *dagster("definitions", "validate")), "import dagster", empty),
+        "import lc_assets.loaders.grid": (
+            *cpu_seconds(environment, *python("import lc_assets.loaders.grid")),
+            "import numpy",
+            numpy,
+        ),
+        "import lc_assets.definitions": (
+            *cpu_seconds(environment, *python("import lc_assets.definitions")),
+            "import dagster",
+            theirs,
+        ),
+        "dagster definitions validate": (
+            *cpu_seconds(environment, *dagster("definitions", "validate")),
+            "import dagster",
+            empty,
+        ),
     }
     materialize = dagster("asset", "materialize", "--select", CHAIN, "--partition", SNAPSHOT)
     cpu_seconds(environment, *materialize)

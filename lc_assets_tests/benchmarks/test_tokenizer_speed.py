@@ -1,4 +1,6 @@
-"""The fast tokenizer against tiktoken, on text it has not seen and on text it has. Run with ``-s`` to see the figures."""
+"""The fast tokenizer against tiktoken, on text it has not seen and on text it has. Run with ``-s``
+to see the figures.
+"""
 
 import time
 from pathlib import Path
@@ -18,15 +20,31 @@ def made_up(seed=1):
     """About 2 MB of Zipf-distributed made-up words with punctuation and lines."""
     rng = np.random.default_rng(seed)
     letters = np.array(list("etaoinshrdlucmfwypvbgkqjxz"))
-    words = np.array(["".join(letters[rng.geometric(0.12, rng.integers(1, 9)).clip(max=26) - 1]) for _ in range(20_000)])
+    words = np.array(
+        [
+            "".join(letters[rng.geometric(0.12, rng.integers(1, 9)).clip(max=26) - 1])
+            for _ in range(20_000)
+        ]
+    )
     ends = rng.choice([" ", " ", " ", " ", " ", ", ", ". ", ".\n"], N_WORDS)
     return "".join(np.char.add(words[(rng.zipf(1.2, N_WORDS) - 1) % len(words)], ends).tolist())
 
 
 def english_books():
     """Up to eight real books, or nothing."""
-    folder = next((path / "shared" / "data" / "books_en" for path in Path(__file__).parents if (path / "shared" / "data").is_dir()), None)
-    return [] if folder is None else [path.read_text("utf-8") for path in sorted(folder.glob("*.txt"))[:8]]
+    folder = next(
+        (
+            path / "shared" / "data" / "books_en"
+            for path in Path(__file__).parents
+            if (path / "shared" / "data").is_dir()
+        ),
+        None,
+    )
+    return (
+        []
+        if folder is None
+        else [path.read_text("utf-8") for path in sorted(folder.glob("*.txt"))[:8]]
+    )
 
 
 @pytest.mark.parametrize("kind", ["made-up words", "books"])
@@ -35,11 +53,18 @@ def test_the_fast_tokenizer_is_far_faster_and_agrees(kind):
     texts = [made_up()] if kind == "made-up words" else english_books()
     if not texts:
         pytest.skip("no ../shared/data beside the checkout")
-    fast = GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
-    first, seen, twin = (timed(tokenizer, texts) for tokenizer in (fast, fast, gpt2_tokenizer(fast=False)))
+    fast = GigatokenTokenizer(
+        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+    )
+    first, seen, twin = (
+        timed(tokenizer, texts) for tokenizer in (fast, fast, gpt2_tokenizer(fast=False))
+    )
     for mine, theirs in zip(first.ids, twin.ids, strict=True):
         np.testing.assert_array_equal(mine, theirs)
-    print(f"\n{kind}, {twin.megabytes:.1f} MB: {first} at first sight, {seen} seen before, tiktoken {twin}")
+    print(
+        f"\n{kind}, {twin.megabytes:.1f} MB: {first} at first sight, {seen} seen before, tiktoken "
+        f"{twin}"
+    )
     print(f"  ratio {first.speed / twin.speed:.1f} and {seen.speed / twin.speed:.1f}")
     assert BUSY or first.speed > twin.speed
 

@@ -1,4 +1,6 @@
-"""Filtered to tokens: a shard's table becomes token files, against tiktoken and ``tofile``. Run with ``-s`` to see the figures."""
+"""Filtered to tokens: a shard's table becomes token files, against tiktoken and ``tofile``. Run
+with ``-s`` to see the figures.
+"""
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -24,12 +26,19 @@ def documents(tmp_path_factory):
     """A filtered shard of 8 MB: long documents, from all over the source."""
     source = prose()[1]
     starts = np.linspace(0, len(source) - DOCUMENT_CHARS, N_DOCUMENTS).astype(int).tolist()
-    return written(tmp_path_factory.mktemp("filtered"), [source[start : start + DOCUMENT_CHARS] for start in starts])
+    return written(
+        tmp_path_factory.mktemp("filtered"),
+        [source[start : start + DOCUMENT_CHARS] for start in starts],
+    )
 
 
 def long_texts():
-    """Long documents: whole books, of 700,000 characters on average, so that a third of one fills a row."""
-    books = english_books() or [prose()[1][start : start + 700_000] for start in range(0, 3_500_000, 700_000)]
+    """Long documents: whole books, of 700,000 characters on average, so that a third of one fills a
+    row.
+    """
+    books = english_books() or [
+        prose()[1][start : start + 700_000] for start in range(0, 3_500_000, 700_000)
+    ]
     return books[:20]
 
 
@@ -38,14 +47,19 @@ def written(folder, texts):
     path = folder / "0000-en_head.documents.parquet"
     writer = TableWriter(path, FILTERED)
     for line, text in enumerate(texts):
-        writer.add(dict.fromkeys(FILTERED.names, "") | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text})
+        writer.add(
+            dict.fromkeys(FILTERED.names, "")
+            | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text}
+        )
     writer.close()
     return path
 
 
 def fresh_tokenizer():
     """One that has seen no word yet."""
-    return GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT)
+    return GigatokenTokenizer(
+        build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT
+    )
 
 
 def plain(documents, path, first=None):
@@ -59,10 +73,19 @@ def plain(documents, path, first=None):
 
 
 def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
-    """MB of UTF-8 per CPU-second, Parquet in, token files out, the twin's spot check included; words never seen before, and seen ones."""
+    """MB of UTF-8 per CPU-second, Parquet in, token files out, the twin's spot check included;
+    words never seen before, and seen ones.
+    """
     fresh = fresh_tokenizer()
-    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: fresh if fast else gpt2_tokenizer(fast=False))
-    tasks = [TokenizeTask(documents=documents, folder=tmp_path / str(number), settings=SETTINGS) for number in range(4)]
+    monkeypatch.setattr(
+        tokenizing,
+        "tokenizer_of",
+        lambda _name, *, fast=True: fresh if fast else gpt2_tokenizer(fast=False),
+    )
+    tasks = [
+        TokenizeTask(documents=documents, folder=tmp_path / str(number), settings=SETTINGS)
+        for number in range(4)
+    ]
     first, tally = cpu_seconds(lambda _: tokenize_shard(tasks[0]), rounds=1)
     again, _ = cpu_seconds(lambda number: tokenize_shard(tasks[number + 1]))
     slow, _ = cpu_seconds(lambda _: plain(documents, tmp_path / "plain.bin"), rounds=1)
@@ -70,42 +93,82 @@ def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
     assert all((task.folder / "0000-en_head.bin").read_bytes() == wanted for task in tasks)
     assert tally.kept > 0
     assert tally.also["shards done by the twin"] == 0
-    megabytes = sum(len(text.encode()) for text in pq.read_table(documents)["raw_content"].to_pylist()) / 1e6
-    say(f"tokenize_shard ({prose()[0]})", megabytes, "MB", first, words_seen_before=again, Parquet_and_tiktoken=slow)
+    megabytes = (
+        sum(len(text.encode()) for text in pq.read_table(documents)["raw_content"].to_pylist())
+        / 1e6
+    )
+    say(
+        f"tokenize_shard ({prose()[0]})",
+        megabytes,
+        "MB",
+        first,
+        words_seen_before=again,
+        Parquet_and_tiktoken=slow,
+    )
     assert BUSY or first < slow
 
 
 def test_the_first_ids_are_tiktokens_and_far_faster():
-    """Long documents, the first 65,536 ids of each that has them: MB of UTF-8 per CPU-second; words never seen before."""
+    """Long documents, the first 65,536 ids of each that has them: MB of UTF-8 per CPU-second; words
+    never seen before.
+    """
     texts, twin = long_texts(), gpt2_tokenizer(fast=False)._encoding
     whole, early = [fresh_tokenizer() for _ in range(3)], [fresh_tokenizer() for _ in range(3)]
-    all_of_it, everything = cpu_seconds(lambda number: [whole[number].encode(text)[:ROW_TOKENS] for text in texts])
-    fast, found = cpu_seconds(lambda number: [first_ids(early[number], text, ROW_TOKENS) for text in texts])
-    slow, wanted = cpu_seconds(lambda _: [twin.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1)
+    all_of_it, everything = cpu_seconds(
+        lambda number: [whole[number].encode(text)[:ROW_TOKENS] for text in texts]
+    )
+    fast, found = cpu_seconds(
+        lambda number: [first_ids(early[number], text, ROW_TOKENS) for text in texts]
+    )
+    slow, wanted = cpu_seconds(
+        lambda _: [twin.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1
+    )
     for ours, also, theirs in zip(found, everything, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(also, theirs)
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    say(f"first ids of {len(texts)} documents ({prose()[0]})", megabytes, "MB", fast, gigatoken_whole=all_of_it, tiktoken_whole=slow)
+    say(
+        f"first ids of {len(texts)} documents ({prose()[0]})",
+        megabytes,
+        "MB",
+        fast,
+        gigatoken_whole=all_of_it,
+        tiktoken_whole=slow,
+    )
     print(f"  all ids: {slow / all_of_it:.1f} × tiktoken")
     assert BUSY or slow > 10 * fast
     assert BUSY or slow > 4 * all_of_it
 
 
 def test_a_stage_that_needs_the_first_ids_makes_no_others(tmp_path, monkeypatch):
-    """The same documents from Parquet to token files, the spot check included, against Parquet, tiktoken and ``tofile``."""
+    """The same documents from Parquet to token files, the spot check included, against Parquet,
+    tiktoken and ``tofile``.
+    """
     texts = long_texts()
     path, fresh = written(tmp_path, texts), [fresh_tokenizer() for _ in range(3)]
     settings = TokenizingSettings(first_tokens=ROW_TOKENS)
 
     def stage(number):
-        monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: fresh[number] if fast else gpt2_tokenizer(fast=False))
-        return tokenize_shard(TokenizeTask(documents=path, folder=tmp_path / str(number), settings=settings))
+        monkeypatch.setattr(
+            tokenizing,
+            "tokenizer_of",
+            lambda _name, *, fast=True: fresh[number] if fast else gpt2_tokenizer(fast=False),
+        )
+        return tokenize_shard(
+            TokenizeTask(documents=path, folder=tmp_path / str(number), settings=settings)
+        )
 
     fast, tally = cpu_seconds(stage)
     slow, _ = cpu_seconds(lambda _: plain(path, tmp_path / "plain.bin", first=ROW_TOKENS), rounds=1)
     reading, _ = cpu_seconds(lambda _: pq.read_table(path)["raw_content"].to_pylist())
     assert (tmp_path / "0/0000-en_head.bin").read_bytes() == (tmp_path / "plain.bin").read_bytes()
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
-    say(f"tokenize_shard, {tally.kept} rows", megabytes, "MB", fast, Parquet_and_tiktoken=slow, reading_Parquet_alone=reading)
+    say(
+        f"tokenize_shard, {tally.kept} rows",
+        megabytes,
+        "MB",
+        fast,
+        Parquet_and_tiktoken=slow,
+        reading_Parquet_alone=reading,
+    )
     assert BUSY or slow > 5 * fast

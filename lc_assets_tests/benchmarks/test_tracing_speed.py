@@ -1,4 +1,6 @@
-"""Tracing by index, against a loop over the tables; at LongCrawl64's size when asked. Run with ``-s`` to see the figures."""
+"""Tracing by index, against a loop over the tables; at LongCrawl64's size when asked. Run with
+``-s`` to see the figures.
+"""
 
 import time
 
@@ -28,11 +30,24 @@ FULL_SNAPSHOTS, FULL_ROWS = 84, 79_300
 def made(tmp_path_factory):
     """Two snapshots of 20,000 rows, and 30,000 dropped documents of one shard."""
     found = traced_lake(tmp_path_factory.mktemp("traced"), n_snapshots=2, n_rows=20_000)
-    line = {"url": "", "reason": "long_enough", "value": 1.0, "reasons": ["long_enough"], "values": [1.0]}
-    lines = [line | {"id": f"{found.snapshots[0]}/0007/en_head.json.gz/{number}"} for number in range(N_DROPPED)]
+    line = {
+        "url": "",
+        "reason": "long_enough",
+        "value": 1.0,
+        "reasons": ["long_enough"],
+        "values": [1.0],
+    }
+    lines = [
+        line | {"id": f"{found.snapshots[0]}/0007/en_head.json.gz/{number}"}
+        for number in range(N_DROPPED)
+    ]
     table = pa.Table.from_pylist(lines, DROPPED)
     publish(
-        found.lake, "tokens", found.snapshots[0], lambda home: write_table(home / "0007-en_head.dropped.parquet", table), params={"n": 1}
+        found.lake,
+        "tokens",
+        found.snapshots[0],
+        lambda home: write_table(home / "0007-en_head.dropped.parquet", table),
+        params={"n": 1},
     )
     return found
 
@@ -56,8 +71,12 @@ def row(made):
 
 QUESTIONS = {
     "row of a number": (
-        lambda lake, row: tracing.find_row(lake, lake.place("grid", row.snapshot).require(), "train", row.row).id,
-        lambda made, row: rows_file(made, lambda line: (line["split"], line["row"]) == ("train", row.row))["id"],
+        lambda lake, row: (
+            tracing.find_row(lake, lake.place("grid", row.snapshot).require(), "train", row.row).id
+        ),
+        lambda made, row: rows_file(
+            made, lambda line: (line["split"], line["row"]) == ("train", row.row)
+        )["id"],
     ),
     "row of an id": (
         lambda lake, row: whereabouts.rows_by(lake, "document", row.id)[0][1].row,
@@ -69,12 +88,24 @@ QUESTIONS = {
     ),
     "who went in its stead": (
         lambda lake, row: histories.went_instead(lake, row.id)[0].id,
-        lambda made, row: by_loop(made.lake, "removals", row.snapshot, "removals.parquet", lambda line: line["kept_id"] == row.id)["id"],
+        lambda made, row: by_loop(
+            made.lake,
+            "removals",
+            row.snapshot,
+            "removals.parquet",
+            lambda line: line["kept_id"] == row.id,
+        )["id"],
     ),
     "why dropped": (
-        lambda lake, row: histories.why_dropped(lake, f"{row.snapshot}/0007/en_head.json.gz/29000").id,
+        lambda lake, row: (
+            histories.why_dropped(lake, f"{row.snapshot}/0007/en_head.json.gz/29000").id
+        ),
         lambda made, row: by_loop(
-            made.lake, "tokens", row.snapshot, "0007-en_head.dropped.parquet", lambda line: line["id"].endswith("/29000")
+            made.lake,
+            "tokens",
+            row.snapshot,
+            "0007-en_head.dropped.parquet",
+            lambda line: line["id"].endswith("/29000"),
         )["id"],
     ),
 }
@@ -96,36 +127,68 @@ def test_positions_and_samples_are_found_without_a_pass(made, row):
     order = tracing.GlobalOrder.open(made.lake.place("longcrawl").require().home, "train")
     number = [source.snapshot for source in order.sources].index(row.snapshot)
     fast, found = cpu_seconds(lambda _: whereabouts.position_of(order, row))
-    slow, wanted = cpu_seconds(lambda _: int(np.flatnonzero((np.asarray(order.source) == number) & (np.asarray(order.row) == row.row))[0]))
+    slow, wanted = cpu_seconds(
+        lambda _: int(
+            np.flatnonzero(
+                (np.asarray(order.source) == number) & (np.asarray(order.row) == row.row)
+            )[0]
+        )
+    )
     assert found == wanted
     say(f"position, {len(order):,} rows", 1, "look-ups", fast, pass_over_all=slow)
     (everything,) = whereabouts.find_id(made.lake, row.id)
     assert everything.position == found
     (position, *_), samples = [found], everything.samples[MIX]
-    assert all(row.id in {piece.row.id for piece in tracing.sample_of_mix(made.lake, MIX, sample).pieces} for sample in samples)
+    assert all(
+        row.id in {piece.row.id for piece in tracing.sample_of_mix(made.lake, MIX, sample).pieces}
+        for sample in samples
+    )
     assert len(samples) in {8, 9}
     assert tracing.row_of_order(made.lake, "train", position) == row
 
 
 def test_packed_rows_are_traced_both_ways(made, row):
-    """A column of a packed row to its document, and a document to its stretches, among as many rows of four pieces; against a loop."""
+    """A column of a packed row to its document, and a document to its stretches, among as many rows
+    of four pieces; against a loop.
+    """
     packed = write_packed(made.lake, made.snapshots[0], made.n_rows, PIECES)
     path, number = packed.home / "spans.parquet", made.n_rows * 2 // 3
-    down, stretch = cpu_seconds(lambda _: packed_tracing.stretches_of_row(packed, "train", number)[PIECES - 1])
+    down, stretch = cpu_seconds(
+        lambda _: packed_tracing.stretches_of_row(packed, "train", number)[PIECES - 1]
+    )
     loop, line = cpu_seconds(
-        lambda _: next(line for line in pq.read_table(path).to_pylist() if (line["row"], line["piece"]) == (number, PIECES - 1)), rounds=1
+        lambda _: next(
+            line
+            for line in pq.read_table(path).to_pylist()
+            if (line["row"], line["piece"]) == (number, PIECES - 1)
+        ),
+        rounds=1,
     )
     assert (line["id"], line["row_start"]) == (stretch.id, stretch.row_start)
     up, (found,) = cpu_seconds(lambda _: packed_whereabouts.stretches_of(packed, [stretch.id]))
     assert found == stretch
     assert packed_whereabouts.packed_by(made.lake, "document", stretch.id) == [(packed, stretch)]
-    say(f"packed row → stretches, {made.n_rows * PIECES:,} stretches", 1, "look-ups", down, loop=loop)
-    say(f"id → stretches of packed rows, {made.n_rows * PIECES:,} stretches", 1, "look-ups", up, loop=loop)
+    say(
+        f"packed row → stretches, {made.n_rows * PIECES:,} stretches",
+        1,
+        "look-ups",
+        down,
+        loop=loop,
+    )
+    say(
+        f"id → stretches of packed rows, {made.n_rows * PIECES:,} stretches",
+        1,
+        "look-ups",
+        up,
+        loop=loop,
+    )
     assert BUSY or max(down, up) < loop
 
 
 def test_pages_within_packed_documents_are_found_without_a_pass(tmp_path):
-    """A page to the documents that hold it, among 40,000 parts of two shards; against a loop over all spans."""
+    """A page to the documents that hold it, among 40,000 parts of two shards; against a loop over
+    all spans.
+    """
     spans = [tmp_path / f"{shard}{SPANS_SUFFIX}" for shard in ("0000-en_head", "0001-en_head")]
     for shard, path in enumerate(spans):
         of_shard = [_part(20_000 * shard + number) for number in range(20_000)]
@@ -133,9 +196,17 @@ def test_pages_within_packed_documents_are_found_without_a_pass(tmp_path):
     write_page_index(tmp_path, spans)
     index = KeyedTable(tmp_path / PAGES_FILE, KeyIndex(tmp_path / INDEX))
     wanted = _part(27_182)
-    fast, found = cpu_seconds(lambda _: [line["packed_id"] for line in index.find("url", wanted["url"])])
+    fast, found = cpu_seconds(
+        lambda _: [line["packed_id"] for line in index.find("url", wanted["url"])]
+    )
     slow, looped = cpu_seconds(
-        lambda _: [line["id"] for path in spans for line in pq.read_table(path).to_pylist() if line["url"] == wanted["url"]], rounds=1
+        lambda _: [
+            line["id"]
+            for path in spans
+            for line in pq.read_table(path).to_pylist()
+            if line["url"] == wanted["url"]
+        ],
+        rounds=1,
     )
     assert found == looped
     say("page → LongPack's documents, 40,000 parts", 1, "look-ups", fast, loop=slow)
@@ -144,19 +215,36 @@ def test_pages_within_packed_documents_are_found_without_a_pass(tmp_path):
 
 def _part(number: int) -> dict[str, object]:
     """Nine children and a root for each document."""
-    none = {"part": number % 10, "role": "child", "depth": 1, "keys": "", "cluster": "", "start": 0, "stop": 1, "n_tokens": 1}
-    return none | {"id": f"{number // 10 * 10}", "child_id": f"{number}", "url": f"https://site{number % 700}.example/{number}"}
+    none = {
+        "part": number % 10,
+        "role": "child",
+        "depth": 1,
+        "keys": "",
+        "cluster": "",
+        "start": 0,
+        "stop": 1,
+        "n_tokens": 1,
+    }
+    return none | {
+        "id": f"{number // 10 * 10}",
+        "child_id": f"{number}",
+        "url": f"https://site{number % 700}.example/{number}",
+    }
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1000)
 def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
-    """6.66 million rows of 84 snapshots, 53 million samples; every file opened anew for each look-up, but in the page cache."""
+    """6.66 million rows of 84 snapshots, 53 million samples; every file opened anew for each
+    look-up, but in the page cache.
+    """
     lake = traced_lake(tmp_path, n_snapshots=FULL_SNAPSHOTS, n_rows=FULL_ROWS).lake
     rng = np.random.default_rng(1)
     n_rows = len(tracing.GlobalOrder.open(lake.place("longcrawl").require().home, "train"))
     n_samples = whereabouts.mixes_of(lake)[MIX][1].n_samples
-    positions, samples = ([int(one) for one in rng.integers(0, most, 40)] for most in (n_rows, n_samples))
+    positions, samples = (
+        [int(one) for one in rng.integers(0, most, 40)] for most in (n_rows, n_samples)
+    )
     rows = [tracing.row_of_order(lake, "train", position) for position in positions]
     asked = {
         "position → document": (lambda n: tracing.row_of_order(lake, "train", positions[n]), 10),
@@ -168,10 +256,18 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
         "row → who went in its stead": (lambda n: histories.went_instead(lake, rows[n].id), 60),
     }
     packed = write_packed(lake, rows[0].snapshot, FULL_ROWS, PIECES)
-    stretches = packed_tracing.stretches(packed, "train", [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)])
+    stretches = packed_tracing.stretches(
+        packed, "train", [int(one) for one in rng.integers(0, FULL_ROWS * PIECES, 40)]
+    )
     asked |= {
-        "packed row, column → document": (lambda n: packed_tracing.stretches_of_row(packed, "train", stretches[n].row), 60),
-        "id → packed rows": (lambda n: packed_whereabouts.packed_by(lake, "document", stretches[n].id), 200),
+        "packed row, column → document": (
+            lambda n: packed_tracing.stretches_of_row(packed, "train", stretches[n].row),
+            60,
+        ),
+        "id → packed rows": (
+            lambda n: packed_whereabouts.packed_by(lake, "document", stretches[n].id),
+            200,
+        ),
     }
     print(f"\n{n_rows:,} train rows, {n_samples:,} samples")
     for what, (ask, most) in asked.items():
@@ -181,5 +277,8 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
             assert ask(number)
             seconds.append(time.perf_counter() - begun)
         per_look_up = (time.process_time() - cpu) / 40 * 1e3
-        print(f"{what}: {np.median(seconds) * 1e3:.1f} ms by the clock, worst {max(seconds) * 1e3:.1f}; {per_look_up:.1f} CPU-ms")
+        print(
+            f"{what}: {np.median(seconds) * 1e3:.1f} ms by the clock, worst "
+            f"{max(seconds) * 1e3:.1f}; {per_look_up:.1f} CPU-ms"
+        )
         assert BUSY or per_look_up < most

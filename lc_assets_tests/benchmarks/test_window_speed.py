@@ -1,7 +1,8 @@
-"""Windows of a token file in random order, against what a course's data set and Megatron's do. Run with ``-s`` to see the figures.
+"""Windows of a token file in random order, against what a course's data set and Megatron's do. Run
+with ``-s`` to see the figures.
 
-Batches of 32 × 1,024 as int64. Megatron's way needs no Megatron: its ``IndexedDataset.get`` is a slice of a mapped file,
-which `MegatronReader.read` is, too; its samples are then stacked.
+Batches of 32 × 1,024 as int64. Megatron's way needs no Megatron: its ``IndexedDataset.get`` is a
+slice of a mapped file, which `MegatronReader.read` is, too; its samples are then stacked.
 """
 
 import collections
@@ -30,8 +31,12 @@ def prefix(tmp_path_factory):
 
 
 def speed(batches):
-    """Million tokens per CPU-second of an iterator's first steps, each let go before the next; ``batches`` makes one."""
-    seconds = median_seconds(lambda: collections.deque(itertools.islice(batches(), N_STEPS), maxlen=0))
+    """Million tokens per CPU-second of an iterator's first steps, each let go before the next;
+    ``batches`` makes one.
+    """
+    seconds = median_seconds(
+        lambda: collections.deque(itertools.islice(batches(), N_STEPS), maxlen=0)
+    )
     return N_STEPS * BATCH * CONTEXT / 1e6 / seconds
 
 
@@ -50,7 +55,12 @@ def test_windows_come_faster_than_megatrons(prefix):
             windows = [
                 reader.read(row, at, at + CONTEXT + 1)
                 if at + CONTEXT < ROW_TOKENS
-                else np.concatenate([reader.read(row, at, ROW_TOKENS), reader.read(row + 1, 0, at + CONTEXT + 1 - ROW_TOKENS)])
+                else np.concatenate(
+                    [
+                        reader.read(row, at, ROW_TOKENS),
+                        reader.read(row + 1, 0, at + CONTEXT + 1 - ROW_TOKENS),
+                    ]
+                )
                 for row, at in places
             ]
             batch = np.stack([window.astype(np.int64) for window in windows])
@@ -60,12 +70,17 @@ def test_windows_come_faster_than_megatrons(prefix):
         np.testing.assert_array_equal(loader[step].text, text)
         np.testing.assert_array_equal(loader[step].targets, targets)
     fast, slow = speed(lambda: map(loader.__getitem__, range(N_STEPS))), speed(stacked)
-    print(f"\nwindows: {fast:.0f} M tokens per CPU-second, Megatron's way {slow:.0f}: {fast / slow:.1f} ×")
+    print(
+        f"\nwindows: {fast:.0f} M tokens per CPU-second, Megatron's way {slow:.0f}: "
+        f"{fast / slow:.1f} ×"
+    )
     assert BUSY or fast > 2 * slow
 
 
 def test_windows_come_faster_than_a_courses_data_set(prefix):
-    """PyTorch's ``DataLoader`` without workers over a data set that slices an int64 tensor, shuffled."""
+    """PyTorch's ``DataLoader`` without workers over a data set that slices an int64 tensor,
+    shuffled.
+    """
     torch = pytest.importorskip("torch")
     loader = ours(prefix)
     tokens = torch.from_numpy(MegatronReader(prefix).ids.astype(np.int64))
@@ -75,11 +90,19 @@ def test_windows_come_faster_than_a_courses_data_set(prefix):
             return (len(tokens) - 1) // CONTEXT
 
         def __getitem__(self, index):
-            return tokens[index * CONTEXT : (index + 1) * CONTEXT], tokens[index * CONTEXT + 1 : (index + 1) * CONTEXT + 1]
+            return tokens[index * CONTEXT : (index + 1) * CONTEXT], tokens[
+                index * CONTEXT + 1 : (index + 1) * CONTEXT + 1
+            ]
 
     batches = torch.utils.data.DataLoader(Lesson(), batch_size=BATCH, shuffle=True, drop_last=True)
     text, targets = next(iter(batches))
     assert text.shape == targets.shape == loader[0].text.shape
-    fast, slow = speed(lambda: map(loader.__getitem__, range(N_STEPS))), speed(lambda: iter(batches))
-    print(f"\nwindows: {fast:.0f} M tokens per CPU-second, a course's data set {slow:.0f}: {fast / slow:.1f} ×")
+    fast, slow = (
+        speed(lambda: map(loader.__getitem__, range(N_STEPS))),
+        speed(lambda: iter(batches)),
+    )
+    print(
+        f"\nwindows: {fast:.0f} M tokens per CPU-second, a course's data set {slow:.0f}: "
+        f"{fast / slow:.1f} ×"
+    )
     assert BUSY or fast > 2 * slow

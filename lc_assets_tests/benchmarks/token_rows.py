@@ -1,7 +1,10 @@
-"""Rows of ids as a grid holds them, for benchmarks of what reads them: of real text where it lies beside the checkout.
+"""Rows of ids as a grid holds them, for benchmarks of what reads them: of real text where it lies
+beside the checkout.
 
-Real: each row is cut out of tokenized books in five languages at a place of its own, 17 million words of them, so that
-what a codec finds in a chunk of 64 rows is what it finds in 64 documents. Else word pairs that follow Zipf's law.
+Real: each row is cut out of tokenized books in five languages at a place of its own, 17 million
+    words of them, so that
+what a codec finds in a chunk of 64 rows is what it finds in 64 documents. Else word pairs that
+follow Zipf's law.
 """
 
 import functools
@@ -17,10 +20,22 @@ from lc_assets_tests.grid_builders import zipf_ids
 @functools.cache
 def book_ids() -> NDArray[np.uint16]:
     """Ids of all books beside the checkout, one behind the other; empty when there are none."""
-    folder = next((path / "shared" / "data" for path in Path(__file__).parents if (path / "shared" / "data").is_dir()), None)
+    folder = next(
+        (
+            path / "shared" / "data"
+            for path in Path(__file__).parents
+            if (path / "shared" / "data").is_dir()
+        ),
+        None,
+    )
     books = [] if folder is None else sorted(folder.glob("books_*/*.txt"))
     tokenizer = gpt2_tokenizer()
-    return np.concatenate([np.empty(0, np.uint16), *(tokenizer.encode(book.read_text("utf-8")).astype(np.uint16) for book in books)])
+    return np.concatenate(
+        [
+            np.empty(0, np.uint16),
+            *(tokenizer.encode(book.read_text("utf-8")).astype(np.uint16) for book in books),
+        ]
+    )
 
 
 @functools.cache

@@ -1,4 +1,6 @@
-"""A published token store of whole rows, made up, of any size: what the grid's benchmarks begin with."""
+"""A published token store of whole rows, made up, of any size: what the grid's benchmarks begin
+with.
+"""
 
 import numpy as np
 
@@ -15,19 +17,37 @@ SOURCE_ROWS = 64
 
 
 def write_tokens(lake: LakeFolder, key: str, *, n_shards: int, shard_documents: int) -> None:
-    """Publish ``n_shards`` × ``shard_documents`` documents of 65,536 tokens: other stretches of the same 8 MB each time."""
+    """Publish ``n_shards`` × ``shard_documents`` documents of 65,536 tokens: other stretches of the
+    same 8 MB each time.
+    """
     place = lake.place("tokens", key)
     folder, source = place.folder / "v1", zipf_ids(SOURCE_ROWS, ROW_TOKENS)
     folder.mkdir(parents=True)
     for shard in range(n_shards):
         table = TableWriter(folder / f"{shard:04d}-en_head.documents.parquet", TOKENIZED)
-        with MegatronWriter.publishing(folder / f"{shard:04d}-en_head", np.dtype(np.uint16)) as writer:
+        with MegatronWriter.publishing(
+            folder / f"{shard:04d}-en_head", np.dtype(np.uint16)
+        ) as writer:
             for document in range(shard_documents):
                 writer.add(np.roll(source[document % SOURCE_ROWS], document * 7 + shard))
-                identity = {name: "" for name, _ in IDENTITY} | {"id": f"{key}/{shard:04d}/en_head.json.gz/{document}"}
-                table.add(identity | {"document": document, "n_tokens": ROW_TOKENS, "n_chars": 0, "n_bytes": 0})
+                identity = {name: "" for name, _ in IDENTITY} | {
+                    "id": f"{key}/{shard:04d}/en_head.json.gz/{document}"
+                }
+                table.add(
+                    identity
+                    | {"document": document, "n_tokens": ROW_TOKENS, "n_chars": 0, "n_bytes": 0}
+                )
         table.close()
     n_documents = n_shards * shard_documents
-    params = {"min_tokens": ROW_TOKENS, "tokenizer": "gpt2", "n_ids": GPT2_VOCAB_SIZE, "eot": GPT2_EOT}
+    params = {
+        "min_tokens": ROW_TOKENS,
+        "tokenizer": "gpt2",
+        "n_ids": GPT2_VOCAB_SIZE,
+        "eot": GPT2_EOT,
+    }
     fingerprint = Fingerprint(stage="tokens", key=key, code_version="1", params=params, inputs={})
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))))
+    place.point_at(
+        write_receipt(
+            folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))
+        )
+    )

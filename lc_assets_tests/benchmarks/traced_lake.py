@@ -1,7 +1,8 @@
-"""A lake of any size to be traced in: row tables, their indices, the global order and a mix; no token of any row.
+"""A lake of any size to be traced in: row tables, their indices, the global order and a mix; no
+token of any row.
 
-Made-up documents with addresses, digests and segments as long as a crawl's. What look-ups read is written by the package's
-own functions, what they do not read is left out.
+Made-up documents with addresses, digests and segments as long as a crawl's. What look-ups read is
+written by the package's own functions, what they do not read is left out.
 """
 
 import hashlib
@@ -63,10 +64,14 @@ def traced_lake(folder: Path, *, n_snapshots: int, n_rows: int) -> TracedLake:
     return TracedLake(lake, snapshots, n_rows)
 
 
-def publish(lake: LakeFolder, stage: str, key: str, write, *, params=None, inputs=None, also=None) -> Published:
+def publish(
+    lake: LakeFolder, stage: str, key: str, write, *, params=None, inputs=None, also=None
+) -> Published:
     """Publish a version without its stage: its files, a receipt, the pointer."""
     place = lake.place(stage, key)
-    fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params=params or {}, inputs=inputs or {})
+    fingerprint = Fingerprint(
+        stage=stage, key=key, code_version="1", params=params or {}, inputs=inputs or {}
+    )
     home = place.folder / fingerprint.version
     found = write(home)
     tally = found if isinstance(found, Tally) else Tally(also=also or {})
@@ -76,10 +81,20 @@ def publish(lake: LakeFolder, stage: str, key: str, write, *, params=None, input
 
 
 def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
-    """One snapshot: filtered documents (without texts), tokens and removals by name, the grid's row table, and the indices."""
+    """One snapshot: filtered documents (without texts), tokens and removals by name, the grid's row
+    table, and the indices.
+    """
     documents = documents_table(snapshot, n_rows)
-    filtered = publish(lake, "filtered", snapshot, lambda home: home.mkdir(parents=True), params={"of": snapshot})
-    tokens = publish(lake, "tokens", snapshot, lambda home: home.mkdir(parents=True), inputs={filtered.name: filtered.digest})
+    filtered = publish(
+        lake, "filtered", snapshot, lambda home: home.mkdir(parents=True), params={"of": snapshot}
+    )
+    tokens = publish(
+        lake,
+        "tokens",
+        snapshot,
+        lambda home: home.mkdir(parents=True),
+        inputs={filtered.name: filtered.digest},
+    )
     rows = plan_rows(documents, GriddingSettings())
     grid = publish(
         lake,
@@ -90,10 +105,23 @@ def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
         inputs={tokens.name: tokens.digest},
         also={f"{split} rows": count_of(rows, split) for split in SPLITS},
     )
-    publish(lake, "near_pairs", snapshot, lambda home: write_table(home / near_pairs.TABLE, pairs_table(snapshot, n_rows)))
+    publish(
+        lake,
+        "near_pairs",
+        snapshot,
+        lambda home: write_table(home / near_pairs.TABLE, pairs_table(snapshot, n_rows)),
+    )
     removed = removals_table(snapshot, n_rows)
-    removals = publish(lake, "removals", snapshot, lambda home: write_in_groups(home / TABLE, removed))
-    publish(lake, "megatron", snapshot, lambda home: home.mkdir(parents=True), inputs={grid.name: grid.digest})
+    removals = publish(
+        lake, "removals", snapshot, lambda home: write_in_groups(home / TABLE, removed)
+    )
+    publish(
+        lake,
+        "megatron",
+        snapshot,
+        lambda home: home.mkdir(parents=True),
+        inputs={grid.name: grid.digest},
+    )
     publish(
         lake,
         "keys",
@@ -112,11 +140,15 @@ def documents_table(snapshot: str, n_rows: int) -> pa.Table:
     hosts = [f"www.{word(snapshot, number // PAGES_PER_HOST)[:12]}.com" for number in numbers]
     columns = {
         "id": [f"{snapshot}/0000/en_head.json.gz/{number}" for number in numbers],
-        "url": [f"https://{host}/{word(snapshot, -number)[:20]}/page-{number}.html" for number, host in zip(numbers, hosts, strict=True)],
+        "url": [
+            f"https://{host}/{word(snapshot, -number)[:20]}/page-{number}.html"
+            for number, host in zip(numbers, hosts, strict=True)
+        ],
         "digest": [f"sha1:{word(snapshot, number)[:32].upper()}" for number in numbers],
         "source_domain": hosts,
         "cc_segment": [
-            f"crawl-data/CC-MAIN-{snapshot}/segments/{word(snapshot, number % 90)}/wet/{number % 5000:05d}.gz" for number in numbers
+            f"crawl-data/CC-MAIN-{snapshot}/segments/{word(snapshot, number % 90)}/wet/{number % 5000:05d}.gz"
+            for number in numbers
         ],
         "language": pa.repeat("en", n_rows),
         "bucket": pa.repeat("head", n_rows),
@@ -135,18 +167,40 @@ def word(snapshot: str, number: int) -> str:
 
 
 def keyed_table(documents: pa.Table) -> pa.Table:
-    """The same documents as they stand in the index of filtered ones, with two judged values; digests of texts are made up."""
-    digests = pa.array([f"sha256:{word(digest, 0)}{word(digest, 1)[:24]}" for digest in documents["digest"].to_pylist()])
-    judged = {name: pa.array(np.arange(documents.num_rows) / 7) for name in ("rps_doc_word_count", "rps_doc_mean_word_length")}
-    columns = {name: documents[name] for name in KEYED.names if name != "text_digest"} | {"text_digest": digests} | judged
+    """The same documents as they stand in the index of filtered ones, with two judged values;
+    digests of texts are made up.
+    """
+    digests = pa.array(
+        [
+            f"sha256:{word(digest, 0)}{word(digest, 1)[:24]}"
+            for digest in documents["digest"].to_pylist()
+        ]
+    )
+    judged = {
+        name: pa.array(np.arange(documents.num_rows) / 7)
+        for name in ("rps_doc_word_count", "rps_doc_mean_word_length")
+    }
+    columns = (
+        {name: documents[name] for name in KEYED.names if name != "text_digest"}
+        | {"text_digest": digests}
+        | judged
+    )
     return pa.table(columns)
 
 
 def pairs_table(snapshot: str, n_rows: int) -> pa.Table:
     """Every tenth document is like the one before it."""
     lines = range(1, n_rows, 10)
-    ids = [[f"{snapshot}/0000/en_head.json.gz/{number - before}" for number in lines] for before in (1, 0)]
-    columns = {"a": ids[0], "b": ids[1], "bands": np.full(len(lines), 3, np.uint64), "similarity": np.full(len(lines), 0.7)}
+    ids = [
+        [f"{snapshot}/0000/en_head.json.gz/{number - before}" for number in lines]
+        for before in (1, 0)
+    ]
+    columns = {
+        "a": ids[0],
+        "b": ids[1],
+        "bands": np.full(len(lines), 3, np.uint64),
+        "similarity": np.full(len(lines), 0.7),
+    }
     return pa.table(columns, schema=near_pairs.NEAR_PAIRS)
 
 
@@ -201,16 +255,33 @@ def write_mix(lake: LakeFolder, grids: list[Published]) -> None:
             home.mkdir(parents=True, exist_ok=True)
             write_gpt_index(home / key, index)
             prefix = f"megatron/{key}/{lake.place('megatron', key).require().version}/train"
-            sources.append(MixSource(snapshot=key, prefix=prefix, weight=1 / len(grids), available=index.n_samples, used=index.n_samples))
-        for name, array in zip(("dataset_index", "dataset_sample_index"), blend_all([source.used for source in sources]), strict=True):
+            sources.append(
+                MixSource(
+                    snapshot=key,
+                    prefix=prefix,
+                    weight=1 / len(grids),
+                    available=index.n_samples,
+                    used=index.n_samples,
+                )
+            )
+        for name, array in zip(
+            ("dataset_index", "dataset_sample_index"),
+            blend_all([source.used for source in sources]),
+            strict=True,
+        ):
             write_npy(home / f"{name}.npy", array)
-        publish_bytes(home / MIX_FILE, encode_json(Mix(sequence_length=SAMPLE_TOKENS, seed=1234, sources=sources)))
+        publish_bytes(
+            home / MIX_FILE,
+            encode_json(Mix(sequence_length=SAMPLE_TOKENS, seed=1234, sources=sources)),
+        )
 
     publish(lake, "mixes", MIX, write)
 
 
 def write_packed(lake: LakeFolder, snapshot: str, n_rows: int, pieces: int) -> Published:
-    """Packed rows of one snapshot's documents, so many pieces a row, each of a document of its own: spans and no token."""
+    """Packed rows of one snapshot's documents, so many pieces a row, each of a document of its own:
+    spans and no token.
+    """
     n_spans, tokens = n_rows * pieces, ROW_TOKENS // pieces
     numbers = np.arange(n_spans)
     begins = numbers % pieces * tokens
@@ -225,14 +296,21 @@ def write_packed(lake: LakeFolder, snapshot: str, n_rows: int, pieces: int) -> P
             "document_stop": np.full(n_spans, tokens),
             "row_start": begins,
             "row_stop": begins + tokens,
-            **{name: documents[name] for name in ("id", "url", "digest", "document", "n_tokens", "token_shard")},
+            **{
+                name: documents[name]
+                for name in ("id", "url", "digest", "document", "n_tokens", "token_shard")
+            },
         }
         home.mkdir(parents=True, exist_ok=True)
         table = pa.table({name: columns[name] for name in PACKED_SPANS.names}, schema=PACKED_SPANS)
         with publish_file(home / SPANS_FILE) as draft:
             pq.write_table(table, draft, compression=COMPRESSION, row_group_size=MOST_PIECES)
-        PackedSpans.of(numbers // pieces, begins + tokens, numbers, n_rows=n_rows).write(home, "train")
+        PackedSpans.of(numbers // pieces, begins + tokens, numbers, n_rows=n_rows).write(
+            home, "train"
+        )
         none = np.empty(0, np.int64)
         PackedSpans.of(none, none, none, n_rows=0).write(home, "heldout")
 
-    return publish(lake, "packed", snapshot, write, params={"row_tokens": ROW_TOKENS, "megatron": "rows"})
+    return publish(
+        lake, "packed", snapshot, write, params={"row_tokens": ROW_TOKENS, "megatron": "rows"}
+    )

@@ -19,8 +19,19 @@ class Said:
 
 @pytest.fixture
 def lc(monkeypatch):
-    """Run ``lc`` with words as arguments; no variable of this machine is seen, and no error but a deliberate one passes."""
-    for name in ("LC_ROOT", "LC_UPSTREAM", "LC_CRAWL", "LC_RECIPE", "LC_WITHDRAWN", "LC_SNAPSHOTS", "LC_WORKERS", "DAGSTER_HOME"):
+    """Run ``lc`` with words as arguments; no variable of this machine is seen, and no error but a
+    deliberate one passes.
+    """
+    for name in (
+        "LC_ROOT",
+        "LC_UPSTREAM",
+        "LC_CRAWL",
+        "LC_RECIPE",
+        "LC_WITHDRAWN",
+        "LC_SNAPSHOTS",
+        "LC_WORKERS",
+        "DAGSTER_HOME",
+    ):
         monkeypatch.delenv(name, raising=False)
 
     def run(*words: object) -> Said:

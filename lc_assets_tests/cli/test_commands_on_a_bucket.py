@@ -1,4 +1,6 @@
-"""Every command that takes a lake says of one in a bucket what it says of one in a folder, and fetches only what it needs."""
+"""Every command that takes a lake says of one in a bucket what it says of one in a folder, and
+fetches only what it needs.
+"""
 
 import re
 
@@ -26,7 +28,11 @@ def server():
 
 def go_up(lake, url):
     """Copy a lake in a folder into a bucket, file by file."""
-    paths = [path.relative_to(lake.root).as_posix() for path in lake.root.rglob("*") if path.is_file() and path.name != ".lock"]
+    paths = [
+        path.relative_to(lake.root).as_posix()
+        for path in lake.root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    ]
     names = sorted(path for path in paths if "/" in path)
     for folder in {path.rpartition("/")[0] for path in names}:
         inside = [path.rpartition("/")[2] for path in names if path.rpartition("/")[0] == folder]
@@ -48,7 +54,11 @@ def copies(tmp_path, monkeypatch):
 
 
 def fetched(copies):
-    return {path.name for path in copies.rglob("*") if path.is_file() and path.name != "receipt.json" and ".uses" not in path.parts}
+    return {
+        path.name
+        for path in copies.rglob("*")
+        if path.is_file() and path.name != "receipt.json" and ".uses" not in path.parts
+    }
 
 
 def version(tiny, stage, key="all"):
@@ -68,8 +78,14 @@ ASKED = {
 
 
 def of_folder(said, tiny, copies):
-    """What was said, without where the lake and its copies lie, and without the widths of columns, which depend on that."""
-    text = said.out.replace(f"{copies}/crawl/lake", "LAKE").replace(URL, "LAKE").replace(str(tiny.root), "LAKE")
+    """What was said, without where the lake and its copies lie, and without the widths of columns,
+    which depend on that.
+    """
+    text = (
+        said.out.replace(f"{copies}/crawl/lake", "LAKE")
+        .replace(URL, "LAKE")
+        .replace(str(tiny.root), "LAKE")
+    )
     return " ".join(re.sub(r"[─━┄╌═]+", "", text).split())
 
 
@@ -77,7 +93,10 @@ def of_folder(said, tiny, copies):
 @pytest.mark.parametrize("part", SHOWN)
 def test_show_says_the_same(lc, in_bucket, copies, part, verify):
     options = ["--verify"] if verify else []
-    ours, theirs = lc("show", f"{URL}/{part}".rstrip("/"), *options), lc("show", in_bucket.root / part, *options)
+    ours, theirs = (
+        lc("show", f"{URL}/{part}".rstrip("/"), *options),
+        lc("show", in_bucket.root / part, *options),
+    )
     assert (ours.code, ours.err) == (0, "")
     assert of_folder(ours, in_bucket, copies) == of_folder(theirs, in_bucket, copies)
     assert bool(fetched(copies)) == verify
@@ -93,14 +112,19 @@ def test_show_says_the_same(lc, in_bucket, copies, part, verify):
         ("longcrawl", "all", "train_source.npy", {"train_source.npy"}),
     ],
 )
-def test_what_lies_within_a_version_is_shown_by_its_own_files(lc, in_bucket, copies, stage, key, file, alone):
+def test_what_lies_within_a_version_is_shown_by_its_own_files(
+    lc, in_bucket, copies, stage, key, file, alone
+):
     path = f"{version(in_bucket, stage, key)}/{file}"
     ours, theirs = lc("show", f"{URL}/{path}"), lc("show", in_bucket.root / path)
     assert (ours.code, ours.err) == (0, "")
     assert fetched(copies) <= alone
     whole, also = lc("verify", f"{URL}/{path}"), lc("verify", in_bucket.root / path)
     assert (whole.code, whole.err) == (also.code, also.err) == (0, "")
-    assert of_folder(whole, in_bucket, copies).split()[1:] == of_folder(also, in_bucket, copies).split()[1:]
+    assert (
+        of_folder(whole, in_bucket, copies).split()[1:]
+        == of_folder(also, in_bucket, copies).split()[1:]
+    )
     assert "shape" not in theirs.out or theirs.out.split("shape")[1].split("\n")[0] in ours.out
 
 
@@ -115,7 +139,10 @@ def test_trace_says_the_same(lc, in_bucket, copies, asked):
 
 
 def test_a_batch_is_the_same_and_needs_no_rows_on_this_machine(lc, in_bucket, copies):
-    for options in (["--step", 2, "--rows", 3, "--context", 16], ["--split", "heldout", "--rows", 1]):
+    for options in (
+        ["--step", 2, "--rows", 3, "--context", 16],
+        ["--split", "heldout", "--rows", 1],
+    ):
         ours, theirs = lc("batch", URL, *options), lc("batch", in_bucket.root, *options)
         assert (ours.code, ours.err) == (0, "")
         assert ours.out == theirs.out
@@ -130,9 +157,18 @@ def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
     upstream = in_bucket.workshop.upstream.root
     grid = version(in_bucket, "grid", SNAPSHOT)
     for before, after in (
-        (["explain", URL, row.id, "--upstream", upstream], ["explain", in_bucket.root, row.id, "--upstream", upstream]),
-        (["plan", "--lake", URL, "--recipe", recipe, "--all"], ["plan", "--lake", in_bucket.root, "--recipe", recipe, "--all"]),
-        (["diff", f"{URL}/{grid}", "now", "--lake", URL], ["diff", in_bucket.root / grid, "now", "--lake", in_bucket.root]),
+        (
+            ["explain", URL, row.id, "--upstream", upstream],
+            ["explain", in_bucket.root, row.id, "--upstream", upstream],
+        ),
+        (
+            ["plan", "--lake", URL, "--recipe", recipe, "--all"],
+            ["plan", "--lake", in_bucket.root, "--recipe", recipe, "--all"],
+        ),
+        (
+            ["diff", f"{URL}/{grid}", "now", "--lake", URL],
+            ["diff", in_bucket.root / grid, "now", "--lake", in_bucket.root],
+        ),
     ):
         ours, theirs = lc(*before), lc(*after)
         assert (ours.code, ours.err) == (theirs.code, theirs.err) == (0, "")
@@ -140,14 +176,23 @@ def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
 
 
 def test_what_is_not_there_is_said(lc, in_bucket, copies):
-    for words in (("show", f"{URL}/nowhere"), ("show", "gs://crawl/other"), ("verify", f"{URL}/nowhere"), ("trace", URL, "--id", "x/1")):
+    for words in (
+        ("show", f"{URL}/nowhere"),
+        ("show", "gs://crawl/other"),
+        ("verify", f"{URL}/nowhere"),
+        ("trace", URL, "--id", "x/1"),
+    ):
         said = lc(*words)
         assert said.code == 2, said
         assert said.err
 
 
-def test_a_document_is_withdrawn_and_purged_in_a_bucket(lc, server, lake_with_copies, copies, tmp_path):
-    """Released, withdrawn, rebuilt, given up, purged: nothing in the bucket, nor of its copies, holds it; all else is whole."""
+def test_a_document_is_withdrawn_and_purged_in_a_bucket(
+    lc, server, lake_with_copies, copies, tmp_path
+):
+    """Released, withdrawn, rebuilt, given up, purged: nothing in the bucket, nor of its copies,
+    holds it; all else is whole.
+    """
     from lc_assets.storage.releases import release_names
     from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of
 
@@ -160,7 +205,18 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(lc, server, lake_with_co
     assert lc("release", url, "v1", "--verify").code == 0
     assert lc("trace", url, "--row", 0, "--release", "v1").code == 0
     name = id_of(OLD, ALONE_OLD)
-    said = lc("withdraw", url, "--id", name, "--reason", "asked for", "--list", one.list_file, "--recipe", recipe)
+    said = lc(
+        "withdraw",
+        url,
+        "--id",
+        name,
+        "--reason",
+        "asked for",
+        "--list",
+        one.list_file,
+        "--recipe",
+        recipe,
+    )
     assert said.code == 0
     assert f"grid/{OLD}" in said.out
     assert lc("rebuild", "--lake", url, *built).code == 0
@@ -170,13 +226,23 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(lc, server, lake_with_co
     before = server.names()
     assert lc("prune", url, "--purge", "--give-up", "v1", "--dry-run").code == 0
     assert server.names() == before
-    grids = {name.split("/")[3] for name in before if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3}
+    grids = {
+        name.split("/")[3]
+        for name in before
+        if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3
+    }
     said = lc("prune", url, "--purge", "--give-up", "v1")
     assert said.code == 0
     standing = open_lake(url).place("grid", OLD).require()
-    left = {name.split("/")[3] for name in server.names() if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3}
+    left = {
+        name.split("/")[3]
+        for name in server.names()
+        if name.startswith(f"other/grid/{OLD}/") and name.count("/") > 3
+    }
     assert (len(grids), left) == (2, {standing.version})
-    assert {path.name for path in standing.home.parent.iterdir() if not path.name.startswith(".")} == left
+    assert {
+        path.name for path in standing.home.parent.iterdir() if not path.name.startswith(".")
+    } == left
     assert lc("prune", url).code == 0
     assert "0 folders" in lc("prune", url).out
     assert lc("plan", "--lake", url, "--recipe", recipe).code == 0

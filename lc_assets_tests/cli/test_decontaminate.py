@@ -4,19 +4,34 @@ import json
 
 import pytest
 
-QUESTION = "In which year did the keeper of the northern lighthouse first write down the names of all ships that passed him"
+QUESTION = (
+    "In which year did the keeper of the northern lighthouse first write down the names of "
+    "all ships that passed him"
+)
 
 
 @pytest.fixture
 def place(tmp_path):
     texts = [QUESTION, "Something else altogether.", f"Before it. {QUESTION} And after it, too."]
-    (tmp_path / "corpus.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts), "utf-8")
-    (tmp_path / "evals.jsonl").write_text(json.dumps({"question": QUESTION, "answer": "1871"}) + '\n{"question": "Why?"}', "utf-8")
+    (tmp_path / "corpus.jsonl").write_text(
+        "\n".join(json.dumps({"text": text}) for text in texts), "utf-8"
+    )
+    (tmp_path / "evals.jsonl").write_text(
+        json.dumps({"question": QUESTION, "answer": "1871"}) + '\n{"question": "Why?"}', "utf-8"
+    )
     return tmp_path
 
 
 def test_the_summary_balances_and_names_the_worst(lc, place):
-    said = lc("decontaminate", place / "corpus.jsonl", place / "out", "--against", place / "evals.jsonl", "--workers", 1)
+    said = lc(
+        "decontaminate",
+        place / "corpus.jsonl",
+        place / "out",
+        "--against",
+        place / "evals.jsonl",
+        "--workers",
+        1,
+    )
     assert said.code == 0
     assert "dropped: contaminated  2" in said.out
     assert "2: 1 contaminated, 1 too short" in said.out
@@ -35,7 +50,16 @@ def test_the_summary_balances_and_names_the_worst(lc, place):
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence_and_2(lc, place, words, complaint):
-    said = lc("decontaminate", place / "corpus.jsonl", place / "out", "--against", place / "evals.jsonl", "--workers", 1, *words)
+    said = lc(
+        "decontaminate",
+        place / "corpus.jsonl",
+        place / "out",
+        "--against",
+        place / "evals.jsonl",
+        "--workers",
+        1,
+        *words,
+    )
     assert (said.code, said.out) == (2, "")
     assert complaint in said.err
 

@@ -18,7 +18,9 @@ def searched(tmp_path_factory):
 
 
 def test_the_summary_adds_up_and_nothing_reaches_the_terminal(lc, searched):
-    said = lc("dedup", searched / "in.jsonl", searched / "out", "--threshold", "0.7", "--workers", "1")
+    said = lc(
+        "dedup", searched / "in.jsonl", searched / "out", "--threshold", "0.7", "--workers", "1"
+    )
     assert said.code == 0
     tally = json.loads((searched / "out/summary.json").read_bytes())["tally"]
     assert tally["seen"] == 80 == tally["kept"] + sum(tally["dropped"].values())
@@ -27,23 +29,47 @@ def test_the_summary_adds_up_and_nothing_reaches_the_terminal(lc, searched):
     assert "refuted" in said.out
     assert "newer: " in said.out
     assert "\x1b" not in said.out
-    again = lc("dedup", "--from-evidence", searched / "out", searched / "again", "--threshold", "0.7")
+    again = lc(
+        "dedup", "--from-evidence", searched / "out", searched / "again", "--threshold", "0.7"
+    )
     assert again.code == 0
     for name in ("clusters", "removed", "kept"):
-        assert (searched / f"out/{name}.parquet").read_bytes() == (searched / f"again/{name}.parquet").read_bytes()
+        assert (searched / f"out/{name}.parquet").read_bytes() == (
+            searched / f"again/{name}.parquet"
+        ).read_bytes()
 
 
 def test_stored_signatures_are_taken_instead_of_computed(lc, searched):
     lc("minhash", searched / "in.jsonl", searched / "signatures", "--fast", "--workers", "1")
-    said = lc("dedup", searched / "in.jsonl", searched / "stored", "--signatures", searched / "signatures", "--workers", "1")
+    said = lc(
+        "dedup",
+        searched / "in.jsonl",
+        searched / "stored",
+        "--signatures",
+        searched / "signatures",
+        "--workers",
+        "1",
+    )
     lc("dedup", searched / "in.jsonl", searched / "computed", "--workers", "1")
     assert said.code == 0
     for name in ("pairs", "clusters", "removed", "kept"):
-        assert (searched / f"stored/{name}.parquet").read_bytes() == (searched / f"computed/{name}.parquet").read_bytes()
+        assert (searched / f"stored/{name}.parquet").read_bytes() == (
+            searched / f"computed/{name}.parquet"
+        ).read_bytes()
 
 
 def test_paragraphs_are_removed_after_documents(lc, searched):
-    said = lc("dedup", searched / "in.jsonl", searched / "edited", "--by", "text", "--paragraphs", "20", "--workers", "1")
+    said = lc(
+        "dedup",
+        searched / "in.jsonl",
+        searched / "edited",
+        "--by",
+        "text",
+        "--paragraphs",
+        "20",
+        "--workers",
+        "1",
+    )
     assert said.code == 0
     assert "characters removed" in said.out
     assert (searched / "edited/documents/00000.jsonl.gz").is_file()
@@ -63,7 +89,10 @@ def test_paragraphs_are_removed_after_documents(lc, searched):
         (["out", "--from-evidence", "nowhere"], "no search for duplicates was finished there"),
         (["nowhere", "out"], "nowhere: is not there"),
         (["in", "out", "--signatures", "nowhere"], "nowhere: holds no *.minhash.parquet"),
-        (["in", "out", "--signatures", "nowhere", "--by", "text"], "--signatures are for near duplicates"),
+        (
+            ["in", "out", "--signatures", "nowhere", "--by", "text"],
+            "--signatures are for near duplicates",
+        ),
         (["out", "--from-evidence", "x", "--signatures", "y"], "--paragraphs and --signatures"),
     ],
 )

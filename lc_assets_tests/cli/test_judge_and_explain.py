@@ -29,7 +29,9 @@ def test_judging_prints_a_balance_and_a_table_by_rule(lc, pages, tmp_path):
     assert f"written to {tmp_path / 'out'}" in said.out
 
 
-def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_values(lc, pages, tmp_path):
+def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_values(
+    lc, pages, tmp_path
+):
     lc("judge", pages, tmp_path / "out", "--rules", "gopher-paper", "--all-signals", "--workers", 1)
     said = lc(
         "judge", tmp_path / "out/signals", tmp_path / "again", "--rules", "gopher-paper", "--workers", 1, "--sweep",
@@ -45,7 +47,10 @@ def test_thresholds_are_changed_from_the_command_line_and_applied_to_stored_valu
     [
         (["--rules", "gopher"], "gopher: no readable file of rules; the presets are c4, fineweb"),
         (["--rules", "c4", "--threshold", "sentences=5"], "not a threshold: 'sentences=5'"),
-        (["--rules", "c4", "--threshold", "sentence.at_least=5"], "no rule is called sentence; there are lorem_ipsum"),
+        (
+            ["--rules", "c4", "--threshold", "sentence.at_least=5"],
+            "no rule is called sentence; there are lorem_ipsum",
+        ),
     ],
 )
 def test_what_cannot_be_meant_ends_with_2_and_a_sentence(lc, pages, tmp_path, words, complaint):
@@ -58,36 +63,64 @@ def test_what_cannot_be_meant_ends_with_2_and_a_sentence(lc, pages, tmp_path, wo
 def test_explaining_prints_every_rule_and_ends_with_the_verdict(lc, pages):
     said = lc("explain", pages, "short", "--rules", "gopher-paper")
     assert said.code == 0
-    assert re.search(r"words +word_count:whitespace +3 +50 to 100,000 +speaks against it +Rae et al. 2021, A.1.1", said.out)
+    assert re.search(
+        r"words +word_count:whitespace +3 +50 to 100,000 +speaks against it +Rae et al. 2021, A.1.1",
+        said.out,
+    )
     assert re.search(r"hashes +hash_to_word_ratio:whitespace +0 +at most 0.1 +passes", said.out)
     assert re.search(r"rps_doc_unigram_entropy +1.09861229", said.out)
     assert re.search(r"ccnet_perplexity +missing", said.out)
     assert "\x1b" not in said.out
     assert "the \\x1b[31m red" in said.out
     last = said.out.strip().splitlines()[-1]
-    assert last.startswith("short is dropped by gopher-paper: word_count:whitespace = 3, wanted 50 to 100,000")
+    assert last.startswith(
+        "short is dropped by gopher-paper: word_count:whitespace = 3, wanted 50 to 100,000"
+    )
 
 
 def test_explaining_shows_what_was_left_out_before(lc, tmp_path):
     path = tmp_path / "page.jsonl"
-    path.write_text(json.dumps({"id": "x", "text": "Menu\nIt was late in the day.\nWe use cookies, and more of them."}))
+    path.write_text(
+        json.dumps(
+            {"id": "x", "text": "Menu\nIt was late in the day.\nWe use cookies, and more of them."}
+        )
+    )
     said = lc("explain", path, "x", "--rules", "c4")
     assert re.search(r"no_end_mark +Menu", said.out)
     assert re.search(r"policy +We use cookies", said.out)
     assert "Its text, 23 characters" in said.out
 
 
-def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(lc, standing_lake, tmp_path):
-    """Kept, dropped by a rule, dropped as a duplicate; with the published signals at hand, all of them."""
+def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
+    lc, standing_lake, tmp_path
+):
+    """Kept, dropped by a rule, dropped as a duplicate; with the published signals at hand, all of
+    them.
+    """
     shard = "2023-06/0000/en_head.json.gz"
     root = standing_lake.workshop.upstream.root
-    assert lc("explain", standing_lake.root, f"{shard}/0").out.strip().splitlines()[-1].startswith(f"{shard}/0 is kept by lenient")
+    assert (
+        lc("explain", standing_lake.root, f"{shard}/0")
+        .out.strip()
+        .splitlines()[-1]
+        .startswith(f"{shard}/0 is kept by lenient")
+    )
     short = lc("explain", standing_lake.root, f"{shard}/{N_LONG + 1}", "--upstream", root)
-    assert f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, wanted at least 40 (setting)" in short.out
+    assert (
+        f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, wanted at least 40 "
+        "(setting)" in short.out
+    )
     assert "rps_doc_unigram_entropy" in short.out
-    assert "is dropped by lenient: duplicate = 1" in lc("explain", standing_lake.root, f"{shard}/{N_LONG + 3}").out
-    other = lc("explain", standing_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root)
-    assert re.search(r"words +rps_doc_word_count +\d+ +at least 16,000 +speaks against it", other.out)
+    assert (
+        "is dropped by lenient: duplicate = 1"
+        in lc("explain", standing_lake.root, f"{shard}/{N_LONG + 3}").out
+    )
+    other = lc(
+        "explain", standing_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root
+    )
+    assert re.search(
+        r"words +rps_doc_word_count +\d+ +at least 16,000 +speaks against it", other.out
+    )
 
 
 def test_a_document_that_nobody_knows_ends_with_2(lc, standing_lake, pages):
@@ -99,7 +132,15 @@ def test_a_document_that_nobody_knows_ends_with_2(lc, standing_lake, pages):
 
 def test_published_signals_are_judged_without_a_text(lc, tmp_path):
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=["2023-06"], tags=["0000/en_head"])
-    said = lc("judge", upstream / "quality_signals", tmp_path / "out", "--rules", "redpajama-lucie", "--workers", 1)
+    said = lc(
+        "judge",
+        upstream / "quality_signals",
+        tmp_path / "out",
+        "--rules",
+        "redpajama-lucie",
+        "--workers",
+        1,
+    )
     assert said.code == 0
     assert not (tmp_path / "out/signals").exists()
     assert "12 documents = " in said.out
@@ -108,27 +149,54 @@ def test_published_signals_are_judged_without_a_text(lc, tmp_path):
 def test_models_come_by_options_and_are_printed_with_their_digests(lc, tmp_path):
     """Judged and explained by the same; what is no NAME=PATH, or is missing, ends with 2."""
     path, rules, listed = tmp_path / "pages.jsonl", tmp_path / "rules.toml", tmp_path / "list.txt"
-    text = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness."
-    pages = [{"id": name, "url": f"http://{name}.example", "text": text} for name in ("good", "bad")]
+    text = (
+        "It was the best of times, it was the worst of times, it was the age of wisdom, it was "
+        "the age of foolishness."
+    )
+    pages = [
+        {"id": name, "url": f"http://{name}.example", "text": text} for name in ("good", "bad")
+    ]
     path.write_text("\n".join(map(json.dumps, pages)))
     listed.write_text("bad.example\n")
     said = {"domain_blocked": "at_most = 0", "language_is": "at_least = 1"}
-    rules.write_text('name = "mine"\n' + "".join(f'[[rule]]\nname = "{name}"\nsignal = "{name}"\n{to}\n' for name, to in said.items()))
-    found = lc("judge", path, tmp_path / "out", "--rules", rules, "--blocklist", listed, "--workers", 1)
+    rules.write_text(
+        'name = "mine"\n'
+        + "".join(
+            f'[[rule]]\nname = "{name}"\nsignal = "{name}"\n{to}\n' for name, to in said.items()
+        )
+    )
+    found = lc(
+        "judge", path, tmp_path / "out", "--rules", rules, "--blocklist", listed, "--workers", 1
+    )
     assert "2 documents = 1 kept + 1 dropped, by mine" in found.out
     assert re.search(r"language model +8f3472cf", found.out)
     assert re.search(r"blocklist +[0-9a-f]{64}", found.out)
     bad = lc("explain", path, "bad", "--rules", rules, "--blocklist", listed)
     assert re.search(r"language_probability +0\.9", bad.out)
     assert re.search(r"language model +8f3472cf", bad.out)
-    assert bad.out.strip().splitlines()[-1].startswith("bad is dropped by mine: domain_blocked = 1, wanted at most 0")
-    assert "bad is dropped" in lc("explain", path, "bad", "--rules", rules, "--blocklist", listed, "--lang", "de").out
+    assert (
+        bad.out.strip()
+        .splitlines()[-1]
+        .startswith("bad is dropped by mine: domain_blocked = 1, wanted at most 0")
+    )
+    assert (
+        "bad is dropped"
+        in lc("explain", path, "bad", "--rules", rules, "--blocklist", listed, "--lang", "de").out
+    )
     for options, complaint in {
         (): "domain_blocked: cannot be computed without a list of addresses; give --blocklist PATH",
         ("--blocklist", tmp_path / "nowhere"): "nowhere: is not there",
         ("--quality-model", "palm"): "--quality-model palm: wanted NAME=PATH",
-        ("--quality-model", "plam=x"): "no such model of quality: plam; there are palm, wikiref, wikipedia",
-        ("--quality-model", "palm=x", "--quality-model", "palm=y"): "--quality-model palm=y: is given twice",
+        (
+            "--quality-model",
+            "plam=x",
+        ): "no such model of quality: plam; there are palm, wikiref, wikipedia",
+        (
+            "--quality-model",
+            "palm=x",
+            "--quality-model",
+            "palm=y",
+        ): "--quality-model palm=y: is given twice",
     }.items():
         refused = lc("judge", path, tmp_path / "no", "--rules", rules, *options)
         assert refused.code == 2

@@ -13,7 +13,11 @@ GROUPS = {group.typer_instance.info.name: group.typer_instance for group in app.
 ALONE = sorted(command.callback.__name__.replace("_", "-") for command in app.registered_commands)
 COMMANDS = [
     *ALONE,
-    *sorted(f"{name} {command.callback.__name__}" for name, group in GROUPS.items() for command in group.registered_commands),
+    *sorted(
+        f"{name} {command.callback.__name__}"
+        for name, group in GROUPS.items()
+        for command in group.registered_commands
+    ),
 ]
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 EXAMPLE = re.compile(r"Example: (lc [^\n│]*)")
@@ -65,7 +69,9 @@ def test_without_a_command_help_is_shown(lc):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_commands_help_has_a_purpose_and_an_example_that_parses(lc, name):
-    """The example names the command, and every option in it exists: an unknown one would end with 2 before the help."""
+    """The example names the command, and every option in it exists: an unknown one would end with 2
+    before the help.
+    """
     said = lc(*name.split(), "--help")
     assert said.code == 0
     example = EXAMPLE.search(said.out)

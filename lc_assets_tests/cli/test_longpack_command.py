@@ -1,4 +1,6 @@
-"""``lc longpack``: balances, growth beside the paper's, lengths; what it writes is read by other commands."""
+"""``lc longpack``: balances, growth beside the paper's, lengths; what it writes is read by other
+commands.
+"""
 
 import json
 import re
@@ -20,16 +22,31 @@ def crawl(tmp_path):
     texts = [" ".join(WORDS[k] for k in rng.integers(len(WORDS), size=40)) + "." for _ in urls]
     pages = []
     for number, (url, text) in enumerate(zip(urls, texts, strict=True)):
-        links = "".join(f"<a href='{urls[(number + step) % N_PAGES]}'>page \x1b[31m {number + step}</a>" for step in (1, 2))
+        links = "".join(
+            f"<a href='{urls[(number + step) % N_PAGES]}'>page \x1b[31m {number + step}</a>"
+            for step in (1, 2)
+        )
         pages.append(FetchedPage(url, "2023-02-02T00:00:00Z", f"<p>{text}</p>{links}"))
     write_pages(tmp_path / "crawl.warc.gz", pages, filename="crawl.warc.gz")
-    lines = "".join(json.dumps({"url": url, "text": text}) + "\n" for url, text in zip(urls, texts, strict=True))
+    lines = "".join(
+        json.dumps({"url": url, "text": text}) + "\n" for url, text in zip(urls, texts, strict=True)
+    )
     (tmp_path / "pages.jsonl").write_text(lines)
     return tmp_path
 
 
 def test_it_prints_balances_growth_and_lengths(lc, crawl):
-    said = lc("longpack", "--warc", crawl / "crawl.warc.gz", "--pages", crawl / "pages.jsonl", "--out", crawl / "out", "--workers", 1)
+    said = lc(
+        "longpack",
+        "--warc",
+        crawl / "crawl.warc.gz",
+        "--pages",
+        crawl / "pages.jsonl",
+        "--out",
+        crawl / "out",
+        "--workers",
+        1,
+    )
     assert said.code == 0
     assert f"{N_PAGES} documents = {N_PAGES} pages + 0 not" in said.out
     assert f"{N_PAGES + 1} records = {N_PAGES} pages with links known + 1 not" in said.out
@@ -43,18 +60,50 @@ def test_it_prints_balances_growth_and_lengths(lc, crawl):
 
 
 def test_files_may_come_without_options_as_a_shell_gives_them(lc, crawl):
-    plain = lc("longpack", "--warc", crawl / "crawl.warc.gz", "--pages", crawl / "pages.jsonl", "--out", crawl / "a", "--workers", 1)
-    bare = lc("longpack", crawl / "crawl.warc.gz", crawl / "pages.jsonl", "--out", crawl / "b", "--workers", 1)
+    plain = lc(
+        "longpack",
+        "--warc",
+        crawl / "crawl.warc.gz",
+        "--pages",
+        crawl / "pages.jsonl",
+        "--out",
+        crawl / "a",
+        "--workers",
+        1,
+    )
+    bare = lc(
+        "longpack",
+        crawl / "crawl.warc.gz",
+        crawl / "pages.jsonl",
+        "--out",
+        crawl / "b",
+        "--workers",
+        1,
+    )
     assert plain.code == bare.code == 0
     assert (crawl / "a/spans.parquet").read_bytes() == (crawl / "b/spans.parquet").read_bytes()
 
 
 def test_what_it_writes_is_read_by_others(lc, crawl):
     """Its spans are documents to lc referrals; its tables have names."""
-    lc("longpack", crawl / "crawl.warc.gz", "--out", crawl / "out", "--mode", "allow", "--repetitions", 9, "--rest", "--workers", 1)
+    lc(
+        "longpack",
+        crawl / "crawl.warc.gz",
+        "--out",
+        crawl / "out",
+        "--mode",
+        "allow",
+        "--repetitions",
+        9,
+        "--rest",
+        "--workers",
+        1,
+    )
     said = lc("referrals", crawl / "out/documents", "--scope", "document", "--workers", 1)
     assert said.code == 0
-    assert "documents without spans" not in said.out or re.search(r"documents without spans +0", said.out)
+    assert "documents without spans" not in said.out or re.search(
+        r"documents without spans +0", said.out
+    )
     assert "parts of packed documents (longpack)" in lc("show", crawl / "out/spans.parquet").out
     assert "(link_claims)" in lc("show", crawl / "out/claims.parquet").out
 

@@ -33,16 +33,38 @@ def test_an_index_is_written_and_whole_epochs_are_suggested(data, lc):
     assert said.code == 0
     wanted = build_gpt_index(np.array(LENGTHS), sequence_length=8, seed=1234, n_samples=100)
     for name in ("document_index", "sample_index", "shuffle_index"):
-        np.testing.assert_array_equal(np.load(f"index/{name}.npy"), getattr(wanted, name), strict=True)
-    assert f"tokens of one epoch 370 epochs 3 last epoch apart yes samples {wanted.n_samples}" in squeezed(said.out)
+        np.testing.assert_array_equal(
+            np.load(f"index/{name}.npy"), getattr(wanted, name), strict=True
+        )
+    assert (
+        f"tokens of one epoch 370 epochs 3 last epoch apart yes samples {wanted.n_samples}"
+        in squeezed(said.out)
+    )
     assert "46, 92, 138, 184" in said.out
 
 
 def test_an_index_of_a_part_of_a_split(data, lc):
     assert (
-        lc("megatron", "index", "web", "--seq-length", 8, "--split", "50,50,0", "--part", "valid", "--out", "index", "--seed", 5).code == 0
+        lc(
+            "megatron",
+            "index",
+            "web",
+            "--seq-length",
+            8,
+            "--split",
+            "50,50,0",
+            "--part",
+            "valid",
+            "--out",
+            "index",
+            "--seed",
+            5,
+        ).code
+        == 0
     )
-    wanted = build_gpt_index(np.array(LENGTHS), sequence_length=8, seed=5, documents=np.arange(30, 60))
+    wanted = build_gpt_index(
+        np.array(LENGTHS), sequence_length=8, seed=5, documents=np.arange(30, 60)
+    )
     np.testing.assert_array_equal(np.load("index/document_index.npy"), wanted.document_index)
 
 
@@ -50,7 +72,10 @@ def test_an_index_of_a_part_of_a_split(data, lc):
     ("words", "complaint"),
     [
         (("--split", "98,2,0", "--part", "test"), "gives test no share"),
-        (("--split", "99.9,0.1,0", "--part", "valid"), "0 of 60 documents: the documents hold no token"),
+        (
+            ("--split", "99.9,0.1,0", "--part", "valid"),
+            "0 of 60 documents: the documents hold no token",
+        ),
         (("--part", "all"), "there are train, valid, test"),
         (("--samples", -1), "at least 0"),
         (("--seed", -1), "seed lies between"),
@@ -70,7 +95,9 @@ def test_a_missing_data_set_is_one_sentence_and_1(data, lc):
 
 
 def test_a_blend_by_weights(data, lc):
-    said = lc("megatron", "blend", "--weights", "0.7", "0.2", "0.1", "--size", 100, "--out", "blend")
+    said = lc(
+        "megatron", "blend", "--weights", "0.7", "0.2", "0.1", "--size", 100, "--out", "blend"
+    )
     assert said.code == 0
     wanted = blend(normalise(normalise([0.7, 0.2, 0.1]).tolist()), 100)
     for name, array in zip(("dataset_index", "dataset_sample_index"), wanted, strict=True):
@@ -81,7 +108,9 @@ def test_a_blend_by_weights(data, lc):
 def test_a_blend_of_everything_in_one_byte(data, lc):
     assert lc("megatron", "blend", "--sizes", "7,2", "1", "--uint8", "--out", "blend").code == 0
     wanted, _ = blend_all([7, 2, 1])
-    np.testing.assert_array_equal(np.load("blend/dataset_index.npy"), wanted.astype(np.uint8), strict=True)
+    np.testing.assert_array_equal(
+        np.load("blend/dataset_index.npy"), wanted.astype(np.uint8), strict=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,10 +143,22 @@ def test_an_unwritable_folder_is_one_sentence_and_1(data, lc):
 
 def test_a_cache_is_checked_built_and_found(data, lc):
     Path("launch.args").write_text(
-        "--data-path web --split 90,10,0 --seq-length 8 --train-samples 60 --global-batch-size 4 --eval-iters 1\n"
+        "--data-path web --split 90,10,0 --seq-length 8 --train-samples 60 --global-batch-size 4 "
+        "--eval-iters 1\n"
     )
     Path("tokenizer.json").write_text(json.dumps({"class": "Mine", "path": "here"}))
-    words = ("megatron", "cache", "--launch", "launch.args", "--tokenizer-identity", "tokenizer.json", "--cache", "cache", "--workers", 1)
+    words = (
+        "megatron",
+        "cache",
+        "--launch",
+        "launch.args",
+        "--tokenizer-identity",
+        "tokenizer.json",
+        "--cache",
+        "cache",
+        "--workers",
+        1,
+    )
     said = lc(*words, "--check")
     assert said.code == 1
     assert "2 indices = 0 found + 2 not found" in said.out
@@ -130,9 +171,21 @@ def test_a_cache_is_checked_built_and_found(data, lc):
 
 def test_a_cache_for_every_version_over_prefixes_that_name_their_content(data, lc):
     Path("launch.args").write_text(
-        "--data-path web --split 1 --seq-length 8 --train-samples 60 --global-batch-size 4 --data-cache-path cache"
+        "--data-path web --split 1 --seq-length 8 --train-samples 60 --global-batch-size 4 "
+        "--data-cache-path cache"
     )
-    said = lc("megatron", "cache", "--launch", "launch.args", "--hf-tokenizer", "gpt2", "--versioned", "versions", "--workers", 1)
+    said = lc(
+        "megatron",
+        "cache",
+        "--launch",
+        "launch.args",
+        "--hf-tokenizer",
+        "gpt2",
+        "--versioned",
+        "versions",
+        "--workers",
+        1,
+    )
     assert said.code == 0
     assert said.out.startswith("launch with --data-args-path versions/data_args.txt\n")
     assert "3 indices = 0 found + 3 built" in said.out
@@ -142,10 +195,15 @@ def test_a_cache_for_every_version_over_prefixes_that_name_their_content(data, l
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
-    [(("--cache", "c"), "either --tokenizer-identity or --hf-tokenizer"), (("--hf-tokenizer", "gpt2"), "neither by --cache nor")],
+    [
+        (("--cache", "c"), "either --tokenizer-identity or --hf-tokenizer"),
+        (("--hf-tokenizer", "gpt2"), "neither by --cache nor"),
+    ],
 )
 def test_a_cache_needs_a_tokenizer_and_a_place(data, lc, words, complaint):
-    Path("launch.args").write_text("--data-path web --split 1 --seq-length 8 --train-samples 60 --global-batch-size 4")
+    Path("launch.args").write_text(
+        "--data-path web --split 1 --seq-length 8 --train-samples 60 --global-batch-size 4"
+    )
     said = lc("megatron", "cache", "--launch", "launch.args", *words)
     assert said.code == 2
     assert complaint in said.err

@@ -1,4 +1,6 @@
-"""``lc megatron write``, ``merge``, ``export`` and ``lc verify``: summaries that balance, exit codes, one sentence each."""
+"""``lc megatron write``, ``merge``, ``export`` and ``lc verify``: summaries that balance, exit
+codes, one sentence each.
+"""
 
 import json
 import struct
@@ -18,15 +20,37 @@ COMMANDS = ["write", "merge", "export"]
 def written(tmp_path, lc):
     """A data set of two documents, and what was printed."""
     (tmp_path / "a.jsonl").write_text(
-        "\n".join([json.dumps({"text": "the end"}), json.dumps({"text": ""}), "nope", json.dumps({"text": "x"})])
+        "\n".join(
+            [
+                json.dumps({"text": "the end"}),
+                json.dumps({"text": ""}),
+                "nope",
+                json.dumps({"text": "x"}),
+            ]
+        )
     )
-    said = lc("megatron", "write", tmp_path / "a.jsonl", "--output", tmp_path / "a", "--tokenizer", "gpt2", "--append-eod", "--workers", 1)
+    said = lc(
+        "megatron",
+        "write",
+        tmp_path / "a.jsonl",
+        "--output",
+        tmp_path / "a",
+        "--tokenizer",
+        "gpt2",
+        "--append-eod",
+        "--workers",
+        1,
+    )
     return tmp_path / "a", said
 
 
 def test_writing_prints_a_summary_that_balances(written):
     prefix, said = written
-    assert (said.code, said.out.splitlines()[0], said.err) == (0, "4 documents = 2 written + 2 dropped", "")
+    assert (said.code, said.out.splitlines()[0], said.err) == (
+        0,
+        "4 documents = 2 written + 2 dropped",
+        "",
+    )
     assert "empty 1 not JSON 1 tokens 5 characters 8 files 1" in " ".join(said.out.split())
     assert [ids.tolist()[-1] for ids in MegatronReader(prefix)] == [50_256, 50_256]
 
@@ -44,9 +68,18 @@ def test_what_is_whole_is_said_so(written, lc):
         (lambda idx, ids: (idx[:-3], ids), "header promises 82 bytes"),
         (lambda idx, ids: (idx, ids[:-1]), "9 bytes, its .idx promises 10"),
         (lambda idx, ids: (idx[:17] + b"\x09" + idx[18:], ids), "dtype code 9"),
-        (lambda idx, ids: (idx[:34] + struct.pack("<i", 1) + idx[38:], ids), "is said to begin at byte 6, its predecessors end at 2"),
-        (lambda idx, ids: (idx[:42] + struct.pack("<q", -2) + idx[50:], ids), "begin at byte -2, its predecessors end at 0: negative"),
-        (lambda idx, ids: (idx, b"\xff\xff" + ids[2:]), "1 ids are outside the vocabulary, the first 65,535 in sequence 0"),
+        (
+            lambda idx, ids: (idx[:34] + struct.pack("<i", 1) + idx[38:], ids),
+            "is said to begin at byte 6, its predecessors end at 2",
+        ),
+        (
+            lambda idx, ids: (idx[:42] + struct.pack("<q", -2) + idx[50:], ids),
+            "begin at byte -2, its predecessors end at 0: negative",
+        ),
+        (
+            lambda idx, ids: (idx, b"\xff\xff" + ids[2:]),
+            "1 ids are outside the vocabulary, the first 65,535 in sequence 0",
+        ),
         (lambda idx, ids: (idx, ids[:-2] + b"\x00\x00"), "1 of 2 documents do not end with it"),
         (lambda idx, ids: (idx, ids[:2] + b"\x01\x00" + ids[4:]), "it changed since"),
     ],
@@ -73,7 +106,10 @@ def test_verify_hands_other_things_on_and_says_what_is_not_there(tmp_path, lc):
 
 def test_ends_cannot_be_asked_for_without_a_tokenizer(written, lc):
     said = lc("verify", written[0], "--append-eod")
-    assert (said.code, said.err.strip()) == (2, "--append-eod needs a --tokenizer that has an end of text")
+    assert (said.code, said.err.strip()) == (
+        2,
+        "--append-eod needs a --tokenizer that has an end of text",
+    )
 
 
 def test_a_vocabulary_by_its_size(written, lc):
@@ -86,48 +122,111 @@ def test_data_sets_per_file_are_merged_by_their_folder(tmp_path, lc):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps({"body": name}))
     files = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"]
     more = ["--per-file", "--text-field", "body", "--workers", 1]
-    said = lc("megatron", "write", *files, "--output", tmp_path / "parts", "--tokenizer", "gpt2", *more)
+    said = lc(
+        "megatron", "write", *files, "--output", tmp_path / "parts", "--tokenizer", "gpt2", *more
+    )
     assert (said.code, said.out.splitlines()[0]) == (0, "2 documents = 2 written + 0 dropped")
-    said = lc("megatron", "merge", tmp_path / "parts", "--output", tmp_path / "all", "--max-size", "2B")
+    said = lc(
+        "megatron", "merge", tmp_path / "parts", "--output", tmp_path / "all", "--max-size", "2B"
+    )
     assert (said.code, said.out.splitlines()[0]) == (0, "2 data sets into 2")
     assert len(MegatronReader(tmp_path / "all-00001")) == 1
 
 
 def test_exports(written, tmp_path, lc):
     prefix = written[0]
-    said = lc("megatron", "export", prefix, "--to", "nanogpt", "--output", tmp_path / "train.out", "--over-last", 7)
+    said = lc(
+        "megatron",
+        "export",
+        prefix,
+        "--to",
+        "nanogpt",
+        "--output",
+        tmp_path / "train.out",
+        "--over-last",
+        7,
+    )
     assert (said.code, said.out) == (0, f"5 tokens in {tmp_path}/train.out\n")
     assert np.fromfile(tmp_path / "train.out", np.uint16)[[2, 4]].tolist() == [7, 7]
-    assert lc("megatron", "export", prefix, "--to", "datasets", "--output", tmp_path / "ds").code == 0
+    assert (
+        lc("megatron", "export", prefix, "--to", "datasets", "--output", tmp_path / "ds").code == 0
+    )
     assert [path.name for path in (tmp_path / "ds").iterdir()] == ["train-00000-of-00001.parquet"]
-    assert lc("megatron", "export", prefix, "--to", "datasets", "--output", tmp_path / "ds").code == 2
+    assert (
+        lc("megatron", "export", prefix, "--to", "datasets", "--output", tmp_path / "ds").code == 2
+    )
     said = lc("megatron", "export", prefix, "--to", "tar", "--output", tmp_path / "x")
     assert (said.code, said.err.strip()) == (2, "no format 'tar'; there are nanogpt, datasets, mds")
-    assert lc("megatron", "export", prefix, "--to", "datasets", "--output", tmp_path / "y", "--over-last", 7).code == 2
+    assert (
+        lc(
+            "megatron",
+            "export",
+            prefix,
+            "--to",
+            "datasets",
+            "--output",
+            tmp_path / "y",
+            "--over-last",
+            7,
+        ).code
+        == 2
+    )
 
 
 def test_what_should_be_known_is_said_on_standard_error(tmp_path, lc):
     """The reader's trap; the twin that did the work."""
     file = tokenizer_json(tmp_path / "tokenizer.json", far_id=65_510)
     (tmp_path / "a.jsonl").write_text(json.dumps({"text": "the"}))
-    said = lc("megatron", "write", tmp_path / "a.jsonl", "--output", tmp_path / "a", "--tokenizer", file, "--workers", 1)
+    said = lc(
+        "megatron",
+        "write",
+        tmp_path / "a.jsonl",
+        "--output",
+        tmp_path / "a",
+        "--tokenizer",
+        file,
+        "--workers",
+        1,
+    )
     assert (said.code, "--per-dataset-sequences-path" in said.err) == (0, True)
     file.write_bytes(
         file.read_bytes()
         .replace(b'"normalizer":null', b'"normalizer":{"type":"NFKC"}')
         .replace(b'"normalizer": null', b'"normalizer": {"type": "NFKC"}')
     )
-    said = lc("megatron", "write", tmp_path / "a.jsonl", "--output", tmp_path / "a", "--tokenizer", file, "--workers", 1)
+    said = lc(
+        "megatron",
+        "write",
+        tmp_path / "a.jsonl",
+        "--output",
+        tmp_path / "a",
+        "--tokenizer",
+        file,
+        "--workers",
+        1,
+    )
     assert (said.code, "1 files were done by the slow tokenizer" in said.err) == (0, True)
 
 
 def test_nothing_to_write_is_2(tmp_path, lc):
     (tmp_path / "a.jsonl").write_text("{}\n")
-    said = lc("megatron", "write", tmp_path / "a.jsonl", "--output", tmp_path / "a", "--tokenizer", "gpt2", "--workers", 1)
+    said = lc(
+        "megatron",
+        "write",
+        tmp_path / "a.jsonl",
+        "--output",
+        tmp_path / "a",
+        "--tokenizer",
+        "gpt2",
+        "--workers",
+        1,
+    )
     assert (said.code, "no document to write of 1 seen (1 no text)" in said.err) == (2, True)
 
 
-@pytest.mark.parametrize(("size", "n_bytes"), [("30GB", 30 * 10**9), ("1.5 kb", 1500), ("7", 7), ("2 TB", 2 * 10**12)])
+@pytest.mark.parametrize(
+    ("size", "n_bytes"), [("30GB", 30 * 10**9), ("1.5 kb", 1500), ("7", 7), ("2 TB", 2 * 10**12)]
+)
 def test_sizes(size, n_bytes):
     assert bytes_of(size) == n_bytes
 

@@ -10,8 +10,20 @@ def test_the_command_prints_a_summary_that_balances(tmp_path, lc):
     """What is signed, too short or unreadable adds up to what was seen."""
     lines = [json.dumps({"body": "a b c d e f g h i j k l m"}), json.dumps({"body": "short"}), "{}"]
     (tmp_path / "b.jsonl").write_text("\n".join(lines))
-    said = lc("minhash", tmp_path / "b.jsonl", tmp_path / "out", "--fast", "--text-field", "body", "--workers", 1)
-    assert (said.code, said.out.splitlines()[0]) == (0, "3 documents = 2 in the tables + 1 that could not be read")
+    said = lc(
+        "minhash",
+        tmp_path / "b.jsonl",
+        tmp_path / "out",
+        "--fast",
+        "--text-field",
+        "body",
+        "--workers",
+        1,
+    )
+    assert (said.code, said.out.splitlines()[0]) == (
+        0,
+        "3 documents = 2 in the tables + 1 that could not be read",
+    )
     words = " ".join(said.out.split())
     assert "signed 1 texts of fewer than 13 words 1 no text 1 scheme lc-fast/1" in words
     assert scheme_label_of(tmp_path / "out" / "b.minhash.parquet", where="b") == FAST.label

@@ -1,4 +1,6 @@
-"""``lc pack``: any corpus into rows; what it prints balances, what it writes is what training, Megatron and other commands read."""
+"""``lc pack``: any corpus into rows; what it prints balances, what it writes is what training,
+Megatron and other commands read.
+"""
 
 import gzip
 import itertools
@@ -23,11 +25,16 @@ ROW = 256
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory) -> Path:
-    """Two files whose ids repeat: documents of lines, some of them long; one that is none; a short one; one in another alphabet."""
+    """Two files whose ids repeat: documents of lines, some of them long; one that is none; a short
+    one; one in another alphabet.
+    """
     folder = tmp_path_factory.mktemp("corpus")
     rng = np.random.default_rng(5)
     for number in range(2):
-        records = [{"id": f"d{at}", "text": lines(rng, int(rng.integers(1, 30))), "kind": "ab"[at % 2]} for at in range(20)]
+        records = [
+            {"id": f"d{at}", "text": lines(rng, int(rng.integers(1, 30))), "kind": "ab"[at % 2]}
+            for at in range(20)
+        ]
         records += [{"id": "short", "text": "Hm."}, {"id": "kana", "text": "これはペンです。" * 60}]
         content = "".join(json.dumps(record) + "\n" for record in records) + "not JSON\n"
         (folder / f"part{number}.jsonl.gz").write_bytes(gzip.compress(content.encode()))
@@ -36,36 +43,67 @@ def corpus(tmp_path_factory) -> Path:
 
 def lines(rng, n_lines):
     """Sentences of common words, one a line."""
-    return "".join(" ".join(WORDS[at] for at in rng.integers(len(WORDS), size=12)).capitalize() + ".\n" for _ in range(n_lines))
+    return "".join(
+        " ".join(WORDS[at] for at in rng.integers(len(WORDS), size=12)).capitalize() + ".\n"
+        for _ in range(n_lines)
+    )
 
 
 def documents_of(corpus):
     """The texts that are long enough, by file and number of those that have tokens enough."""
     found = {}
     for number, path in enumerate(sorted(corpus.iterdir())):
-        texts = [document.text for document in read_corpus(path) if hasattr(document, "text") and len(document.text) > 10]
+        texts = [
+            document.text
+            for document in read_corpus(path)
+            if hasattr(document, "text") and len(document.text) > 10
+        ]
         found |= {(f"{number:05d}-part{number}", place): text for place, text in enumerate(texts)}
     return found
 
 
 def rows_of(out):
     """Records of the rows' texts."""
-    return [json.loads(line) for path in sorted((out / "texts").iterdir()) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    return [
+        json.loads(line)
+        for path in sorted((out / "texts").iterdir())
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
 
 
 def pack(lc, corpus, out, *options):
-    return lc("pack", corpus, out, "--length", ROW, "--segment", 64, "--min-tokens", 5, "--workers", 1, *options)
+    return lc(
+        "pack",
+        corpus,
+        out,
+        "--length",
+        ROW,
+        "--segment",
+        64,
+        "--min-tokens",
+        5,
+        "--workers",
+        1,
+        *options,
+    )
 
 
 @pytest.mark.parametrize("method", [*sorted(METHODS), "upsample"])
 def test_what_is_printed_balances_and_what_is_written_can_be_read(lc, corpus, tmp_path, method):
-    """Documents in and out, tokens in rows, rows; texts of pieces are their documents' own; training and Megatron see the same."""
+    """Documents in and out, tokens in rows, rows; texts of pieces are their documents' own;
+    training and Megatron see the same.
+    """
     out = tmp_path / "packed"
-    said = pack(lc, corpus, out, "--method", method, *(["--threshold", 200] if method == "upsample" else []))
+    said = pack(
+        lc, corpus, out, "--method", method, *(["--threshold", 200] if method == "upsample" else [])
+    )
     assert said.code == 0, said.err
     spans = pq.read_table(out / "spans.parquet").to_pylist()
     n_tokens = sum(line["document_stop"] - line["document_start"] for line in spans)
-    table = {name: int(n.replace(",", "")) for name, n in re.findall(r"^ *(\S.*?) {2,}([\d,]+)$", said.out, re.MULTILINE)}
+    table = {
+        name: int(n.replace(",", ""))
+        for name, n in re.findall(r"^ *(\S.*?) {2,}([\d,]+)$", said.out, re.MULTILINE)
+    }
     assert table["= tokens in rows"] == n_tokens
     assert table["tokens of documents"] + table["+ repeated"] - table["- left over"] == n_tokens
     n_rows = max(line["row"] for line in spans) + 1
@@ -77,7 +115,10 @@ def test_what_is_printed_balances_and_what_is_written_can_be_read(lc, corpus, tm
     assert [line["row"] for line in spans] == sorted(line["row"] for line in spans)
     data = MegatronReader(out / "train")
     for line, ids in zip(spans, data, strict=True):
-        own = [*gpt2_tokenizer().encode(texts[line["token_shard"], line["document"]]).tolist(), GPT2_EOT]
+        own = [
+            *gpt2_tokenizer().encode(texts[line["token_shard"], line["document"]]).tolist(),
+            GPT2_EOT,
+        ]
         assert ids.tolist() == own[line["document_start"] : line["document_stop"]]
     batch = PackedLoader(open_packed(out), batch_rows=n_rows)[0]
     np.testing.assert_array_equal(batch.targets[batch.documents >= 0], data.ids)
@@ -91,7 +132,9 @@ def test_what_is_printed_balances_and_what_is_written_can_be_read(lc, corpus, tm
         text = texts[line["token_shard"], line["document"]]
         shown = record["text"][span["start"] : span["stop"]]
         assert shown in text or "\ufffd" in shown
-    neighbours = [(record, *pair) for record in records for pair in itertools.pairwise(record["spans"])]
+    neighbours = [
+        (record, *pair) for record in records for pair in itertools.pairwise(record["spans"])
+    ]
     parted = {record["text"][left["stop"] : right["start"]] for record, left, right in neighbours}
     assert parted <= {"\n\n"}
 
@@ -99,11 +142,20 @@ def test_what_is_printed_balances_and_what_is_written_can_be_read(lc, corpus, tm
 def test_pieces_put_together_are_the_documents(lc, corpus, tmp_path):
     """By first token, the texts of a document's pieces are its text again, where none is torn."""
     assert pack(lc, corpus, tmp_path / "out", "--method", "concat").code == 0
-    lines, records = pq.read_table(tmp_path / "out/spans.parquet").to_pylist(), rows_of(tmp_path / "out")
-    told = [record["text"][span["start"] : span["stop"]] for record in records for span in record["spans"]]
+    lines, records = (
+        pq.read_table(tmp_path / "out/spans.parquet").to_pylist(),
+        rows_of(tmp_path / "out"),
+    )
+    told = [
+        record["text"][span["start"] : span["stop"]]
+        for record in records
+        for span in record["spans"]
+    ]
     parts = {}
     for line, text in zip(lines, told, strict=True):
-        parts.setdefault((line["token_shard"], line["document"]), []).append((line["document_start"], text))
+        parts.setdefault((line["token_shard"], line["document"]), []).append(
+            (line["document_start"], text)
+        )
     for name, text in documents_of(corpus).items():
         again = "".join(part for _, part in sorted(parts[name]))
         assert again == text or "\ufffd" in again
@@ -112,7 +164,12 @@ def test_pieces_put_together_are_the_documents(lc, corpus, tmp_path):
 def test_workers_change_no_byte(lc, corpus, tmp_path):
     """Every file, whichever task ends first."""
     for number, workers in enumerate((1, 2)):
-        assert pack(lc, corpus, tmp_path / str(number), "--method", "segment", "--workers", workers).code == 0
+        assert (
+            pack(
+                lc, corpus, tmp_path / str(number), "--method", "segment", "--workers", workers
+            ).code
+            == 0
+        )
     one, two = (
         {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
         for root in (tmp_path / "0", tmp_path / "1")
@@ -135,8 +192,19 @@ def test_whole_rows_for_megatron_and_no_texts(lc, corpus, tmp_path):
 
 
 def test_sources_keep_their_shares(lc, corpus, tmp_path):
-    """Upsampled by kind: each kind has about the tokens that it had, though long documents replace short ones."""
-    asked = ("--method", "upsample", "--threshold", 300, "--keep-short", 0, "--source-field", "kind")
+    """Upsampled by kind: each kind has about the tokens that it had, though long documents replace
+    short ones.
+    """
+    asked = (
+        "--method",
+        "upsample",
+        "--threshold",
+        300,
+        "--keep-short",
+        0,
+        "--source-field",
+        "kind",
+    )
     assert pack(lc, corpus, tmp_path / "out", *asked).code == 0
     lines = pq.read_table(tmp_path / "out/spans.parquet").to_pylist()
     kinds = {f"d{at}": "ab"[at % 2] for at in range(20)}
@@ -160,7 +228,10 @@ def test_sources_keep_their_shares(lc, corpus, tmp_path):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--method", "first-fit"), "there are the methods bestfit, concat, segment, reorder and upsample"),
+        (
+            ("--method", "first-fit"),
+            "there are the methods bestfit, concat, segment, reorder and upsample",
+        ),
         (("--length", 0), "not a way to pack"),
         (("--segment", 1000, "--method", "segment"), "a segment has 1 to 256 tokens, got 1,000"),
         (("--tokenizer", "no-such"), "no-such"),
@@ -193,7 +264,9 @@ def test_a_tokenizer_without_end_of_text_wants_no_eod(lc, corpus, tmp_path):
 
 
 def referrals_of(out, bound):
-    """Pairs of mentions in each row, within documents: all of them, and those ``bound`` sentences apart or more."""
+    """Pairs of mentions in each row, within documents: all of them, and those ``bound`` sentences
+    apart or more.
+    """
     from lc_assets.formats.referral_words import read_special_words
     from lc_assets.stages.referring import parts_of
     from lc_assets.text.concepts import LexicalConcepts
@@ -207,17 +280,41 @@ def referrals_of(out, bound):
     return found
 
 
-def test_taking_segments_in_turns_moves_pairs_outwards_and_dealing_them_out_leaves_none_far_apart(lc, tmp_path):
-    """Measured as `lc referrals` does: turns keep the pairs of every row to the last; no dealt pair is further than a segment."""
+def test_taking_segments_in_turns_moves_pairs_outwards_and_dealing_them_out_leaves_none_far_apart(
+    lc, tmp_path
+):
+    """Measured as `lc referrals` does: turns keep the pairs of every row to the last; no dealt pair
+    is further than a segment.
+    """
     rng = np.random.default_rng(9)
     texts = [lines(rng, 120) for _ in range(12)]
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts)))
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"id": f"d{at}", "text": text}) + "\n" for at, text in enumerate(texts))
+    )
     found = {}
     for method in ("concat", "reorder", "segment"):
         out = tmp_path / method
-        assert lc("pack", tmp_path / "in.jsonl", out, "--method", method, "--length", 4096, "--segment", 256, "--workers", 1).code == 0
+        assert (
+            lc(
+                "pack",
+                tmp_path / "in.jsonl",
+                out,
+                "--method",
+                method,
+                "--length",
+                4096,
+                "--segment",
+                256,
+                "--workers",
+                1,
+            ).code
+            == 0
+        )
         found[method] = referrals_of(out, 32)
     assert [total for total, _ in found["reorder"]] == [total for total, _ in found["concat"]]
-    assert all(far > before for (_, far), (_, before) in zip(found["reorder"], found["concat"], strict=True))
+    assert all(
+        far > before
+        for (_, far), (_, before) in zip(found["reorder"], found["concat"], strict=True)
+    )
     assert sum(total for total, _ in found["segment"]) > 0
     assert {far for _, far in found["segment"]} == {0}

@@ -1,4 +1,6 @@
-"""``lc band``, ``lc buckets``, ``lc pack-similar``, ``lc pack-code`` and ``lc megatron decompose``: balances and tables."""
+"""``lc band``, ``lc buckets``, ``lc pack-similar``, ``lc pack-code`` and ``lc megatron decompose``:
+balances and tables.
+"""
 
 import gzip
 import json
@@ -15,19 +17,28 @@ from lc_assets_tests.builders import WORDS
 def pages(tmp_path):
     """Twenty pages about two things, and a line that is none."""
     drawn = np.random.default_rng(4)
-    texts = [" ".join(drawn.choice([f"{word}{n % 2}" for word in WORDS[:40]], 60)) for n in range(20)]
-    lines = [json.dumps({"id": f"p{n}", "text": text, "url": "https://a.org/\x1b[2J"}) for n, text in enumerate(texts)]
+    texts = [
+        " ".join(drawn.choice([f"{word}{n % 2}" for word in WORDS[:40]], 60)) for n in range(20)
+    ]
+    lines = [
+        json.dumps({"id": f"p{n}", "text": text, "url": "https://a.org/\x1b[2J"})
+        for n, text in enumerate(texts)
+    ]
     path = tmp_path / "pages.jsonl.gz"
     path.write_bytes(gzip.compress("\n".join([*lines, "none"]).encode()))
     return path
 
 
 def test_a_band_prints_its_balance_and_bounds(lc, pages, tmp_path):
-    said = lc("band", pages, tmp_path / "out", "--drop-low", 0.1, "--drop-high", 0.2, "--workers", 1)
+    said = lc(
+        "band", pages, tmp_path / "out", "--drop-low", 0.1, "--drop-high", 0.2, "--workers", 1
+    )
     assert said.code == 0
     assert "21 documents = 14 kept + 7 dropped" in said.out
     assert re.search(r"gzip_ratio too high +4\n", said.out)
-    judged = lc("judge", pages, tmp_path / "judged", "--rules", tmp_path / "out/rules.toml", "--workers", 1)
+    judged = lc(
+        "judge", pages, tmp_path / "judged", "--rules", tmp_path / "out/rules.toml", "--workers", 1
+    )
     assert "21 documents = 14 kept + 7 dropped, by band" in judged.out
 
 
@@ -38,12 +49,24 @@ def test_buckets_print_a_table(lc, pages, tmp_path):
 
 
 def test_similar_pages_print_lengths_before_and_after(lc, pages, tmp_path):
-    said = lc("pack-similar", pages, tmp_path / "out", "--max-tokens", 5000, "--neighbours", 2, "--workers", 1)
+    said = lc(
+        "pack-similar",
+        pages,
+        tmp_path / "out",
+        "--max-tokens",
+        5000,
+        "--neighbours",
+        2,
+        "--workers",
+        1,
+    )
     assert said.code == 0
     assert "21 pages = 20 in packs + 1 left out" in said.out
     assert re.search(r"0-4K +20 +100.0 % +2 +100.0 %", said.out)
     assert "\x1b" not in said.out
-    path = lc("pack-similar", pages, tmp_path / "path", "--max-tokens", 5000, "--path", "--workers", 1)
+    path = lc(
+        "pack-similar", pages, tmp_path / "path", "--max-tokens", 5000, "--path", "--workers", 1
+    )
     assert "= 20 in packs" in path.out
 
 
@@ -60,7 +83,17 @@ def test_code_prints_its_imports(lc, tmp_path):
 def test_pieces_print_a_table_by_length(lc, tmp_path):
     with MegatronWriter.publishing(tmp_path / "data", np.dtype(np.uint16)) as writer:
         writer.add(np.arange(21, dtype=np.uint16))
-    said = lc("megatron", "decompose", tmp_path / "data.bin", "--output", tmp_path / "out", "--shortest", 4, "--longest", 8)
+    said = lc(
+        "megatron",
+        "decompose",
+        tmp_path / "data.bin",
+        "--output",
+        tmp_path / "out",
+        "--shortest",
+        4,
+        "--longest",
+        8,
+    )
     assert "21 tokens = 20 in pieces + 1 left over" in said.out
     assert re.search(r"8 +2 +16 +80.0 %", said.out)
 
@@ -73,15 +106,23 @@ def test_pieces_print_a_table_by_length(lc, tmp_path):
         (["buckets", "IN", "out", "--edges", "8,x"], "are no numbers"),
         (["buckets", "IN", "out", "--edges", "8,4"], "that rise"),
         (["pack-similar", "IN", "--max-tokens", 5], "name what to read and where to write"),
-        (["pack-similar", "IN", "out", "--max-tokens", 5, "--least-alike", 0.99], "least_alike <= most_alike"),
+        (
+            ["pack-similar", "IN", "out", "--max-tokens", 5, "--least-alike", 0.99],
+            "least_alike <= most_alike",
+        ),
         (["pack-code", "IN", "out", "--max-tokens", 5, "--folder"], "is no folder of source files"),
         (["pack-code", "IN", "out", "--max-tokens", 5, "--tokenizer", "no-such"], "no tokenizer"),
         (["megatron", "decompose", "IN", "--output", "out", "--shortest", 3], "a power of two"),
     ],
 )
-def test_what_cannot_be_meant_ends_with_2_and_a_sentence(lc, pages, tmp_path, monkeypatch, words, complaint):
+def test_what_cannot_be_meant_ends_with_2_and_a_sentence(
+    lc, pages, tmp_path, monkeypatch, words, complaint
+):
     monkeypatch.chdir(tmp_path)
-    said = lc(*(pages if word == "IN" else word for word in words), *([] if words[0] == "megatron" else ["--workers", 1]))
+    said = lc(
+        *(pages if word == "IN" else word for word in words),
+        *([] if words[0] == "megatron" else ["--workers", 1]),
+    )
     assert (said.code, said.out) == (2, "")
     assert complaint in said.err
     assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl.gz"]

@@ -14,7 +14,12 @@ from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_u
 def planned(lc, standing_lake, tmp_path):
     """Run ``lc plan`` over the standing lake with a recipe."""
 
-    def run(*words, upstream=standing_lake.root.parent / "upstream", recipe=standing_lake.workshop.recipe, lake=standing_lake.root):
+    def run(
+        *words,
+        upstream=standing_lake.root.parent / "upstream",
+        recipe=standing_lake.workshop.recipe,
+        lake=standing_lake.root,
+    ):
         path = recipe_file(tmp_path / "recipe.toml", recipe)
         return lc("plan", "--lake", lake, "--upstream", upstream, "--recipe", path, *words)
 
@@ -23,7 +28,13 @@ def planned(lc, standing_lake, tmp_path):
 
 def test_a_lake_as_the_recipe_wants_it_is_current(planned, standing_lake):
     said = planned("--look-upstream")
-    assert (said.code, said.out) == (0, f"{len(standing_lake.built)} partitions: {len(standing_lake.built)} current, 0 out of date\n")
+    assert (said.code, said.out) == (
+        0,
+        (
+            f"{len(standing_lake.built)} partitions: {len(standing_lake.built)} current, 0 out of "
+            "date\n"
+        ),
+    )
 
 
 def test_all_shows_what_is_current_too(planned, standing_lake):
@@ -33,7 +44,10 @@ def test_all_shows_what_is_current_too(planned, standing_lake):
 
 
 def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, standing_lake):
-    changed = msgspec.structs.replace(standing_lake.workshop.recipe, gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5))
+    changed = msgspec.structs.replace(
+        standing_lake.workshop.recipe,
+        gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
+    )
     said = planned(recipe=changed)
     assert said.code == 3
     assert "heldout_fraction 0.2 → 0.5" in said.out
@@ -53,7 +67,10 @@ def test_a_file_changed_upstream_is_seen_when_looked_for(planned, standing_lake,
 
 
 def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_path):
-    said = planned(upstream=tiny_upstream(tmp_path / "one", snapshots=["2019-04"], tags=["0000/en_head"]), lake=tmp_path / "none")
+    said = planned(
+        upstream=tiny_upstream(tmp_path / "one", snapshots=["2019-04"], tags=["0000/en_head"]),
+        lake=tmp_path / "none",
+    )
     assert said.code == 3
     assert "raw/2019-04" in said.out
     assert "never built" in said.out

@@ -13,7 +13,9 @@ from lc_assets.cli import printing
 
 @given(st.text())
 def test_visible_text_is_printable_and_says_it_all(text):
-    """What is shown is a Python literal's inside: nothing unprintable is left, and nothing is lost."""
+    """What is shown is a Python literal's inside: nothing unprintable is left, and nothing is
+    lost.
+    """
     shown = printing.visible(text)
     assert shown.isprintable()
     assert ast.literal_eval('"' + shown.replace('"', '\\"') + '"') == text
@@ -26,7 +28,9 @@ def test_harmless_text_keeps_its_lines_and_no_control(text):
 
 
 def test_markup_and_escapes_in_cells_are_shown_not_obeyed(capsys):
-    printing.table(("a[b]", "n"), [("[red]x[/red]", 1), ("\x1b[31m", 12345), (None, 2)], title="[bold]")
+    printing.table(
+        ("a[b]", "n"), [("[red]x[/red]", 1), ("\x1b[31m", 12345), (None, 2)], title="[bold]"
+    )
     out = capsys.readouterr().out
     assert "\x1b" not in out
     assert all(words in out for words in ("[red]x[/red]", "\\x1b[31m", "12,345", "a[b]", "[bold]"))
@@ -62,7 +66,9 @@ def test_a_terminal_gets_its_own_width(monkeypatch, capsys):
 
 @given(st.integers(0, 10**18), st.integers(1, 10**6))
 def test_sizes_keep_four_characters_of_number(n_bytes, more):
-    """A size is within 5 % of what it says, and never shows a thousand of a unit where the next would do."""
+    """A size is within 5 % of what it says, and never shows a thousand of a unit where the next
+    would do.
+    """
     words = printing.sized(n_bytes)
     number, unit = words.split()
     scale = {"bytes": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}[unit]
@@ -71,7 +77,14 @@ def test_sizes_keep_four_characters_of_number(n_bytes, more):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1 min 00 s"), (3599.6, "1 h 00 min"), (86_400, "24 h 00 min")]
+    ("seconds", "words"),
+    [
+        (0, "0.0 s"),
+        (59.94, "59.9 s"),
+        (59.96, "1 min 00 s"),
+        (3599.6, "1 h 00 min"),
+        (86_400, "24 h 00 min"),
+    ],
 )
 def test_durations_roll_over(seconds, words):
     assert printing.lasted(seconds) == words

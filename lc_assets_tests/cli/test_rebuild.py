@@ -1,4 +1,6 @@
-"""``lc rebuild``: the plan first, then exactly what is out of date, in order; 3 when it was only asked, 1 when something failed."""
+"""``lc rebuild``: the plan first, then exactly what is out of date, in order; 3 when it was only
+asked, 1 when something failed.
+"""
 
 import re
 import shutil
@@ -14,7 +16,14 @@ from lc_assets.stages import tokenizing
 from lc_assets.stages.longpack_settings import PackingSettings
 from lc_assets.stages.row_settings import MixSettings
 from lc_assets.vocabulary import Shard
-from lc_assets_tests.builders import N_LONG, build_all, recipe_file, tiny_documents, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    N_LONG,
+    build_all,
+    recipe_file,
+    tiny_documents,
+    tiny_workshop,
+    write_shard,
+)
 
 ONE = "2023-06"
 
@@ -22,7 +31,11 @@ ONE = "2023-06"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     """A small lake of one snapshot, whole, over its upstream; to be copied."""
-    workshop = tiny_workshop(tmp_path_factory.mktemp("whole"), packing=PackingSettings(), mixes={"mine": MixSettings(samples=60)})
+    workshop = tiny_workshop(
+        tmp_path_factory.mktemp("whole"),
+        packing=PackingSettings(),
+        mixes={"mine": MixSettings(samples=60)},
+    )
     build_all(workshop, [ONE])
     recipe_file(workshop.lake.root.parent / "recipe.toml", workshop.recipe)
     return workshop.lake.root.parent
@@ -36,7 +49,18 @@ def rebuild(lc, whole, tmp_path):
     def run(*words, change=("", "")):
         recipe = here / "recipe.toml"
         recipe.write_text(recipe.read_text().replace(*change))
-        where = ("--lake", here / "lake", "--upstream", here / "upstream", "--recipe", recipe, "--snapshot", ONE, "--workers", "1")
+        where = (
+            "--lake",
+            here / "lake",
+            "--upstream",
+            here / "upstream",
+            "--recipe",
+            recipe,
+            "--snapshot",
+            ONE,
+            "--workers",
+            "1",
+        )
         return lc("rebuild", *where, *words)
 
     run.here = here
@@ -51,7 +75,10 @@ def test_where_nothing_is_out_of_date_nothing_is_built(rebuild):
     said = rebuild()
     assert said.code == 0
     assert said.out.endswith("current, 0 out of date\n")
-    assert sorted((path, path.stat().st_mtime_ns) for path in (rebuild.here / "lake").rglob("*")) == before
+    assert (
+        sorted((path, path.stat().st_mtime_ns) for path in (rebuild.here / "lake").rglob("*"))
+        == before
+    )
 
 
 def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):
@@ -65,7 +92,11 @@ def test_a_dry_run_prints_the_plan_and_ends_with_3(rebuild):
 def test_what_is_out_of_date_is_built_in_order_and_once(rebuild):
     said = rebuild(change=STRICTER)
     assert said.code == 0
-    names = [line.split()[0] for line in said.out.splitlines() if " kept" in line or "nothing was computed" in line]
+    names = [
+        line.split()[0]
+        for line in said.out.splitlines()
+        if " kept" in line or "nothing was computed" in line
+    ]
     assert names[0] == f"filtered/{ONE}"
     assert len(names) == len(set(names))
     assert names.index(f"tokens/{ONE}") < names.index(f"grid/{ONE}") < names.index("longcrawl/all")
@@ -75,16 +106,26 @@ def test_what_is_out_of_date_is_built_in_order_and_once(rebuild):
 
 
 def test_upstream_is_looked_at_when_asked_and_shards_are_taken_over(rebuild, tmp_path):
-    """A changed shard: nothing without a look; with one, a shard done and two taken over, said so, and a line each in the log."""
+    """A changed shard: nothing without a look; with one, a shard done and two taken over, said so,
+    and a line each in the log.
+    """
     shard = Shard.parse(f"{ONE}/0001/en_head")
-    write_shard(rebuild.here / "upstream", shard, tiny_documents(shard, seed=4), duplicates=[N_LONG + 3])
+    write_shard(
+        rebuild.here / "upstream", shard, tiny_documents(shard, seed=4), duplicates=[N_LONG + 3]
+    )
     assert rebuild().out.endswith("0 out of date\n")
     said = rebuild("--look-upstream", "--log", tmp_path / "shards.jsonl")
     assert said.code == 0
     assert f"filtered/{ONE}: 1 of 3 shards done, 2 taken over unchanged" in said.out
     assert "1 shards done and 2 taken over" in said.out
-    lines = [msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()]
-    assert [line["fate"] for line in lines if line["stage"] == "filtered"] == ["taken over", "taken over", "computed"]
+    lines = [
+        msgspec.json.decode(line) for line in (tmp_path / "shards.jsonl").read_bytes().splitlines()
+    ]
+    assert [line["fate"] for line in lines if line["stage"] == "filtered"] == [
+        "taken over",
+        "taken over",
+        "computed",
+    ]
 
 
 def broken(task):
@@ -111,7 +152,9 @@ def test_the_first_failure_stops_when_asked(rebuild, monkeypatch):
 
 
 def test_through_dagster_the_history_has_it(rebuild, tmp_path):
-    """Each partition is a materialization with its checks, a failure is a failed run, and nothing is built twice."""
+    """Each partition is a materialization with its checks, a failure is a failed run, and nothing
+    is built twice.
+    """
     home = tmp_path / "home"
     home.mkdir()
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
@@ -124,7 +167,10 @@ def test_through_dagster_the_history_has_it(rebuild, tmp_path):
         checked = instance.event_log_storage.get_asset_check_summary_records(
             [dg.AssetCheckKey(ASSET_OF["mixes"], "every_file_is_as_published")]
         )
-        assert all(summary.last_check_execution_record.status.value == "SUCCEEDED" for summary in checked.values())
+        assert all(
+            summary.last_check_execution_record.status.value == "SUCCEEDED"
+            for summary in checked.values()
+        )
         n_runs = instance.get_runs_count()
     again = rebuild("--dagster-home", home)
     assert (again.code, again.out.count("materialized")) == (0, 0)

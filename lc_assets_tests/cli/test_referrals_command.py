@@ -1,4 +1,6 @@
-"""``lc referrals``: what it prints balances, stands beside the paper's tables, and can be had as JSON."""
+"""``lc referrals``: what it prints balances, stands beside the paper's tables, and can be had as
+JSON.
+"""
 
 import json
 
@@ -9,11 +11,28 @@ from lc_assets_tests.stages.test_referring import story, written
 
 @pytest.fixture
 def source(tmp_path):
-    return written(tmp_path, "a.jsonl", {"id": "x", "text": story(60)}, {"id": "y", "text": story(1200)}, {"id": "z"})
+    return written(
+        tmp_path,
+        "a.jsonl",
+        {"id": "x", "text": story(60)},
+        {"id": "y", "text": story(1200)},
+        {"id": "z"},
+    )
 
 
 def test_the_tables_stand_beside_the_papers(lc, source, tmp_path):
-    said = lc("referrals", source, "--max-df", 1, "--workers", 1, "--json", tmp_path / "s.json", "--table", tmp_path / "t.jsonl")
+    said = lc(
+        "referrals",
+        source,
+        "--max-df",
+        1,
+        "--workers",
+        1,
+        "--json",
+        tmp_path / "s.json",
+        "--table",
+        tmp_path / "t.jsonl",
+    )
     assert said.code == 0
     assert "3 documents = 2 measured + 1 that could not be read" in said.out
     assert "are no concepts" not in said.out

@@ -1,4 +1,6 @@
-"""``lc sample`` and ``lc demo``: from a folder of texts to batches, through Dagster; the second time nothing is built."""
+"""``lc sample`` and ``lc demo``: from a folder of texts to batches, through Dagster; the second
+time nothing is built.
+"""
 
 import shlex
 import signal
@@ -30,37 +32,63 @@ def texts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("texts")
     rng = rng_for("texts of a folder", seed=0)
     for number in range(16):
-        (folder / f"{number:02d}.txt").write_text(f"Text {number}\n{made_up_text(rng, n_words=120 + 12 * number)}")
+        (folder / f"{number:02d}.txt").write_text(
+            f"Text {number}\n{made_up_text(rng, n_words=120 + 12 * number)}"
+        )
     return folder
 
 
 def test_a_sample_is_written_and_its_numbers_said(lc, texts, tmp_path):
-    said = lc("sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1)
+    said = lc(
+        "sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1
+    )
     assert said.code == 0
     lines = [line.split() for line in said.out.splitlines() if line.startswith(" 2023-06")]
     assert [line[1] for line in lines] == ["head", "middle"]
-    n_documents, n_listed, n_short = (sum(int(line[column]) for line in lines) for column in (3, -2, -1))
+    n_documents, n_listed, n_short = (
+        sum(int(line[column]) for line in lines) for column in (3, -2, -1)
+    )
     assert (n_documents, n_listed, n_short) == (16 + 2, 2, 18)
     assert f"18 documents in {tmp_path}/sample: 16 pages, 2 duplicates, 0 excerpts" in said.out
     assert said.out.splitlines()[-1].endswith("--partition 2023-06")
-    again = lc("sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1)
+    again = lc(
+        "sample", tmp_path / "sample", "--from", texts, "--snapshot", "2023-06", "--workers", 1
+    )
     assert again.out == said.out
 
 
-@pytest.mark.parametrize("words", [("--from", "/nowhere"), ("--snapshot", "../etc"), ("--workers", "0")])
+@pytest.mark.parametrize(
+    "words", [("--from", "/nowhere"), ("--snapshot", "../etc"), ("--workers", "0")]
+)
 def test_a_sample_that_cannot_be_meant_is_refused(lc, tmp_path, texts, words):
-    said = lc("sample", tmp_path / "new", *(("--from", texts) if words[0] != "--from" else ()), *words)
+    said = lc(
+        "sample", tmp_path / "new", *(("--from", texts) if words[0] != "--from" else ()), *words
+    )
     assert said.code == 2
 
 
 def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path, monkeypatch):
-    """Every stage's line balances and sees what the one before kept; Dagster's history has each asset; the report is the lake's."""
-    words = ("demo", "--dir", tmp_path / "demo", "--from", texts, "--row-tokens", 64, "--workers", 1)
+    """Every stage's line balances and sees what the one before kept; Dagster's history has each
+    asset; the report is the lake's.
+    """
+    words = (
+        "demo",
+        "--dir",
+        tmp_path / "demo",
+        "--from",
+        texts,
+        "--row-tokens",
+        64,
+        "--workers",
+        1,
+    )
     said = lc(*words)
     assert said.code == 0
     place = Workplace(tmp_path / "demo")
     lake = LakeFolder(Path(place.lake))
-    published = {version.name: version for step in CHAIN for version in lake.published(step.name).values()}
+    published = {
+        version.name: version for step in CHAIN for version in lake.published(step.name).values()
+    }
     assert len(published) == 32
     assert "[32/32]" in said.out
     for name, version in published.items():
@@ -68,19 +96,35 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
         tally = version.receipt.tally
         if name.split("/")[0] in demo_report.OF_DOCUMENTS:
             stage, snapshot = name.split("/")
-            row = next(line.split() for line in said.out.splitlines() if line.split()[:2] == [snapshot, stage])
-            assert row[2:5] == [shown(tally.seen), shown(tally.kept), shown(tally.seen - tally.kept)]
+            row = next(
+                line.split()
+                for line in said.out.splitlines()
+                if line.split()[:2] == [snapshot, stage]
+            )
+            assert row[2:5] == [
+                shown(tally.seen),
+                shown(tally.kept),
+                shown(tally.seen - tally.kept),
+            ]
     for snapshot in ("2022-49", "2023-06"):
-        assert published[f"tokens/{snapshot}"].receipt.tally.seen == published[f"filtered/{snapshot}"].receipt.tally.kept
+        assert (
+            published[f"tokens/{snapshot}"].receipt.tally.seen
+            == published[f"filtered/{snapshot}"].receipt.tally.kept
+        )
     assert "<|endoftext|>" in said.out
     assert "https://folder.invalid/" in said.out
     with dagster_runs.instance_at(place.dagster_home, "dagster.yaml") as instance:
         assert all(run.is_success for run in instance.get_runs())
         assert len(instance.get_runs()) == 9
-        assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {"2022-49", "2023-06"}
+        assert instance.get_materialized_partitions(dg.AssetKey("token_grid")) == {
+            "2022-49",
+            "2023-06",
+        }
         assert instance.get_latest_materialization_event(dg.AssetKey("longcrawl_flat")) is not None
 
-    monkeypatch.setitem(sys.modules, "lc_assets.cli.demo_runs", None)  # importing it fails: nothing may be run
+    monkeypatch.setitem(
+        sys.modules, "lc_assets.cli.demo_runs", None
+    )  # importing it fails: nothing may be run
     again = lc(*words)
     assert again.code == 0
     assert "the sample stands, 18 documents; --from was not looked at" in again.out
@@ -125,24 +169,33 @@ def test_a_workplace_that_is_set_up_twice_is_left_alone(tmp_path):
 
 
 def test_a_failed_run_is_said_in_its_own_words(tmp_path):
-    """What the stage said is what the person reads, with the run's name to look it up in the history."""
+    """What the stage said is what the person reads, with the run's name to look it up in the
+    history.
+    """
     Workplace(tmp_path).set_up(64)
     defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tmp_path), workers=1)
     with (
         dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
         pytest.raises(LcError, match="nothing is listed for snapshot 2023-06"),
     ):
-        dagster_runs.run_job(defs, "snapshot", instance=instance, partition="2023-06", listener=lambda _: None)
+        dagster_runs.run_job(
+            defs, "snapshot", instance=instance, partition="2023-06", listener=lambda _: None
+        )
 
 
 def test_finding_that_all_stands_needs_no_dagster():
     """The second demo, and every other command, answers without Dagster's two seconds."""
-    code = "import sys, lc_assets.cli.demo as d, lc_assets.cli.demo_report, lc_assets.cli.sample; sys.exit('dagster' in sys.modules)"
+    code = (
+        "import sys, lc_assets.cli.demo as d, lc_assets.cli.demo_report, lc_assets.cli.sample; "
+        "sys.exit('dagster' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
 
 def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
-    """Dagster turns Ctrl-C inside a step into a failed step; the command line must still end as stopped."""
+    """Dagster turns Ctrl-C inside a step into a failed step; the command line must still end as
+    stopped.
+    """
 
     @dg.asset
     def stopped() -> None:
@@ -151,5 +204,10 @@ def test_a_stop_by_hand_during_a_run_is_a_stop_and_no_failure(tmp_path):
 
     Workplace(tmp_path).set_up(64)
     defs = dg.Definitions([stopped], jobs=[dg.define_asset_job("toy", [stopped])])
-    with dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance, pytest.raises(KeyboardInterrupt):
-        dagster_runs.run_job(defs, "toy", instance=instance, partition=None, listener=lambda _: None)
+    with (
+        dagster_runs.instance_at(tmp_path / "dagster_home", QUIET_YAML) as instance,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        dagster_runs.run_job(
+            defs, "toy", instance=instance, partition=None, listener=lambda _: None
+        )

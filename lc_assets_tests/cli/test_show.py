@@ -24,7 +24,9 @@ def copied(standing_lake, tmp_path):
 
 def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
     said = lc("show", standing_lake.root)
-    names = [line.split()[0] for line in said.out.splitlines() if "/" in line and line.startswith(" ")]
+    names = [
+        line.split()[0] for line in said.out.splitlines() if "/" in line and line.startswith(" ")
+    ]
     assert names == list(standing_lake.built)
     assert said.code == 0
     assert "whole" in said.out
@@ -35,10 +37,24 @@ def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
     ("path", "words"),
     [
         ("grid", ["stage grid", "2 published partitions", "grid/2023-14"]),
-        ("grid/2023-06", ["published version", "24 in = 24 kept + 0 dropped", "setting seed", "blake2b", "from tokens/2023-06"]),
+        (
+            "grid/2023-06",
+            [
+                "published version",
+                "24 in = 24 kept + 0 dropped",
+                "setting seed",
+                "blake2b",
+                "from tokens/2023-06",
+            ],
+        ),
         (
             "filtered/2023-06",
-            ["36 in = 27 kept + 9 dropped", "symbols rps_doc_symbol_to_word_ratio 0.5 for tests", "long_enough 3 6", "duplicate 3 3"],
+            [
+                "36 in = 27 kept + 9 dropped",
+                "symbols rps_doc_symbol_to_word_ratio 0.5 for tests",
+                "long_enough 3 6",
+                "duplicate 3 3",
+            ],
         ),
         ("mixes/one-sided", ["60 in = 60 kept", "setting weights"]),
     ],
@@ -53,14 +69,34 @@ def test_a_folder_of_the_lake_is_known(lc, standing_lake, path, words):
     ("stage", "key", "file", "words"),
     [
         ("raw", "2023-06", "manifest.parquet", ["manifest of a snapshot", "identity"]),
-        ("filtered", "2023-06", "0000-en_head.documents.parquet", ["documents worth keeping", "raw_content"]),
-        ("filtered", "2023-06", "0000-en_head.dropped.parquet", ["documents that did not go on", "reasons"]),
-        ("tokens", "2023-06", "0000-en_head.documents.parquet", ["documents that were tokenized", "n_tokens"]),
+        (
+            "filtered",
+            "2023-06",
+            "0000-en_head.documents.parquet",
+            ["documents worth keeping", "raw_content"],
+        ),
+        (
+            "filtered",
+            "2023-06",
+            "0000-en_head.dropped.parquet",
+            ["documents that did not go on", "reasons"],
+        ),
+        (
+            "tokens",
+            "2023-06",
+            "0000-en_head.documents.parquet",
+            ["documents that were tokenized", "n_tokens"],
+        ),
         ("tokens", "2023-06", "0000-en_head.bin", ["Megatron data set", f"documents {N_LONG}"]),
         ("tokens", "2023-06", "0000-en_head.idx", ["Megatron data set", "uint16"]),
         ("tokens", "2023-06", "0000-en_head", ["Megatron data set", "lengths"]),
         ("grid", "2023-06", "rows.parquet", ["row table of a grid", "shift"]),
-        ("grid", "2023-06", "train.zarr", ["token grid (Zarr v3)", "rows × 64 tokens, uint16", "gpt2"]),
+        (
+            "grid",
+            "2023-06",
+            "train.zarr",
+            ["token grid (Zarr v3)", "rows × 64 tokens, uint16", "gpt2"],
+        ),
         ("flat", "all", "heldout.zarr", ["LongCrawl64's layout", "chunks"]),
         ("longcrawl", "all", "sources.json", ["sources of a global order", "2023-14"]),
         ("longcrawl", "all", "train_source.npy", ["NumPy array", "uint16", "0 to 1"]),
@@ -81,9 +117,18 @@ def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, *, stage, key
     [
         ("", ["RedPajama-V2 upstream", "en-2023-06-head_middle.txt"]),
         ("listings/en-2023-06-head_middle.txt", ["listing", "shards 3"]),
-        ("documents/2023-06/0000/en_head.json.gz", ["documents of one shard", "https://example.org/0000-en_head/0?q=[a]"]),
-        ("quality_signals/2023-06/0000/en_head.signals.json.gz", ["quality signals of one shard", "id_int"]),
-        ("duplicates/2023-06/0000/en_head.duplicates.parquet", ["duplicates of one shard", "doc_id"]),
+        (
+            "documents/2023-06/0000/en_head.json.gz",
+            ["documents of one shard", "https://example.org/0000-en_head/0?q=[a]"],
+        ),
+        (
+            "quality_signals/2023-06/0000/en_head.signals.json.gz",
+            ["quality signals of one shard", "id_int"],
+        ),
+        (
+            "duplicates/2023-06/0000/en_head.duplicates.parquet",
+            ["duplicates of one shard", "doc_id"],
+        ),
     ],
 )
 def test_an_upstream_and_its_files_are_known(lc, standing_lake, path, words):
@@ -163,7 +208,9 @@ def test_what_is_none_of_ours_is_said_to_be_so(lc, tmp_path, name):
     assert "no artefact that is known" in said.err
 
 
-def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_shown(lc, standing_lake, tmp_path):
+def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_shown(
+    lc, standing_lake, tmp_path
+):
     root = shutil.copytree(standing_lake.root, tmp_path / "lake")
     current = root / "grid/2023-06/current.json"
     current.write_text("{}")

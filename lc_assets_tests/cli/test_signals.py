@@ -17,14 +17,19 @@ def test_signals_of_a_file_with_lists(lc, tmp_path):
     assert "rps_doc_stop_word_fraction" not in said.out
     assert "stop words: stop.json" in said.out
     first, _ = gzip.decompress((tmp_path / "out" / "own.signals.json.gz").read_bytes()).splitlines()
-    assert json.loads(first)["quality_signals"]["rps_doc_stop_word_fraction"] == [[0, 8, 0.33333333]]
+    assert json.loads(first)["quality_signals"]["rps_doc_stop_word_fraction"] == [
+        [0, 8, 0.33333333]
+    ]
 
 
 def test_a_dash_is_standard_output_and_the_summary_goes_elsewhere(lc, tmp_path):
     """Nothing but JSON on standard output, so that it can be piped."""
     (tmp_path / "own.jsonl").write_text(LINES, "utf-8")
     said = lc("signals", tmp_path / "own.jsonl", "-", "--lang", "en")
-    assert [json.loads(line)["id"] for line in said.out.splitlines()] == ["own.jsonl/0", "own.jsonl/2"]
+    assert [json.loads(line)["id"] for line in said.out.splitlines()] == [
+        "own.jsonl/0",
+        "own.jsonl/2",
+    ]
     assert "3 documents seen, 2 measured" in said.err
 
 

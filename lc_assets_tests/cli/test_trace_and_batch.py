@@ -1,4 +1,6 @@
-"""``lc trace`` and ``lc batch``: what `stages.tracing` and the loader say, printed whole and harmless."""
+"""``lc trace`` and ``lc batch``: what `stages.tracing` and the loader say, printed whole and
+harmless.
+"""
 
 import re
 
@@ -21,7 +23,9 @@ def test_a_row_leads_to_its_page(lc, standing_lake):
     row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
     said = lc("trace", standing_lake.root, "--row", 3, "--column", 10)
     assert said.code == 0
-    assert f"train row 3 of the global order is train row {row.row} of grid/{row.snapshot}" in said.out
+    assert (
+        f"train row 3 of the global order is train row {row.row} of grid/{row.snapshot}" in said.out
+    )
     for words in (
         row.id,
         row.url,
@@ -36,7 +40,9 @@ def test_a_row_leads_to_its_page(lc, standing_lake):
 def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
     lake = standing_lake.workshop.lake
     row = tracing.row_of_grid(lake.place("grid", "2023-14").require(), "heldout", 1)
-    said = lc("trace", standing_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout")
+    said = lc(
+        "trace", standing_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
+    )
     assert row.id in said.out
     assert "heldout row 1 of grid/2023-14" in said.out
 
@@ -44,8 +50,14 @@ def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
 def test_a_sample_leads_to_its_pages(lc, standing_lake):
     sample = tracing.sample_of_mix(standing_lake.workshop.lake, "one-sided", 7)
     said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7)
-    assert f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}" in said.out
-    assert all(f"{piece.start}:{piece.stop}" in said.out and piece.row.id in said.out for piece in sample.pieces)
+    assert (
+        f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}"
+        in said.out
+    )
+    assert all(
+        f"{piece.start}:{piece.stop}" in said.out and piece.row.id in said.out
+        for piece in sample.pieces
+    )
 
 
 def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
@@ -55,7 +67,10 @@ def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
     said = lc("trace", standing_lake.root, "--id", row.id)
     assert f"train row {row.row} of grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)
-    assert all(f"mixes/{mix} {len(samples)} samples" in words_of(said) for mix, samples in found.samples.items())
+    assert all(
+        f"mixes/{mix} {len(samples)} samples" in words_of(said)
+        for mix, samples in found.samples.items()
+    )
     assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) >= 2
 
 
@@ -81,9 +96,14 @@ def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
     rows = whereabouts.rows_by(lake, "domain", "example.org")
     said = lc("trace", standing_lake.root, "--domain", "example.org")
     assert said.out.count("position ") >= 10
-    assert f"{len(rows)} rows in all, of {len(rows)} documents; above stand the first 10" in said.out
+    assert (
+        f"{len(rows)} rows in all, of {len(rows)} documents; above stand the first 10" in said.out
+    )
     samples = whereabouts.samples_of_rows(
-        whereabouts.mixes_of(lake), lake, rows[0][0], [row for of, row in rows if of.home == rows[0][0].home]
+        whereabouts.mixes_of(lake),
+        lake,
+        rows[0][0],
+        [row for of, row in rows if of.home == rows[0][0].home],
     )
     assert all(f"{mix} " in words_of(said) for mix in samples)
     assert "6 documents passed the filter and have no row" in said.out
@@ -98,7 +118,10 @@ def test_a_digest_leads_to_its_document(lc, standing_lake):
 def test_a_version_is_traced_by_its_name(lc, standing_lake):
     lake = standing_lake.workshop.lake
     order, grid = lake.place("longcrawl").require(), lake.place("grid", "2023-14").require()
-    assert lc("trace", standing_lake.root, "--row", 3, "--version", order.version).out == lc("trace", standing_lake.root, "--row", 3).out
+    assert (
+        lc("trace", standing_lake.root, "--row", 3, "--version", order.version).out
+        == lc("trace", standing_lake.root, "--row", 3).out
+    )
     row = ("trace", standing_lake.root, "--row", 1, "--snapshot", "2023-14")
     assert lc(*row, "--version", grid.version).out == lc(*row).out
     assert lc(*row, "--version", "0" * 12).code == 2
@@ -119,7 +142,10 @@ def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
         (("--mix", "one-sided"), "--mix wants --sample"),
         (("--id", "nonsense"), "not a document id"),
         (("--id", "2023-06/0000/en_head.json.gz/999"), "neither a row nor among the dropped"),
-        (("--url", "https://nowhere.invalid/"), "no document that passed the filter is of this url"),
+        (
+            ("--url", "https://nowhere.invalid/"),
+            "no document that passed the filter is of this url",
+        ),
         (("--row", "0", "--column", "64"), "columns 0 to 63"),
         (("--row", "0", "--split", "test"), "train and heldout"),
     ],
@@ -162,7 +188,12 @@ def test_nothing_in_a_text_reaches_the_terminal(lc, standing_lake):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"), [(("--step", "999"), "no step 999"), (("--context", "7"), "must divide"), (("--rows", "999"), "1 to")]
+    ("words", "sentence"),
+    [
+        (("--step", "999"), "no step 999"),
+        (("--context", "7"), "must divide"),
+        (("--rows", "999"), "1 to"),
+    ],
 )
 def test_a_batch_that_does_not_exist_is_refused(lc, standing_lake, words, sentence):
     said = lc("batch", standing_lake.root, *words)

@@ -1,4 +1,6 @@
-"""``lc withdraw``, ``release``, ``diff`` and ``prune``: what the stages say, printed; what a person may not mean is refused."""
+"""``lc withdraw``, ``release``, ``diff`` and ``prune``: what the stages say, printed; what a person
+may not mean is refused.
+"""
 
 import json
 
@@ -26,13 +28,33 @@ def words_of(said):
 
 
 def test_a_withdrawal_says_what_it_touches_and_stands_in_the_list(lc, lake, recipe):
-    """Documents, rows, tokens, samples and partitions, before anything is built; then the entry is appended, and built it is as told."""
+    """Documents, rows, tokens, samples and partitions, before anything is built; then the entry is
+    appended, and built it is as told.
+    """
     name = id_of(OLD, ALONE_OLD)
     line = lake.document(name)
     before = {found: lake.published(found).version for found in lake.built}
-    said = lc("withdraw", lake.lake.root, "--url", line["url"], "--reason", "asked for", "--list", lake.list_file, "--recipe", recipe)
+    said = lc(
+        "withdraw",
+        lake.lake.root,
+        "--url",
+        line["url"],
+        "--reason",
+        "asked for",
+        "--list",
+        lake.list_file,
+        "--recipe",
+        recipe,
+    )
     assert said.code == 0
-    for words in (f"{name} listed", "rows 1", "tokens 64", "samples of by-tokens", f"grid/{OLD}", "mixes/one-sided"):
+    for words in (
+        f"{name} listed",
+        "rows 1",
+        "tokens 64",
+        "samples of by-tokens",
+        f"grid/{OLD}",
+        "mixes/one-sided",
+    ):
         assert words in words_of(said)
     assert f"grid/{NEW}" not in said.out
     (entry,) = read_withdrawals(lake.list_file)
@@ -50,28 +72,74 @@ def test_a_dry_run_appends_nothing(lc, lake, recipe):
     said = lc("withdraw", lake.lake.root, *words, "--dry-run")
     assert said.code == 0
     assert "appended" not in said.out
-    assert lc("withdraw", lake.lake.root, *words, "--list", lake.list_file, "--dry-run").out == said.out
+    assert (
+        lc("withdraw", lake.lake.root, *words, "--list", lake.list_file, "--dry-run").out
+        == said.out
+    )
     assert lake.list_file.read_bytes() == before
 
 
 def test_what_is_found_nowhere_is_listed_all_the_same(lc, lake, tmp_path):
     """For documents that come later; a list that no recipe names is said to be."""
     path = tmp_path / "new.csv"
-    said = lc("withdraw", lake.lake.root, "--domain", "nowhere.example", "--reason", "asked for", "--list", path, "--date", "2026-03-01")
+    said = lc(
+        "withdraw",
+        lake.lake.root,
+        "--domain",
+        "nowhere.example",
+        "--reason",
+        "asked for",
+        "--list",
+        path,
+        "--date",
+        "2026-03-01",
+    )
     assert "no document that passed the filter is of domain nowhere.example" in said.out
     assert f"LC_WITHDRAWN={path}" in said.out
-    assert path.read_text() == "kind,value,reason,date\ndomain,nowhere.example,asked for,2026-03-01\n"
+    assert (
+        path.read_text() == "kind,value,reason,date\ndomain,nowhere.example,asked for,2026-03-01\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ((), "wanted one of --document, --url, --domain, --digest, with --reason and --list; or --report"),
+        (
+            (),
+            (
+                "wanted one of --document, --url, --domain, --digest, with --reason and --list; or "
+                "--report"
+            ),
+        ),
         (("--url", "https://example.org/x", "--list", "x.csv"), "with --reason and --list"),
         (("--url", "https://example.org/x", "--reason", "why"), "with --reason and --list"),
-        (("--url", "https://example.org/x", "--domain", "example.org", "--reason", "why", "--list", "x.csv"), "wanted one of"),
+        (
+            (
+                "--url",
+                "https://example.org/x",
+                "--domain",
+                "example.org",
+                "--reason",
+                "why",
+                "--list",
+                "x.csv",
+            ),
+            "wanted one of",
+        ),
         (("--domain", "co.uk", "--reason", "why", "--list", "x.csv"), "is a public suffix"),
-        (("--domain", "example.org", "--reason", "why", "--date", "yesterday", "--list", "x.csv"), "is not a date"),
+        (
+            (
+                "--domain",
+                "example.org",
+                "--reason",
+                "why",
+                "--date",
+                "yesterday",
+                "--list",
+                "x.csv",
+            ),
+            "is not a date",
+        ),
         (("--report", "--domain", "example.org"), "leave out what to withdraw"),
     ],
 )
@@ -102,7 +170,10 @@ def test_a_release_is_made_told_and_verified(lc, lake):
     assert 'release="v1"' in said.out
     assert release_names(lake.lake) == ["v1"]
     assert "v1" in lc("release", lake.lake.root).out
-    assert lc("release", lake.lake.root, "v1", "--verify").out == "release v1: whole, every byte read again\n"
+    assert (
+        lc("release", lake.lake.root, "v1", "--verify").out
+        == "release v1: whole, every byte read again\n"
+    )
     victim = lake.published(f"grid/{OLD}").home / "rows.parquet"
     victim.write_bytes(victim.read_bytes()[:-1])
     said = lc("release", lake.lake.root, "v1", "--verify")
@@ -118,12 +189,17 @@ def test_a_release_is_traced(lc, lake):
     lake.build()
     assert lc("trace", lake.lake.root, "--row", 0).out != before.out
     assert lc("trace", lake.lake.root, "--row", 0, "--release", "v1").out == before.out
-    assert lc("trace", lake.lake.root, "--row", 0, "--release", "v1", "--version", "0" * 12).code == 2
+    assert (
+        lc("trace", lake.lake.root, "--row", 0, "--release", "v1", "--version", "0" * 12).code == 2
+    )
 
 
 def test_a_difference_is_told_and_is_json(lc, lake):
     lc("release", lake.lake.root, "v1")
-    assert "the same rows: 2 snapshots, byte by byte" in lc("diff", "v1", "now", "--lake", lake.lake.root).out
+    assert (
+        "the same rows: 2 snapshots, byte by byte"
+        in lc("diff", "v1", "now", "--lake", lake.lake.root).out
+    )
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     said = lc("diff", "v1", "now", "--lake", lake.lake.root)
@@ -162,5 +238,7 @@ def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake):
     said = lc("prune", lake.lake.root, "--purge", "--give-up", "v1", "--dry-run")
     assert "release v1 is given up" in said.err
     assert lc("prune", lake.lake.root, "--purge", "--give-up", "v1").code == 0
-    assert "versions are gone: held some of 1 withdrawn documents" in lc("release", lake.lake.root).out
+    assert (
+        "versions are gone: held some of 1 withdrawn documents" in lc("release", lake.lake.root).out
+    )
     assert lc("prune", lake.lake.root, "--give-up", "v1").code == 2

@@ -1,6 +1,8 @@
-"""A lake that is lived in: snapshots come, settings change, documents are withdrawn, runs die, and other processes take over.
+"""A lake that is lived in: snapshots come, settings change, documents are withdrawn, runs die, and
+other processes take over.
 
-Here: what may happen, drawn by a generator. Not here: for how long, and what it costs (`lc_assets_tests.endurance.test_soak`).
+Here: what may happen, drawn by a generator. Not here: for how long, and what it costs
+    (`lc_assets_tests.endurance.test_soak`).
 """
 
 import json
@@ -45,7 +47,15 @@ class House:
 
     def live(self) -> None:
         """One thing happens, then everything is built and must stand."""
-        things = [self.a_snapshot, self.settings, self.a_withdrawal, self.a_kill, self.a_kill, self.pruning, self.a_restart]
+        things = [
+            self.a_snapshot,
+            self.settings,
+            self.a_withdrawal,
+            self.a_kill,
+            self.a_kill,
+            self.pruning,
+            self.a_restart,
+        ]
         happening: Callable[[], None] = self.rng.choice(things)  # type: ignore[arg-type]
         happening()
         self.done[happening.__name__] += 1
@@ -55,7 +65,9 @@ class House:
     def build(self) -> dict[str, Built]:
         """Build what is not current; then all of it is."""
         built = build_all(self.workshop, self.snapshots)
-        assert {made.status for made in plan(self.workshop.lake, self.workshop.recipe, self.snapshots)} == {"current"}
+        assert {
+            made.status for made in plan(self.workshop.lake, self.workshop.recipe, self.snapshots)
+        } == {"current"}
         return built
 
     def a_snapshot(self) -> None:
@@ -68,8 +80,12 @@ class House:
 
     def settings(self) -> None:
         """Another limit for the filter, from which nearly everything follows."""
-        filtering = msgspec.structs.replace(self.workshop.recipe.filtering, min_words=int(self.rng.integers(40, 60)))
-        self.workshop = replace(self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, filtering=filtering))
+        filtering = msgspec.structs.replace(
+            self.workshop.recipe.filtering, min_words=int(self.rng.integers(40, 60))
+        )
+        self.workshop = replace(
+            self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, filtering=filtering)
+        )
 
     def a_withdrawal(self) -> None:
         """Of one document."""
@@ -79,21 +95,29 @@ class House:
 
     def _write_list(self) -> None:
         entries = [f"document,{name},asked for,2026-03-01" for name in sorted(set(self.withdrawn))]
-        Path(self.workshop.recipe.withdrawals.lists[0]).write_text("\n".join(["kind,value,reason,date", *entries, ""]))
+        Path(self.workshop.recipe.withdrawals.lists[0]).write_text(
+            "\n".join(["kind,value,reason,date", *entries, ""])
+        )
 
     def a_kill(self) -> None:
-        """A run in another process dies at some call; what it left is there when the next one comes."""
+        """A run in another process dies at some call; what it left is there when the next one
+        comes.
+        """
         self.settings()
         recipe_file(self.workshop.lake.root.parent / "dying.toml", self.workshop.recipe)
         stage = str(self.rng.choice(["filtered", "keys", "signatures"]))
-        self.done["killed"] += self.dying.run(stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))).killed
+        self.done["killed"] += self.dying.run(
+            stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))
+        ).killed
 
     def pruning(self) -> None:
         """What nothing refers to goes."""
         carry_out(self.workshop.lake, plan_pruning(self.workshop.lake))
 
     def a_restart(self) -> None:
-        """A fresh process goes on: with the training where this one stopped, then with the building, of which this one finds all done."""
+        """A fresh process goes on: with the training where this one stopped, then with the
+        building, of which this one finds all done.
+        """
         loader, stop = loader_of(self.workshop.lake.root), 2
         for _ in zip(range(stop), loader, strict=False):
             pass
@@ -114,16 +138,34 @@ class House:
             pass
         resumed.load_state_dict(loader.state_dict())
         rest = [batch.targets for batch in resumed]
-        assert all(np.array_equal(batch, loader[loader.step + number].targets) for number, batch in enumerate(rest))
+        assert all(
+            np.array_equal(batch, loader[loader.step + number].targets)
+            for number, batch in enumerate(rest)
+        )
         self.done["steps trained"] += stop + len(rest)
 
 
-def taken_over(workshop: Workshop, snapshots: tuple[str, ...], state: dict[str, Any]) -> dict[str, Any]:
-    """What a fresh process says that trains to the end and builds everything: see `lc_assets_tests.endurance.taking_over`."""
+def taken_over(
+    workshop: Workshop, snapshots: tuple[str, ...], state: dict[str, Any]
+) -> dict[str, Any]:
+    """What a fresh process says that trains to the end and builds everything: see
+    `lc_assets_tests.endurance.taking_over`.
+    """
     recipe = recipe_file(workshop.lake.root.parent / "taken-over.toml", workshop.recipe)
-    work = {"lake": str(workshop.lake.root), "upstream": workshop.upstream.root, "crawl": workshop.crawl.root if workshop.crawl else None}
+    work = {
+        "lake": str(workshop.lake.root),
+        "upstream": workshop.upstream.root,
+        "crawl": workshop.crawl.root if workshop.crawl else None,
+    }
     asked = json.dumps(work | {"recipe": str(recipe), "snapshots": snapshots, "state": state})
     command = [sys.executable, "-m", "lc_assets_tests.endurance.taking_over"]
-    ended = subprocess.run(command, check=True, input=asked, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    ended = subprocess.run(
+        command,
+        check=True,
+        input=asked,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     said: dict[str, Any] = json.loads(ended.stdout)
     return said

@@ -1,6 +1,8 @@
-"""A process that goes on where another one stopped: with its training, from the position it is told, then with the building.
+"""A process that goes on where another one stopped: with its training, from the position it is
+told, then with the building.
 
-Reads what to do from standard input, as JSON; writes what it did. Imports nothing of what trainers bring along.
+Reads what to do from standard input, as JSON; writes what it did. Imports nothing of what trainers
+bring along.
 """
 
 import hashlib
@@ -43,7 +45,13 @@ def main() -> None:
     imported = [name for name in TRAINERS if name in sys.modules]
     crawl = Upstream(asked["crawl"]) if asked["crawl"] else None
     recipe = read_recipe(Path(asked["recipe"]))
-    workshop = Workshop(lake=lake, upstream=Upstream(asked["upstream"]), crawl=crawl, recipe=recipe, engine=LocalEngine())
+    workshop = Workshop(
+        lake=lake,
+        upstream=Upstream(asked["upstream"]),
+        crawl=crawl,
+        recipe=recipe,
+        engine=LocalEngine(),
+    )
     build_all(workshop, asked["snapshots"])
     print(json.dumps({"rest": rest, "imported": imported}))
 

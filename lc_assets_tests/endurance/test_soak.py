@@ -1,7 +1,9 @@
-"""A house that is lived in for half an hour: snapshots come, settings change, documents are withdrawn, loaders train, runs die.
+"""A house that is lived in for half an hour: snapshots come, settings change, documents are
+withdrawn, loaders train, runs die.
 
-``LC_SOAK_SECONDS`` says for how long (1,800). Memory, file handles and threads of this one process are written down all the while.
-They must be flat once it is warm: over the second half of the time their slope adds less than a few hundredths.
+``LC_SOAK_SECONDS`` says for how long (1,800). Memory, file handles and threads of this one process
+are written down all the while. They must be flat once it is warm: over the second half of the time
+their slope adds less than a few hundredths.
 """
 
 import ctypes
@@ -27,14 +29,18 @@ LINES = 20
 """Of the table of what was measured."""
 COLUMNS = ("MB", "held", "files", "threads")
 ROOM = 0.02
-"""What slopes may add, as a part of what the process holds: caches that are bounded fill, by some bytes for each version."""
+"""What slopes may add, as a part of what the process holds: caches that are bounded fill, by some
+bytes for each version.
+"""
 FEWEST_ROUNDS = 12
 
 
 def measured() -> tuple[float, float, int, int]:
-    """Resident memory in MB, as it is and when allocators have given back what is free; open files and threads of this process.
+    """Resident memory in MB, as it is and when allocators have given back what is free; open files
+    and threads of this process.
 
-    What allocators keep goes up and down by some 20 MB over minutes: a slope of that says nothing about what is held.
+    What allocators keep goes up and down by some 20 MB over minutes: a slope of that says nothing
+    about what is held.
     """
     resident = _resident_mb()
     gc.collect()
@@ -48,7 +54,9 @@ def _resident_mb() -> float:
 
 
 def slope(seconds: Sequence[float], values: Sequence[float]) -> float:
-    """Theil and Sen's slope, the median of those between all pairs of points: a few that lie far off do not move it."""
+    """Theil and Sen's slope, the median of those between all pairs of points: a few that lie far
+    off do not move it.
+    """
     x, y = np.asarray(seconds), np.asarray(values)
     one, two = np.triu_indices(len(x), k=1)
     return float(np.median((y[two] - y[one]) / (x[two] - x[one])))
@@ -61,7 +69,11 @@ def growth(seconds: Sequence[float], values: Sequence[float]) -> float:
     return slope(late, found) * (late[-1] - late[0]) / float(np.median(found))
 
 
-@pytest.mark.parametrize(("leak", "is_flat"), [(0.0, True), (0.05, True), (1.0, False)], ids=["none", "little", "a megabyte a round"])
+@pytest.mark.parametrize(
+    ("leak", "is_flat"),
+    [(0.0, True), (0.05, True), (1.0, False)],
+    ids=["none", "little", "a megabyte a round"],
+)
 def test_the_slope_finds_a_leak_among_ups_and_downs(leak, is_flat):
     rng, seconds = np.random.default_rng(5), np.arange(120.0)
     values = 500 + leak * seconds + rng.normal(0, 4, size=120) + 40 * (rng.random(120) < 0.1)
@@ -86,5 +98,8 @@ def test_memory_and_files_stay_flat(tmp_path):
     assert len(curve) >= FEWEST_ROUNDS, "too short to tell: give it more LC_SOAK_SECONDS"
     times, *columns = zip(*curve, strict=True)
     grown = {what: growth(times, values) for what, values in zip(COLUMNS, columns, strict=True)}
-    print("growth over the second half, by the slope: " + ", ".join(f"{what} {part:+.2%}" for what, part in grown.items()))
+    print(
+        "growth over the second half, by the slope: "
+        + ", ".join(f"{what} {part:+.2%}" for what, part in grown.items())
+    )
     assert all(grown[what] <= ROOM for what in COLUMNS[1:]), grown

@@ -1,7 +1,9 @@
-"""Clusters of Ray for tests: nodes that one starts, kills and outlives, on loopback or on machines that Linux makes up.
+"""Clusters of Ray for tests: nodes that one starts, kills and outlives, on loopback or on machines
+that Linux makes up.
 
-A machine is a network namespace with an address of its own on a bridge (`machines`); it needs root and ``ip``. Every node has
-what Ray keeps in a folder of the test's own, and all that was started is ended.
+A machine is a network namespace with an address of its own on a bridge (`machines`); it needs root
+and ``ip``. Every node has what Ray keeps in a folder of the test's own, and all that was started is
+ended.
 """
 
 import contextlib
@@ -58,16 +60,35 @@ class Cluster:
     nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     more: dict[str, str] = field(default_factory=dict)
 
-    def start_head(self, *options: str, before: Sequence[str] = (), processors: int = 0) -> subprocess.Popen[bytes]:
+    def start_head(
+        self, *options: str, before: Sequence[str] = (), processors: int = 0
+    ) -> subprocess.Popen[bytes]:
         """The head, on the machine that the words ``before`` lead to."""
         host, _, port = self.address.rpartition(":")
-        head = ["--head", f"--port={port}", f"--node-ip-address={host}", "--include-dashboard=false", f"--temp-dir={self.folder}"]
+        head = [
+            "--head",
+            f"--port={port}",
+            f"--node-ip-address={host}",
+            "--include-dashboard=false",
+            f"--temp-dir={self.folder}",
+        ]
         head += [f"--num-cpus={processors}", *options]
         return self._start([*before, *ray_start(), *head])
 
-    def start_worker(self, *options: str, host: str = "127.0.0.1", before: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    def start_worker(
+        self, *options: str, host: str = "127.0.0.1", before: Sequence[str] = ()
+    ) -> subprocess.Popen[bytes]:
         """A node of one processor."""
-        return self._start([*before, *ray_start(), f"--address={self.address}", "--num-cpus=1", f"--node-ip-address={host}", *options])
+        return self._start(
+            [
+                *before,
+                *ray_start(),
+                f"--address={self.address}",
+                "--num-cpus=1",
+                f"--node-ip-address={host}",
+                *options,
+            ]
+        )
 
     @property
     def workers(self) -> list[int]:
@@ -75,10 +96,14 @@ class Cluster:
         return [worker for node in self.nodes for worker in workers_of(node)]
 
     def _start(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a node and wait until it stands: two that start at once on one machine may take the same ports."""
+        """Start a node and wait until it stands: two that start at once on one machine may take the
+        same ports.
+        """
         log = self.folder / f"node-{len(self.nodes)}.log"
         with log.open("wb") as said:
-            self.nodes.append(subprocess.Popen(command, env=environment(**self.more), stdout=said, stderr=said))
+            self.nodes.append(
+                subprocess.Popen(command, env=environment(**self.more), stdout=said, stderr=said)
+            )
         deadline = time.monotonic() + 90
         while b"Ray runtime started" not in log.read_bytes():
             assert self.nodes[-1].poll() is None, log.read_text()
@@ -96,20 +121,26 @@ def ray_start() -> list[str]:
 @contextlib.contextmanager
 def cluster(host: str = "127.0.0.1", **more: str) -> Iterator[Cluster]:
     """A cluster without nodes; all that it is given are ended."""
-    folder = Path(tempfile.mkdtemp(prefix="lc", dir="/tmp"))  # a path of a socket may have 107 bytes
+    folder = Path(
+        tempfile.mkdtemp(prefix="lc", dir="/tmp")
+    )  # a path of a socket may have 107 bytes
     made = Cluster(f"{host}:{free_port()}", folder, more=more)
     try:
         yield made
     finally:
         if "ray" in sys.modules:
-            sys.modules["ray"].shutdown()  # else Ray ends this process a minute after the head is gone
+            sys.modules[
+                "ray"
+            ].shutdown()  # else Ray ends this process a minute after the head is gone
         for node in reversed(made.nodes):
             kill(node)
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def kill(node: subprocess.Popen[bytes]) -> None:
-    """End a node and everything that it started, at once, as a machine ends that loses its power."""
+    """End a node and everything that it started, at once, as a machine ends that loses its
+    power.
+    """
     family = [node.pid, *descendants(node.pid)]
     for one in family:
         with contextlib.suppress(ProcessLookupError):
@@ -130,7 +161,9 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def workers_of(node: subprocess.Popen[bytes]) -> list[int]:
-    """Processes of a node that have or await a task; a node ends with its agents, which are left alone."""
+    """Processes of a node that have or await a task; a node ends with its agents, which are left
+    alone.
+    """
     found = []
     for process in descendants(node.pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -166,14 +199,22 @@ def ip(*words: str) -> None:
     subprocess.run(["ip", *words], check=True, capture_output=True)
 
 
-needs_machines = pytest.mark.skipif(shutil.which("ip") is None or os.geteuid() != 0, reason="needs root and ip, to make up machines")
+needs_machines = pytest.mark.skipif(
+    shutil.which("ip") is None or os.geteuid() != 0, reason="needs root and ip, to make up machines"
+)
 
 
 @contextlib.contextmanager
 def machines(count: int) -> Iterator[tuple[str, list[Machine]]]:
     """Some machines on a bridge, and the address that the bridge has on this one."""
-    tag, net = f"lc{secrets.token_hex(3)}", f"10.{os.getpid() % 250 + 1}.{time.time_ns() // 1000 % 250 + 1}"
-    made = [Machine(f"{tag}n{number}", f"{net}.{number + 10}", f"{tag}v{number}") for number in range(count)]
+    tag, net = (
+        f"lc{secrets.token_hex(3)}",
+        f"10.{os.getpid() % 250 + 1}.{time.time_ns() // 1000 % 250 + 1}",
+    )
+    made = [
+        Machine(f"{tag}n{number}", f"{net}.{number + 10}", f"{tag}v{number}")
+        for number in range(count)
+    ]
     with contextlib.ExitStack() as stack:
         try:
             ip("link", "add", tag, "type", "bridge")
@@ -185,7 +226,18 @@ def machines(count: int) -> Iterator[tuple[str, list[Machine]]]:
         for machine in made:
             ip("netns", "add", machine.name)
             stack.callback(ip, "netns", "del", machine.name)
-            ip("link", "add", machine.link, "type", "veth", "peer", "name", "eth0", "netns", machine.name)
+            ip(
+                "link",
+                "add",
+                machine.link,
+                "type",
+                "veth",
+                "peer",
+                "name",
+                "eth0",
+                "netns",
+                machine.name,
+            )
             ip("link", "set", machine.link, "master", tag)
             ip("link", "set", machine.link, "up")
             ip("-n", machine.name, "addr", "add", f"{machine.host}/24", "dev", "eth0")

@@ -1,4 +1,6 @@
-"""What every engine keeps, as tests that an engine's own module takes over: the same faults, the same words."""
+"""What every engine keeps, as tests that an engine's own module takes over: the same faults, the
+same words.
+"""
 
 import time
 
@@ -12,7 +14,9 @@ QUICK = Terms(pause=0.01)
 
 
 class EngineContract:
-    """Tests of an engine; a subclass has a fixture ``engine_on``, which gives an engine of two workers on given terms."""
+    """Tests of an engine; a subclass has a fixture ``engine_on``, which gives an engine of two
+    workers on given terms.
+    """
 
     def test_every_task_gets_its_own_result(self, engine_on, tmp_path):
         tasks = chores(tmp_path, *["double"] * 30)
@@ -24,15 +28,23 @@ class EngineContract:
 
     def test_a_failure_is_raised_as_itself(self, engine_on, tmp_path):
         with pytest.raises(CorruptFile, match="^fail-2 is no good$"):
-            list(engine_on(QUICK).run(do_chore, chores(tmp_path, "double", "double", "fail", "double"), what="fail"))
+            list(
+                engine_on(QUICK).run(
+                    do_chore, chores(tmp_path, "double", "double", "fail", "double"), what="fail"
+                )
+            )
 
-    def test_a_worker_that_dies_once_costs_its_own_task_again_and_nothing_else(self, engine_on, tmp_path):
+    def test_a_worker_that_dies_once_costs_its_own_task_again_and_nothing_else(
+        self, engine_on, tmp_path
+    ):
         tasks = chores(tmp_path, *["double"] * 5, "die_once", *["double"] * 20)
         found = dict(engine_on(QUICK).run(do_chore, tasks, what="die once"))
         assert found == {task: 2 * task.number for task in tasks}
         assert [task.begun for task in tasks] == [1] * 5 + [2] + [1] * 20
 
-    def test_a_task_that_always_kills_its_worker_is_named_after_two_deaths(self, engine_on, tmp_path):
+    def test_a_task_that_always_kills_its_worker_is_named_after_two_deaths(
+        self, engine_on, tmp_path
+    ):
         tasks = chores(tmp_path, "while", "while", "die", *["while"] * 50)
         with pytest.raises(WorkerDied, match="^die-2 cost 2 workers: the last was killed"):
             list(engine_on(QUICK).run(do_chore, tasks, what="die"))
@@ -47,7 +59,9 @@ class EngineContract:
     def test_a_task_that_never_returns_is_ended_and_named(self, engine_on, tmp_path):
         tasks = chores(tmp_path, "double", "hang", "double")
         begun = time.monotonic()
-        with pytest.raises(WorkerDied, match=r"^hang-1 cost 2 workers: the last was ended after 0.5 s"):
+        with pytest.raises(
+            WorkerDied, match=r"^hang-1 cost 2 workers: the last was ended after 0.5 s"
+        ):
             list(engine_on(Terms(seconds=0.5)).run(do_chore, tasks, what="hang"))
         assert time.monotonic() - begun < 30
         assert tasks[1].begun == 2
@@ -66,12 +80,16 @@ class EngineContract:
 
     def test_memory_that_runs_out_counts_as_a_death(self, engine_on, tmp_path):
         tasks = chores(tmp_path, "exhaust", "double")
-        with pytest.raises(WorkerDied, match="^exhaust-0 cost 2 workers: the last ran out of memory"):
+        with pytest.raises(
+            WorkerDied, match="^exhaust-0 cost 2 workers: the last ran out of memory"
+        ):
             list(engine_on(QUICK).run(do_chore, tasks, what="exhaust"))
 
     def test_a_result_that_is_data_is_refused(self, engine_on, tmp_path):
         tasks = chores(tmp_path, "answer_much", "double")
-        with pytest.raises(Mismatch, match=r"answer_much-0: its result has 2\.0 MiB, at most 1\.0 may cross"):
+        with pytest.raises(
+            Mismatch, match=r"answer_much-0: its result has 2\.0 MiB, at most 1\.0 may cross"
+        ):
             list(engine_on(Terms(result_bytes=1 << 20)).run(do_chore, tasks, what="much"))
 
     def test_who_stops_asking_ends_the_work(self, engine_on, tmp_path):

@@ -1,4 +1,5 @@
-"""The whole chain on a cluster, from a process of its own, each task made to last; prints the digests, or the sentence that it ended with.
+"""The whole chain on a cluster, from a process of its own, each task made to last; prints the
+digests, or the sentence that it ended with.
 
 As a program: ``python -m … ENGINE LAKE UPSTREAM FOLDER SECONDS``; ``FOLDER`` gets the rule file.
 """
@@ -32,7 +33,9 @@ class Slowly:
     engine: Engine
     seconds: float
 
-    def run(self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str) -> Iterator[tuple[Task, Result]]:
+    def run(
+        self, function: Callable[[Task], Result], tasks: Sequence[Task], *, what: str
+    ) -> Iterator[tuple[Task, Result]]:
         return self.engine.run(functools.partial(later, self.seconds, function), tasks, what=what)
 
 
@@ -44,7 +47,13 @@ def later(seconds: float, function: Callable[[Task], Result], task: Task) -> Res
 def main(engine: str, root: str, upstream: str, folder: str, seconds: str) -> None:
     """Build, and say what came of it."""
     lake = open_lake(root)
-    known = engine_at(engine, workers=2, folders=(lake.root.resolve(),), libraries=LIBRARIES, terms=Terms(deaths=50))
+    known = engine_at(
+        engine,
+        workers=2,
+        folders=(lake.root.resolve(),),
+        libraries=LIBRARIES,
+        terms=Terms(deaths=50),
+    )
     workshop = Workshop(
         lake=lake,
         upstream=Upstream(upstream),

@@ -12,10 +12,17 @@ from lc_assets.errors import BadInput, WorkerDied
 
 
 class Moody:
-    """A crew without processes: ``losses`` says how many workers each task costs, ``order`` in which order tasks end."""
+    """A crew without processes: ``losses`` says how many workers each task costs, ``order`` in
+    which order tasks end.
+    """
 
     def __init__(self, losses, places, choose, *, departed=False):
-        self.losses, self.n_places, self.choose, self.departed = Counter(losses), places, choose, departed
+        self.losses, self.n_places, self.choose, self.departed = (
+            Counter(losses),
+            places,
+            choose,
+            departed,
+        )
         self.begun, self.in_hand, self.most = [], {}, 0
 
     def places(self):
@@ -40,14 +47,22 @@ class Moody:
 
 @given(st.data(), st.integers(0, 12), st.integers(1, 5), st.integers(1, 4), st.booleans())
 def test_every_task_is_done_once_or_named(data, n_tasks, places, deaths, departed):
-    """Whatever is lost and in whatever order tasks end: all results, each once, or the first task that cost too many."""
-    losses = {task: n for task in range(n_tasks) if (n := data.draw(st.sampled_from([0, 0, 0, 1, 2, 3])))}
-    crew = Moody(losses, places, lambda handles: data.draw(st.sampled_from(handles)), departed=departed)
+    """Whatever is lost and in whatever order tasks end: all results, each once, or the first task
+    that cost too many.
+    """
+    losses = {
+        task: n for task in range(n_tasks) if (n := data.draw(st.sampled_from([0, 0, 0, 1, 2, 3])))
+    }
+    crew = Moody(
+        losses, places, lambda handles: data.draw(st.sampled_from(handles)), departed=departed
+    )
     terms = Terms(departures=deaths, deaths=1) if departed else Terms(deaths=deaths, departures=1)
     results = work_through(crew, lambda task: -task, range(n_tasks), terms)
     poison = {task for task, n in losses.items() if n >= deaths}
     if poison:
-        with pytest.raises(WorkerDied, match=r"^\d+ cost \d (workers|machines): the last went away") as raised:
+        with pytest.raises(
+            WorkerDied, match=r"^\d+ cost \d (workers|machines): the last went away"
+        ) as raised:
             list(results)
         named = int(str(raised.value).split()[0])
         assert named in poison

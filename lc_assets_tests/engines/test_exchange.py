@@ -1,4 +1,6 @@
-"""The exchange: every line arrives once, in its bucket, in order, whatever may wait; what is damaged is said."""
+"""The exchange: every line arrives once, in its bucket, in order, whatever may wait; what is
+damaged is said.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -22,20 +24,30 @@ def of_bucket(paths, bucket):
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 6), st.text(max_size=9)), max_size=30), max_size=6), st.sampled_from([1, 200, 1 << 20]))
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 6), st.text(max_size=9)), max_size=30), max_size=6),
+    st.sampled_from([1, 200, 1 << 20]),
+)
 def test_every_line_arrives_once_in_its_bucket_and_in_order(tmp_path_factory, sent, buffered_bytes):
     """Some batches are sent, with any memory: a bucket is what a plain filter gives."""
     path = tmp_path_factory.mktemp("exchange") / "one.parquet"
     with BucketWriter(path, LINES, buffered_bytes=buffered_bytes) as writer:
         for batch in sent:
-            writer.send(lines([key for key, _ in batch], [text for _, text in batch]), np.array([key for key, _ in batch], np.int32))
+            writer.send(
+                lines([key for key, _ in batch], [text for _, text in batch]),
+                np.array([key for key, _ in batch], np.int32),
+            )
     every = [line for batch in sent for line in batch]
     for bucket in range(8):
-        assert of_bucket([path, path], bucket) == 2 * [{"key": key, "text": text} for key, text in every if key == bucket]
+        assert of_bucket([path, path], bucket) == 2 * [
+            {"key": key, "text": text} for key, text in every if key == bucket
+        ]
 
 
 def test_what_waits_keeps_no_other_lines_in_memory(tmp_path):
-    """One line a batch is of a bucket that is never the fullest: of a batch, it keeps itself and nothing else."""
+    """One line a batch is of a bucket that is never the fullest: of a batch, it keeps itself and
+    nothing else.
+    """
     n_lines, n_batches, before = 50_000, 40, pa.total_allocated_bytes()
     buckets = np.zeros(n_lines, np.int32)
     buckets[0] = 1
@@ -51,7 +63,9 @@ def test_hashes_fall_into_buckets_as_exact_arithmetic_has_it(keys, n_buckets):
     assert found.tolist() == [key * n_buckets >> 64 for key in keys]
 
 
-@given(st.lists(st.integers(-9, 9), max_size=40), st.lists(st.integers(-9, 9), max_size=6).map(sorted))
+@given(
+    st.lists(st.integers(-9, 9), max_size=40), st.lists(st.integers(-9, 9), max_size=6).map(sorted)
+)
 def test_ranges_in_the_order_of_their_buckets_are_sorted(keys, bounds):
     found = by_range(np.array(keys, np.int64), bounds)
     assert found.tolist() == [sum(bound <= key for bound in bounds) for key in keys]
@@ -74,13 +88,25 @@ def count(task):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_count_by_key_is_that_of_one_table(tmp_path, workers):
     """The two halves as tasks of an engine: a key is in one bucket, and counted whole."""
-    engine, sources = LocalEngine(workers=workers), [(tmp_path / f"{seed}.parquet", seed) for seed in range(4)]
+    engine, sources = (
+        LocalEngine(workers=workers),
+        [(tmp_path / f"{seed}.parquet", seed) for seed in range(4)],
+    )
     assert sum(n for _, n in engine.run(scatter, sources, what="scatter")) == 20_000
-    counted = [found for _, found in engine.run(count, [([path for path, _ in sources], bucket) for bucket in range(7)], what="count")]
+    counted = [
+        found
+        for _, found in engine.run(
+            count, [([path for path, _ in sources], bucket) for bucket in range(7)], what="count"
+        )
+    ]
     together = {key: n for found in counted for key, n in found.items()}
     assert len(together) == sum(map(len, counted))
-    keys = np.concatenate([np.random.default_rng(seed).integers(0, 1_000, 5_000, np.uint64) for seed in range(4)])
-    assert together == dict(zip(*(found.tolist() for found in np.unique(keys, return_counts=True)), strict=True))
+    keys = np.concatenate(
+        [np.random.default_rng(seed).integers(0, 1_000, 5_000, np.uint64) for seed in range(4)]
+    )
+    assert together == dict(
+        zip(*(found.tolist() for found in np.unique(keys, return_counts=True)), strict=True)
+    )
 
 
 def test_a_damaged_file_is_said(tmp_path):

@@ -9,7 +9,9 @@ from lc_assets.errors import WorkerUnfit
 @pytest.fixture
 def likeness(tmp_path):
     (tmp_path / "upstream").mkdir()
-    with likeness_of_this_process(libraries=("numpy", "no-such-library"), folders=(tmp_path,), sees=(tmp_path / "upstream",)) as made:
+    with likeness_of_this_process(
+        libraries=("numpy", "no-such-library"), folders=(tmp_path,), sees=(tmp_path / "upstream",)
+    ) as made:
         yield made
 
 

@@ -41,7 +41,10 @@ class TestLocalEngineOfWarmWorkers(EngineContract):
 def test_one_worker_is_this_very_process(tmp_path):
     """No process is started; faults that pass are tried again there too."""
     tasks = chores(tmp_path, "double", "stale_twice")
-    assert list(LocalEngine(terms=QUICK).run(do_chore, tasks, what="alone")) == [(tasks[0], 0), (tasks[1], 2)]
+    assert list(LocalEngine(terms=QUICK).run(do_chore, tasks, what="alone")) == [
+        (tasks[0], 0),
+        (tasks[1], 2),
+    ]
     assert {path.suffix for path in tmp_path.iterdir()} == {f".{os.getpid()}"}
 
 
@@ -70,10 +73,19 @@ list(LocalEngine(workers=2, terms=Terms(seconds=0.3, deaths=1)).run(time.sleep, 
 
 def test_where_a_task_hung_is_in_the_log():
     """The stack of the worker that was ended, to standard error."""
-    done = subprocess.run([sys.executable, "-c", HUNG], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2])
+    done = subprocess.run(
+        [sys.executable, "-c", HUNG],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).parents[2],
+    )
     assert "Timeout (0:00:00.3" in done.stderr
     assert "attempts.py" in done.stderr
-    assert "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, where it stood is in the log" in done.stderr
+    assert (
+        "WorkerDied: 60.0 cost 1 workers: the last was ended after 0.3 s, where it stood is in "
+        "the log" in done.stderr
+    )
 
 
 @pytest.mark.slow
@@ -87,8 +99,16 @@ def test_workers_killed_again_and_again_change_no_result(tmp_path):
 
     def kill() -> None:
         while not done.wait(0.1):
-            living = [path for path in tmp_path.glob("*.begun.*") if Path(f"/proc/{path.suffix[1:]}").exists()]
-            if living and (victim := int(max(living, key=lambda path: path.stat().st_mtime).suffix[1:])) != os.getpid():
+            living = [
+                path
+                for path in tmp_path.glob("*.begun.*")
+                if Path(f"/proc/{path.suffix[1:]}").exists()
+            ]
+            if (
+                living
+                and (victim := int(max(living, key=lambda path: path.stat().st_mtime).suffix[1:]))
+                != os.getpid()
+            ):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(victim, signal.SIGKILL)
                     killed.append(victim)
@@ -127,7 +147,9 @@ def test_progress_says_what_how_far_and_how_fast():
 
 
 def test_progress_is_no_line_per_task(monkeypatch):
-    """A thousand tasks in a moment: the last line alone. Where they last longer: a line in a while, each with rate and time left."""
+    """A thousand tasks in a moment: the last line alone. Where they last longer: a line in a while,
+    each with rate and time left.
+    """
     said = []
     list(LocalEngine(watch=in_log(said.append)).run(abs, range(1000), what="count"))
     assert len(said) == 1
@@ -137,7 +159,9 @@ def test_progress_is_no_line_per_task(monkeypatch):
     list(LocalEngine(watch=in_log(said.append)).run(time.sleep, [0.01] * 60, what="sleep"))
     assert 3 <= len(said) <= 12
     for line in said:
-        assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:0\d<00:0\d, +[\d.]+ tasks/s\]", line), line
+        assert re.search(r"sleep: +\d+%\|.*\| \d+/60 \[00:0\d<00:0\d, +[\d.]+ tasks/s\]", line), (
+            line
+        )
 
 
 KILLED_AT_WORK = """
@@ -149,11 +173,18 @@ for _ in LocalEngine(workers=2).run(time.sleep, tasks, what="sleep"):
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
+)
 def test_workers_end_when_the_process_that_started_them_is_killed():
-    """SIGKILL to the parent while both workers are in a task of a minute: within seconds not one process is left."""
+    """SIGKILL to the parent while both workers are in a task of a minute: within seconds not one
+    process is left.
+    """
     parent = subprocess.Popen(
-        [sys.executable, "-c", KILLED_AT_WORK], stdout=subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2]
+        [sys.executable, "-c", KILLED_AT_WORK],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
     )
     with parent:
         assert [parent.stdout.readline(), parent.stdout.readline()] == [b"done\n"] * 2

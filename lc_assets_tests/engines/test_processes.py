@@ -69,7 +69,9 @@ def test_workers_without_work_are_ended_after_a_while(monkeypatch):
 
 
 def test_who_wants_other_modules_or_stands_elsewhere_gets_others(tmp_path, monkeypatch):
-    """Modules imported first, working folder, search path: each change gives new workers, and the change undone the old ones."""
+    """Modules imported first, working folder, search path: each change gives new workers, and the
+    change undone the old ones.
+    """
     first = workers_of(ENGINE)
     assert not workers_of(LocalEngine(workers=2, preload=("json",))) & first
     with monkeypatch.context() as changed:
@@ -85,9 +87,13 @@ def test_workers_have_the_environment_of_the_run(monkeypatch):
     """Not that of an earlier run, nor that of the server which forks them."""
     for value in ("one", "two"):
         monkeypatch.setenv("LC_TEST_VARIABLE", value)
-        assert {found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")} == {value}
+        assert {
+            found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")
+        } == {value}
     monkeypatch.delenv("LC_TEST_VARIABLE")
-    assert {found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")} == {None}
+    assert {
+        found for _, (_, found) in ENGINE.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")
+    } == {None}
 
 
 def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
@@ -95,7 +101,9 @@ def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
         os.kill(process, signal.SIGKILL)
     time.sleep(0.3)
     tasks = chores(tmp_path, *["double"] * 4)
-    assert dict(ENGINE.run(do_chore, tasks, what="double")) == {task: 2 * task.number for task in tasks}
+    assert dict(ENGINE.run(do_chore, tasks, what="double")) == {
+        task: 2 * task.number for task in tasks
+    }
     assert {task.begun for task in tasks} == {1}
 
 
@@ -113,13 +121,18 @@ def test_workers_of_a_run_that_is_broken_off_or_fails_are_ended(tmp_path):
 
 
 def test_runs_of_many_threads_have_workers_of_their_own(tmp_path):
-    """Eight runs at once, again and again: each has its results, and no worker two tasks at a time."""
+    """Eight runs at once, again and again: each has its results, and no worker two tasks at a
+    time.
+    """
     found = []
 
     def run(number: int) -> None:
         for _ in range(3):
             tasks = chores(tmp_path / str(number), *["double"] * 6)
-            found.append(dict(ENGINE.run(do_chore, tasks, what="double")) == {task: 2 * task.number for task in tasks})
+            found.append(
+                dict(ENGINE.run(do_chore, tasks, what="double"))
+                == {task: 2 * task.number for task in tasks}
+            )
 
     for number in range(8):
         (tmp_path / str(number)).mkdir()
@@ -146,7 +159,9 @@ open(os.path.join({folder!r}, "imported"), "a").write(__name__)
 
 
 def test_nothing_is_imported_from_where_one_happens_to_be(tmp_path):
-    """A folder with modules of well-known names: who works there by a script gets none of them, neither here nor in workers."""
+    """A folder with modules of well-known names: who works there by a script gets none of them,
+    neither here nor in workers.
+    """
     (tmp_path / "there").mkdir()
     for name in ("lc_assets", "multiprocessing", "socket", "tenacity", "selectors"):
         (tmp_path / "there" / f"{name}.py").write_text(PLANTED.format(folder=str(tmp_path)))
@@ -186,7 +201,9 @@ from lc_assets_tests.engines.work import process_after
 print(child, *{process for _, process in LocalEngine(workers=2).run(process_after, [0.05] * 4, what="in the parent")}, flush=True)
 os.kill(os.getpid(), 9)
 """
-linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+linux = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
+)
 
 
 def started(script: str) -> subprocess.Popen[str]:
@@ -201,7 +218,9 @@ def started(script: str) -> subprocess.Popen[str]:
 
 
 @linux
-@pytest.mark.parametrize(("then", "code"), [("", 0), ("raise SystemExit(3)", 3), ("os.kill(os.getpid(), 9)", -9)])
+@pytest.mark.parametrize(
+    ("then", "code"), [("", 0), ("raise SystemExit(3)", 3), ("os.kill(os.getpid(), 9)", -9)]
+)
 def test_workers_end_with_the_interpreter(then, code):
     """It waits for no idle worker and leaves none, however it ends."""
     begun = time.monotonic()
@@ -215,9 +234,14 @@ def test_workers_end_with_the_interpreter(then, code):
 
 @linux
 def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
-    """Both work; when the parent is killed, its workers end, although its child lives on and had their pipes."""
+    """Both work; when the parent is killed, its workers end, although its child lives on and had
+    their pipes.
+    """
     with started(TWO_RUNS.format(then=FORKED)) as process:
-        in_child, (child, *in_parent) = process.stdout.readline(), map(int, process.stdout.readline().split())
+        in_child, (child, *in_parent) = (
+            process.stdout.readline(),
+            map(int, process.stdout.readline().split()),
+        )
         try:
             assert (in_child, len(in_parent)) == ("4\n", 2)
             process.wait(60)

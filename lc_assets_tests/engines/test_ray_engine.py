@@ -1,4 +1,5 @@
-"""The cluster engine on a real cluster: a head and two workers of Ray on this machine, talked to over loopback.
+"""The cluster engine on a real cluster: a head and two workers of Ray on this machine, talked to
+over loopback.
 
 Needs ``lc_assets[ray]``: ``pytest -m network lc_assets_tests/engines/test_ray_engine.py``.
 """
@@ -39,7 +40,9 @@ pytestmark = [pytest.mark.network, pytest.mark.timeout(900), pytest.mark.filterw
 
 @pytest.fixture(scope="module")
 def nodes():
-    """A head without processors and two workers of one each: three nodes of Ray, each with a raylet of its own."""
+    """A head without processors and two workers of one each: three nodes of Ray, each with a raylet
+    of its own.
+    """
     with clusters.cluster() as made:
         made.start_head()
         made.start_worker()
@@ -56,7 +59,9 @@ def cluster(nodes):
 class TestRayEngine(EngineContract):
     @pytest.fixture
     def engine_on(self, cluster, tmp_path):
-        return lambda terms: RayEngine(address=cluster, terms=terms, folders=(tmp_path,), libraries=("numpy",))
+        return lambda terms: RayEngine(
+            address=cluster, terms=terms, folders=(tmp_path,), libraries=("numpy",)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +71,9 @@ def upstream(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_this_machine(tmp_path_factory, upstream):
-    """Digests of the whole chain by two processes of this machine, and the seconds that it took, begun warm."""
+    """Digests of the whole chain by two processes of this machine, and the seconds that it took,
+    begun warm.
+    """
     for name in ("warm", "here"):
         here = tiny_workshop(tmp_path_factory.mktemp(name), upstream=upstream)
         here = replace(here, engine=LocalEngine(workers=2, preload=WORKERS_IMPORT))
@@ -78,47 +85,84 @@ def of_this_machine(tmp_path_factory, upstream):
 def on_cluster(folder, upstream, address, *, deaths=2):
     """A workshop whose shards are done on the cluster."""
     there = tiny_workshop(folder, upstream=upstream)
-    engine = RayEngine(address=address, folders=(there.lake.root.resolve(),), sees=(upstream,), terms=Terms(deaths=deaths))
+    engine = RayEngine(
+        address=address,
+        folders=(there.lake.root.resolve(),),
+        sees=(upstream,),
+        terms=Terms(deaths=deaths),
+    )
     return replace(there, engine=engine)
 
 
-def test_the_whole_chain_has_the_bytes_of_this_machine(cluster, tmp_path, upstream, of_this_machine):
-    """Every stage of the chain, its shards on two workers of the cluster; prints what the cluster cost."""
+def test_the_whole_chain_has_the_bytes_of_this_machine(
+    cluster, tmp_path, upstream, of_this_machine
+):
+    """Every stage of the chain, its shards on two workers of the cluster; prints what the cluster
+    cost.
+    """
     wanted, here = of_this_machine
     for name in ("warm", "there"):
         begun = time.monotonic()
         found = digests(build_all(on_cluster(tmp_path / name, upstream, cluster)))
         there = time.monotonic() - begun
-    print(f"\n{len(found)} partitions: two processes here {here:.1f} s, two workers of the cluster {there:.1f} s")
+    print(
+        f"\n{len(found)} partitions: two processes here {here:.1f} s, two workers of the cluster "
+        f"{there:.1f} s"
+    )
     assert found == wanted
 
 
-def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(nodes, cluster, tmp_path, upstream, capfd):
-    """Tasks carry it to the workers; what they print, what they fail with, and what Ray writes down does not."""
+def test_a_password_of_the_upstream_is_in_no_log_of_the_cluster(
+    nodes, cluster, tmp_path, upstream, capfd
+):
+    """Tasks carry it to the workers; what they print, what they fail with, and what Ray writes down
+    does not.
+    """
     secret = "planted-pa55word-of-a-cluster"  # noqa: S105
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(upstream))
+        ("127.0.0.1", 0),
+        functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(upstream)),
     )
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     try:
-        there = replace(on_cluster(tmp_path, upstream, cluster), upstream=Upstream(f"http://me:{secret}@127.0.0.1:{server.server_port}"))
+        there = replace(
+            on_cluster(tmp_path, upstream, cluster),
+            upstream=Upstream(f"http://me:{secret}@127.0.0.1:{server.server_port}"),
+        )
         assert build_snapshot(there, SNAPSHOTS[0], ["raw"])
     finally:
         server.shutdown()
         server.server_close()
     with pytest.raises(LcError) as caught:  # nobody answers there any more
         build_snapshot(there, SNAPSHOTS[0], ["filtered"])
-    said = "".join(traceback.format_exception(caught.value)) + repr(caught.value) + "".join(capfd.readouterr())
+    said = (
+        "".join(traceback.format_exception(caught.value))
+        + repr(caught.value)
+        + "".join(capfd.readouterr())
+    )
     assert "127.0.0.1" in said
     assert secret not in said
-    written = [path for top in (nodes.folder, tmp_path) for path in top.rglob("*") if path.is_file()]
+    written = [
+        path for top in (nodes.folder, tmp_path) for path in top.rglob("*") if path.is_file()
+    ]
     assert written
     assert not [path for path in written if secret.encode() in path.read_bytes()]
 
 
-def test_workers_killed_while_the_chain_is_built_change_no_byte(nodes, cluster, tmp_path, upstream, of_this_machine):
-    """One of the workers of the cluster, at random, every three seconds until the end; each task is made to take half of one."""
-    there, done, killed, chance = on_cluster(tmp_path, upstream, cluster, deaths=50), threading.Event(), [], default_rng(64)
+def test_workers_killed_while_the_chain_is_built_change_no_byte(
+    nodes, cluster, tmp_path, upstream, of_this_machine
+):
+    """One of the workers of the cluster, at random, every three seconds until the end; each task is
+    made to take half of one.
+    """
+    there, done, killed, chance = (
+        on_cluster(tmp_path, upstream, cluster, deaths=50),
+        threading.Event(),
+        [],
+        default_rng(64),
+    )
 
     def kill() -> None:
         while not done.wait(3.0):
@@ -135,7 +179,10 @@ def test_workers_killed_while_the_chain_is_built_change_no_byte(nodes, cluster, 
     finally:
         done.set()
         killer.join()
-    print(f"\n{len(killed)} workers killed while {len(found)} partitions were built in {time.monotonic() - begun:.0f} s")
+    print(
+        f"\n{len(killed)} workers killed while {len(found)} partitions were built in "
+        f"{time.monotonic() - begun:.0f} s"
+    )
     assert found == of_this_machine[0]
     assert len(set(killed)) >= 10
 
@@ -158,11 +205,18 @@ def test_workers_killed_again_and_again_change_no_result(cluster, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     begun = time.monotonic()
-    found = dict(RayEngine(address=cluster, terms=Terms(deaths=20), folders=(tmp_path,)).run(do_chore, tasks, what="killed"))
+    found = dict(
+        RayEngine(address=cluster, terms=Terms(deaths=20), folders=(tmp_path,)).run(
+            do_chore, tasks, what="killed"
+        )
+    )
     done.set()
     killer.join()
     n_begun = sum(task.begun for task in tasks)
-    print(f"{len(killed)} workers killed over {n_tasks} tasks in {time.monotonic() - begun:.0f} s: {n_begun - n_tasks} begun again")
+    print(
+        f"{len(killed)} workers killed over {n_tasks} tasks in {time.monotonic() - begun:.0f} s: "
+        f"{n_begun - n_tasks} begun again"
+    )
     assert found == {task: 2 * task.number for task in tasks}
     assert killed
 
@@ -171,8 +225,13 @@ def test_a_worker_with_other_code_is_refused(cluster, tmp_path, monkeypatch):
     """The process that asks has another version than the workers."""
     monkeypatch.setattr("lc_assets.engines.likeness.code_digest", lambda: "0" * 64)
     tasks = chores(tmp_path, "double")
-    with pytest.raises(WorkerUnfit, match="has another version of lc_assets: give it the one of the process that asks"):
-        list(RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="other code"))
+    with pytest.raises(
+        WorkerUnfit,
+        match="has another version of lc_assets: give it the one of the process that asks",
+    ):
+        list(
+            RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="other code")
+        )
     assert tasks[0].begun == 0
 
 
@@ -189,12 +248,21 @@ list(engine_at("{address}").run(abs, [1], what="nobody"))
 """
 
 
-@pytest.mark.parametrize("address", ["ray:127.0.0.1:1", "ray://127.0.0.1:1", "ray:no-such-host.invalid:6379"])
+@pytest.mark.parametrize(
+    "address", ["ray:127.0.0.1:1", "ray://127.0.0.1:1", "ray:no-such-host.invalid:6379"]
+)
 def test_an_address_that_does_not_answer_is_said(address):
     """In a process of its own: one process has one cluster."""
     environment = clusters.environment()
     code = NOBODY_THERE.format(address=address)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=60,
+    )
     assert "lc_assets.errors.Unreachable: no Ray cluster answers at" in done.stderr
     assert "is it started, and is the address that of its head?" in done.stderr
 
@@ -211,13 +279,19 @@ exec {ray} --address={address} --num-cpus=1 --resources='{{"blind": 1}}' --node-
 """
 
 
-@pytest.mark.skipif(shutil.which("unshare") is None or os.geteuid() != 0, reason="needs a namespace of its own for mounts")
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or os.geteuid() != 0,
+    reason="needs a namespace of its own for mounts",
+)
 def test_a_worker_that_does_not_see_the_lake_is_refused(cluster, tmp_path):
     """A node whose mounts hide the folder; the one task that only it can take is not begun."""
     script = HIDDEN.format(folder=tmp_path, address=cluster, ray=" ".join(clusters.ray_start()))
     environment = clusters.environment()
     node = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", script], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ["unshare", "--mount", "sh", "-c", script],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         import ray
@@ -226,7 +300,10 @@ def test_a_worker_that_does_not_see_the_lake_is_refused(cluster, tmp_path):
         while "blind" not in ray.cluster_resources() and time.monotonic() < deadline:
             time.sleep(0.2)
         tasks = chores(tmp_path, *["while"] * 60)
-        with pytest.raises(WorkerUnfit, match=f"does not see {tmp_path}: mount the same folder there under the same path"):
+        with pytest.raises(
+            WorkerUnfit,
+            match=f"does not see {tmp_path}: mount the same folder there under the same path",
+        ):
             list(RayEngine(address=cluster, folders=(tmp_path,)).run(do_chore, tasks, what="blind"))
     finally:
         clusters.kill(node)

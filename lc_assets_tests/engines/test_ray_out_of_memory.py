@@ -1,6 +1,8 @@
-"""Memory that runs out on a cluster's worker: the kernel's killer in a group of bounded memory, and Ray's own watch.
+"""Memory that runs out on a cluster's worker: the kernel's killer in a group of bounded memory, and
+Ray's own watch.
 
-Needs ``lc_assets[ray]``, root and control groups (v1): ``pytest -m network lc_assets_tests/engines/test_ray_out_of_memory.py``.
+Needs ``lc_assets[ray]``, root and control groups (v1): ``pytest -m network
+lc_assets_tests/engines/test_ray_out_of_memory.py``.
 """
 
 import os
@@ -46,13 +48,19 @@ def own_cluster():
 
 
 def test_a_task_that_the_kernel_kills_for_memory_is_tried_again_and_then_named(group, tmp_path):
-    """It takes 16 GB, where its node has 2; what it takes once only, is done on the second try. The node lives on."""
+    """It takes 16 GB, where its node has 2; what it takes once only, is done on the second try. The
+    node lives on.
+    """
     with cluster() as nodes:
         nodes.start_head()
-        nodes.start_worker(before=["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"])
+        nodes.start_worker(
+            before=["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+        )
         engine = RayEngine(address=nodes.address, terms=QUICK, folders=(tmp_path,))
         tasks = chores(tmp_path, "double", "swell_once", "double")
-        assert dict(engine.run(do_chore, tasks, what="once")) == {task: 2 * task.number for task in tasks}
+        assert dict(engine.run(do_chore, tasks, what="once")) == {
+            task: 2 * task.number for task in tasks
+        }
         assert tasks[1].begun == 2
         tasks = chores(tmp_path, "double", "double", "double", "swell")
         with pytest.raises(WorkerDied, match=r"^swell-3 cost 2 workers: the last was killed"):
@@ -68,4 +76,8 @@ def test_a_task_that_ray_ends_for_memory_is_named(tmp_path):
         nodes.start_worker()
         tasks = chores(tmp_path, "hang")
         with pytest.raises(WorkerDied, match=r"^hang-0 cost 2 workers: the last ran out of memory"):
-            list(RayEngine(address=nodes.address, terms=QUICK, folders=(tmp_path,)).run(do_chore, tasks, what="watched"))
+            list(
+                RayEngine(address=nodes.address, terms=QUICK, folders=(tmp_path,)).run(
+                    do_chore, tasks, what="watched"
+                )
+            )

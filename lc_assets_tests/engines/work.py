@@ -1,4 +1,6 @@
-"""Functions that workers are sent in tests of engines: they do as told, or die, hang, fail, or answer too much."""
+"""Functions that workers are sent in tests of engines: they do as told, or die, hang, fail, or
+answer too much.
+"""
 
 import errno
 import os
@@ -13,7 +15,9 @@ from lc_assets.errors import CorruptFile
 
 @dataclass(frozen=True)
 class Chore:
-    """One task: what to do, and a folder in which each beginning leaves a file, so that these can be counted."""
+    """One task: what to do, and a folder in which each beginning leaves a file, so that these can
+    be counted.
+    """
 
     kind: str
     number: int

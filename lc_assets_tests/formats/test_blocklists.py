@@ -52,13 +52,18 @@ def ut1(folder):
 def test_pages_are_found_on_a_list(tmp_path, url, domain, page):
     blocklist = read_blocklist(ut1(tmp_path))
     assert (blocklist.domain(url).category, blocklist.url(url).category) == (domain, page)
-    assert blocklist.measures(url) == {"domain_blocked": float(bool(domain)), "url_blocked": float(bool(page))}
+    assert blocklist.measures(url) == {
+        "domain_blocked": float(bool(domain)),
+        "url_blocked": float(bool(page)),
+    }
 
 
 def test_a_list_may_be_one_file_or_some_categories(tmp_path):
     ut1(tmp_path)
     assert read_blocklist(tmp_path, ["adult"]).domain("http://bad.example").category == "adult"
-    (tmp_path / "mine.txt.gz").write_bytes(gzip.compress("\ufeffbad.example\nother.example/x\n".encode()))
+    (tmp_path / "mine.txt.gz").write_bytes(
+        gzip.compress("\ufeffbad.example\nother.example/x\n".encode())
+    )
     mine = read_blocklist(tmp_path / "mine.txt.gz")
     assert (mine.domains, mine.urls) == ({"bad.example": "mine"}, {"other.example/x": "mine"})
     assert mine.digest != read_blocklist(tmp_path, ["ads"]).digest
@@ -96,20 +101,29 @@ def test_any_text_is_an_address_or_none(url):
     """No address raises, and what is blocked as a domain is blocked as a page."""
     blocklist = Blocklist({host_of(url) or "x": "all"}, {})
     host = host_of(url)
-    assert registered_domain(host) in {host, *(host[at + 1 :] for at, letter in enumerate(host) if letter == ".")}
+    assert registered_domain(host) in {
+        host,
+        *(host[at + 1 :] for at, letter in enumerate(host) if letter == "."),
+    }
     if host and not host.startswith("www."):
         assert blocklist.domain(url) == blocklist.url(url) == Blocked("all", host)
     assert Blocklist({}, {}).url(url) == NOT_BLOCKED
 
 
 def test_long_addresses_cost_little():
-    for url in ("http://" + "a." * 500_000 + "example", "http://a.example/" + "x/" * 500_000, "http://" + "é" * 1_000_000):
+    for url in (
+        "http://" + "a." * 500_000 + "example",
+        "http://a.example/" + "x/" * 500_000,
+        "http://" + "é" * 1_000_000,
+    ):
         Blocklist({}, {"nothing": "x"}).url(url)
 
 
 def test_a_list_takes_memory_by_its_entries(tmp_path):
     """A hundred thousand domains: a million are ten times that."""
-    (tmp_path / "many.txt").write_text("".join(f"some-domain-{number}.example\n" for number in range(100_000)))
+    (tmp_path / "many.txt").write_text(
+        "".join(f"some-domain-{number}.example\n" for number in range(100_000))
+    )
     tracemalloc.start()
     try:
         blocklist = read_blocklist(tmp_path / "many.txt")

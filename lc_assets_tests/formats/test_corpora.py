@@ -18,7 +18,14 @@ from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets_tests.memory import added
 
 RECORDS = [
-    {"id": "a", "url": "https://a.org/x", "text": "One café.\nTwo.", "language": "en", "n": {"deep": [1, 2.5, None]}, "perplexity": 12},
+    {
+        "id": "a",
+        "url": "https://a.org/x",
+        "text": "One café.\nTwo.",
+        "language": "en",
+        "n": {"deep": [1, 2.5, None]},
+        "perplexity": 12,
+    },
     {"doc_id": 7, "text": "", "date": "2024-01-01", "source_domain": "b.org"},
     {"text": "\u0000 nul and \U0001f600", "text2": "stays"},
 ]
@@ -32,7 +39,14 @@ def zstd(content):
     return zstandard.ZstdCompressor().compress(content)
 
 
-PACKED = {".jsonl": bytes, ".json": bytes, ".jsonl.gz": gzip.compress, ".json.gz": gzip.compress, ".jsonl.zst": zstd, ".json.zst": zstd}
+PACKED = {
+    ".jsonl": bytes,
+    ".json": bytes,
+    ".jsonl.gz": gzip.compress,
+    ".json.gz": gzip.compress,
+    ".jsonl.zst": zstd,
+    ".json.zst": zstd,
+}
 
 
 def read(path, content, **how):
@@ -51,37 +65,61 @@ def test_lines_are_the_same_documents_in_every_container(tmp_path, suffix):
     found = read(tmp_path / f"x{suffix}", pack(lines_of([first])) + pack(lines_of(others)[:-1]))
     assert [document.id for document in found] == ["a", "7", f"x{suffix}/2"]
     assert [document.text for document in found] == [record["text"] for record in RECORDS]
-    assert [(found[0].url, found[0].language, found[0].perplexity), (found[1].date, found[1].source_domain)] == [
+    assert [
+        (found[0].url, found[0].language, found[0].perplexity),
+        (found[1].date, found[1].source_domain),
+    ] == [
         ("https://a.org/x", "en", 12.0),
         ("2024-01-01", "b.org"),
     ]
     for document, record in zip(found, RECORDS, strict=True):
-        assert msgspec.json.decode(document.rest) == {name: value for name, value in record.items() if name != "text"}
+        assert msgspec.json.decode(document.rest) == {
+            name: value for name, value in record.items() if name != "text"
+        }
 
 
 def test_rows_are_the_same_documents(tmp_path):
     """Groups of two rows; columns that a record lacks are null."""
     names = sorted({name for record in RECORDS for name in record} - {"doc_id"})
-    pq.write_table(pa.table({name: [record.get(name) for record in RECORDS] for name in names}), tmp_path / "x.parquet", row_group_size=2)
+    pq.write_table(
+        pa.table({name: [record.get(name) for record in RECORDS] for name in names}),
+        tmp_path / "x.parquet",
+        row_group_size=2,
+    )
     found = list(read_corpus(tmp_path / "x.parquet"))
     assert [(document.id, document.text) for document in found] == [
-        (identity, record["text"]) for identity, record in zip(("a", "x.parquet/1", "x.parquet/2"), RECORDS, strict=True)
+        (identity, record["text"])
+        for identity, record in zip(("a", "x.parquet/1", "x.parquet/2"), RECORDS, strict=True)
     ]
     assert msgspec.json.decode(found[0].rest)["n"] == RECORDS[0]["n"]
 
 
 def test_what_is_written_is_read_again(tmp_path):
-    """Fields, text under its own name, and a name for what had none; the clock and the file's name do not matter."""
+    """Fields, text under its own name, and a name for what had none; the clock and the file's name
+    do not matter.
+    """
     documents = read(tmp_path / "x.jsonl", lines_of(RECORDS))
-    assert write_corpus(tmp_path / "y.jsonl.gz", documents) == write_corpus(tmp_path / "z.jsonl.gz", iter(documents)) == 3
+    assert (
+        write_corpus(tmp_path / "y.jsonl.gz", documents)
+        == write_corpus(tmp_path / "z.jsonl.gz", iter(documents))
+        == 3
+    )
     assert (tmp_path / "y.jsonl.gz").read_bytes() == (tmp_path / "z.jsonl.gz").read_bytes()
-    written = [json.loads(line) for line in gzip.decompress((tmp_path / "y.jsonl.gz").read_bytes()).splitlines()]
+    written = [
+        json.loads(line)
+        for line in gzip.decompress((tmp_path / "y.jsonl.gz").read_bytes()).splitlines()
+    ]
     assert written == [*RECORDS[:2], {"id": "x.jsonl/2", **RECORDS[2]}]
 
 
 def test_names_may_be_escaped_or_repeated(tmp_path):
-    found = read(tmp_path / "x.jsonl", rb'{"te\u0078t": "a", "text": "b", "\u0069d": "one", "id": "two", "a\"b": 1}')
-    assert [(document.text, document.id, bytes(document.rest)) for document in found] == [("b", "two", b'{"id":"two","a\\"b":1}')]
+    found = read(
+        tmp_path / "x.jsonl",
+        rb'{"te\u0078t": "a", "text": "b", "\u0069d": "one", "id": "two", "a\"b": 1}',
+    )
+    assert [(document.text, document.id, bytes(document.rest)) for document in found] == [
+        ("b", "two", b'{"id":"two","a\\"b":1}')
+    ]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +140,11 @@ def test_names_may_be_escaped_or_repeated(tmp_path):
     ],
 )
 def test_a_line_that_cannot_be_read_stands_in_its_place(tmp_path, line, why):
-    found = read(tmp_path / "x.jsonl", b'{"text": "before"}\n' + line + b'\n{"text": "after"}', max_document_bytes=9_000_000)
+    found = read(
+        tmp_path / "x.jsonl",
+        b'{"text": "before"}\n' + line + b'\n{"text": "after"}',
+        max_document_bytes=9_000_000,
+    )
     assert reasons(found)[:2] == ["", why]
     assert found[1].id == "x.jsonl/1"
     assert found[-1].text == "after" or b"\n" in line
@@ -110,21 +152,33 @@ def test_a_line_that_cannot_be_read_stands_in_its_place(tmp_path, line, why):
 
 def test_lone_surrogates_and_nul_are_text(tmp_path):
     found = read(tmp_path / "x.jsonl", rb'{"text": "a\ud83d\u0000b", "title": "\udc00"}')
-    assert [(document.text, bytes(document.rest)) for document in found] == [("a\ufffd\0b", '{"title":"\ufffd"}'.encode())]
+    assert [(document.text, bytes(document.rest)) for document in found] == [
+        ("a\ufffd\0b", '{"title":"\ufffd"}'.encode())
+    ]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl.gz", ".jsonl.zst", ".wet.gz", ".warc.gz"])
 def test_a_compressed_file_that_is_cut_or_empty_or_none_is_corrupt(tmp_path, suffix):
-    whole = PACKED.get(suffix, gzip.compress)(conversion(b"text") if "w" in suffix else lines_of(RECORDS) * 1000)
+    whole = PACKED.get(suffix, gzip.compress)(
+        conversion(b"text") if "w" in suffix else lines_of(RECORDS) * 1000
+    )
     assert read(tmp_path / f"x{suffix}", whole) or suffix == ".warc.gz"
-    for content in (whole[: len(whole) // 2], whole[:-1], b"", b"rubbish that is nothing", whole + b"rubbish that is nothing"):
+    for content in (
+        whole[: len(whole) // 2],
+        whole[:-1],
+        b"",
+        b"rubbish that is nothing",
+        whole + b"rubbish that is nothing",
+    ):
         with pytest.raises(CorruptFile, match=f"x{suffix}"):
             read(tmp_path / f"x{suffix}", content)
 
 
 def test_a_window_beyond_bounds_is_refused(tmp_path):
     """A gigabyte of window is asked for in ten bytes."""
-    packer = zstandard.ZstdCompressor(compression_params=zstandard.ZstdCompressionParameters(window_log=30)).compressobj()
+    packer = zstandard.ZstdCompressor(
+        compression_params=zstandard.ZstdCompressionParameters(window_log=30)
+    ).compressobj()
     with pytest.raises(CorruptFile, match="too much memory"):
         read(tmp_path / "x.jsonl.zst", packer.compress(lines_of(RECORDS)) + packer.flush())
 
@@ -149,10 +203,18 @@ def test_a_bomb_costs_no_memory(tmp_path, suffix):
 
 def test_parquet_that_is_not_utf8_costs_its_rows_only(tmp_path):
     texts = pa.Array.from_buffers(pa.string(), 3, pa.array([b"a", b"\xff", b"c"]).buffers())
-    pq.write_table(pa.table({"text": texts, "when": pa.array([1, 2, 3], pa.duration("s"))}), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table({"text": texts, "when": pa.array([1, 2, 3], pa.duration("s"))}),
+        tmp_path / "x.parquet",
+    )
     assert reasons(read_corpus(tmp_path / "x.parquet")) == ["", "not UTF-8", ""]
     pq.write_table(pa.table({"text": [b"a", b"\xff", None, b"long"]}), tmp_path / "x.parquet")
-    assert reasons(read_corpus(tmp_path / "x.parquet", max_document_bytes=3)) == ["", "not UTF-8", "no text", "text too long"]
+    assert reasons(read_corpus(tmp_path / "x.parquet", max_document_bytes=3)) == [
+        "",
+        "not UTF-8",
+        "no text",
+        "text too long",
+    ]
 
 
 def test_parquet_without_the_column_or_damaged_is_told(tmp_path):
@@ -165,16 +227,23 @@ def test_parquet_without_the_column_or_damaged_is_told(tmp_path):
             read(tmp_path / "x.parquet", damaged)
 
 
-def conversion(text, *, length=None, more=b"WARC-Identified-Content-Language: eng\r\n", kind=b"conversion"):
+def conversion(
+    text, *, length=None, more=b"WARC-Identified-Content-Language: eng\r\n", kind=b"conversion"
+):
     n_bytes = len(text) if length is None else length
     return (
         b"WARC/1.0\r\nWARC-Type: %s\r\nWARC-Target-URI: <https://a.org/x>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n"
-        b"WARC-Record-ID: <urn:uuid:12>\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n" % (kind, more, n_bytes, text)
+        b"WARC-Record-ID: <urn:uuid:12>\r\n%sContent-Length: %d\r\n\r\n%s\r\n\r\n"
+        % (kind, more, n_bytes, text)
     )
 
 
 def response(body, headers=b"Content-Type: text/html"):
-    return conversion(b"HTTP/1.1 200 OK\r\n%s\r\n\r\n%s" % (headers, body), kind=b"response", more=b"Content-Type: application/http\r\n")
+    return conversion(
+        b"HTTP/1.1 200 OK\r\n%s\r\n\r\n%s" % (headers, body),
+        kind=b"response",
+        more=b"Content-Type: application/http\r\n",
+    )
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
@@ -192,9 +261,19 @@ def test_wet_records_are_documents(tmp_path, pack):
         max_document_bytes=11 if pack is bytes else 1 << 20,
     )
     first = found[0]
-    assert (first.id, first.url, first.language, first.date) == ("urn:uuid:12", "https://a.org/x", "eng", "2024-01-01T00:00:00Z")
+    assert (first.id, first.url, first.language, first.date) == (
+        "urn:uuid:12",
+        "https://a.org/x",
+        "eng",
+        "2024-01-01T00:00:00Z",
+    )
     assert first.text == "Café.\nTwo."
-    assert msgspec.json.decode(first.rest) == {"id": first.id, "url": first.url, "date": first.date, "language": "eng"}
+    assert msgspec.json.decode(first.rest) == {
+        "id": first.id,
+        "url": first.url,
+        "date": first.date,
+        "language": "eng",
+    }
     assert reasons(found) == ["", "empty", "not UTF-8", ""]
 
 
@@ -215,11 +294,16 @@ def test_wet_records_are_documents(tmp_path, pack):
 def test_hostile_lengths_and_headers_are_corruption(tmp_path, content):
     """Whatever a header promises: no memory for it, and never a file that ends early in silence."""
     with pytest.raises(CorruptFile, match=r"x\.wet"):
-        read(tmp_path / "x.wet", content + conversion(b"next" * 9) if not content.endswith(b"\r\na") else content)
+        read(
+            tmp_path / "x.wet",
+            content + conversion(b"next" * 9) if not content.endswith(b"\r\na") else content,
+        )
 
 
 def test_a_record_that_is_too_long_stands_in_its_place(tmp_path):
-    assert reasons(read(tmp_path / "x.wet", conversion(b"x" * 20) + conversion(b"fine"), max_document_bytes=10)) == ["record too long", ""]
+    assert reasons(
+        read(tmp_path / "x.wet", conversion(b"x" * 20) + conversion(b"fine"), max_document_bytes=10)
+    ) == ["record too long", ""]
 
 
 PAGE = b"<html><nav><a href=/>Menu</a></nav><script>var x</script><main><p>Caf\xe9 au lait.</p><p>Second paragraph of the page.</p></main>"
@@ -231,13 +315,21 @@ PAGE = b"<html><nav><a href=/>Menu</a></nav><script>var x</script><main><p>Caf\x
         (b"Content-Type: text/html; charset=ISO-8859-1", PAGE),
         (b"content-type: TEXT/HTML; charset=nonsense", b"<meta charset=latin1>" + PAGE),
         (b"Content-Type: application/xhtml+xml; charset=utf-8", PAGE.decode("latin1").encode()),
-        (b"Content-Type: text/html; charset=latin1\r\nContent-Encoding: gzip", gzip.compress(PAGE, mtime=0)),
-        (b"Content-Type: text/html; charset=latin1\r\nTransfer-Encoding: chunked", b"%x\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE)),
+        (
+            b"Content-Type: text/html; charset=latin1\r\nContent-Encoding: gzip",
+            gzip.compress(PAGE, mtime=0),
+        ),
+        (
+            b"Content-Type: text/html; charset=latin1\r\nTransfer-Encoding: chunked",
+            b"%x\r\n%s\r\n0\r\n\r\n" % (len(PAGE), PAGE),
+        ),
     ],
 )
 def test_pages_are_decoded_and_their_text_taken_out(tmp_path, headers, body):
     found = read(tmp_path / "x.warc.gz", gzip.compress(response(body, headers)))
-    assert [document.text for document in found] == ["Café au lait.\n\nSecond paragraph of the page."]
+    assert [document.text for document in found] == [
+        "Café au lait.\n\nSecond paragraph of the page."
+    ]
     assert "Menu" in read(tmp_path / "x.warc", response(body, headers), main_content=False)[0].text
 
 
@@ -248,9 +340,21 @@ def test_pages_are_decoded_and_their_text_taken_out(tmp_path, headers, body):
         (response(b"x", b"X: y"), "not HTML"),
         (response(b""), "empty"),
         (response(b"<script>x</script>"), "empty"),
-        (response(b"no gzip", b"Content-Type: text/html\r\nContent-Encoding: gzip"), "undecodable HTTP"),
-        (response(b"zz\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"), "undecodable HTTP"),
-        (response(gzip.compress(bytes(50_000_000), mtime=0), b"Content-Type: text/html\r\nContent-Encoding: gzip"), "record too long"),
+        (
+            response(b"no gzip", b"Content-Type: text/html\r\nContent-Encoding: gzip"),
+            "undecodable HTTP",
+        ),
+        (
+            response(b"zz\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"),
+            "undecodable HTTP",
+        ),
+        (
+            response(
+                gzip.compress(bytes(50_000_000), mtime=0),
+                b"Content-Type: text/html\r\nContent-Encoding: gzip",
+            ),
+            "record too long",
+        ),
         (response(b"<div>" * 100_000 + b"x"), "nested too deeply"),
         (response(b"<div><!--</div>-->" * 20_000 + b"x"), "nested too deeply"),
         (response(b"x" * 2_000_000), "record too long"),
@@ -260,7 +364,11 @@ def test_pages_are_decoded_and_their_text_taken_out(tmp_path, headers, body):
 )
 def test_pages_without_text_stand_in_their_place(tmp_path, record, why):
     """And the next page is read as if nothing had been."""
-    found = read(tmp_path / "x.warc", record + response(b"<p>A paragraph that follows."), max_document_bytes=1_900_000)
+    found = read(
+        tmp_path / "x.warc",
+        record + response(b"<p>A paragraph that follows."),
+        max_document_bytes=1_900_000,
+    )
     assert reasons(found) == [why, ""]
     assert found[0].id == "urn:uuid:12"
 
@@ -277,7 +385,11 @@ def test_files_that_hold_nothing_are_corpora_without_documents(tmp_path):
     """Nothing compressed is a header at least; plain lines may be none."""
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "x.parquet")
     assert list(read_corpus(tmp_path / "x.parquet")) == []
-    assert [read(tmp_path / f"x{suffix}", b"") for suffix in (".jsonl", ".wet", ".warc")] == [[], [], []]
+    assert [read(tmp_path / f"x{suffix}", b"") for suffix in (".jsonl", ".wet", ".warc")] == [
+        [],
+        [],
+        [],
+    ]
     assert read(tmp_path / "x.jsonl.gz", gzip.compress(b"")) == []
 
 
@@ -293,7 +405,9 @@ def test_sources_that_cannot_be_meant(tmp_path):
 
 def test_a_text_file_is_one_document_where_it_is_named(tmp_path):
     """Below a folder it is passed over: a folder of documents may hold a README."""
-    assert read(tmp_path / "a.txt", b"\xef\xbb\xbfOne\r\ntwo") == [CorpusDocument(id="a.txt", text="One\r\ntwo")]
+    assert read(tmp_path / "a.txt", b"\xef\xbb\xbfOne\r\ntwo") == [
+        CorpusDocument(id="a.txt", text="One\r\ntwo")
+    ]
     assert read(tmp_path / "b.txt", b"caf\xe9")[0].why == "not UTF-8"
     assert next(iter(read_corpus(tmp_path / "a.txt", max_document_bytes=5))).why == "text too long"
     with pytest.raises(BadInput, match="holds no file"):

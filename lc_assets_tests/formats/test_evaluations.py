@@ -11,8 +11,19 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.evaluations import evaluation_files, read_items
 
 RECORDS = [
-    {"id": 7, "question": "Who?", "choices": {"text": ["Ann", "Bob"], "label": ["A", "B"]}, "answer": 1, "context": "A passage."},
-    {"task_id": "HumanEval/0", "prompt": "def f():", "canonical_solution": "return 1", "test": "assert f() == 1"},
+    {
+        "id": 7,
+        "question": "Who?",
+        "choices": {"text": ["Ann", "Bob"], "label": ["A", "B"]},
+        "answer": 1,
+        "context": "A passage.",
+    },
+    {
+        "task_id": "HumanEval/0",
+        "prompt": "def f():",
+        "canonical_solution": "return 1",
+        "test": "assert f() == 1",
+    },
     {"other": "nothing that is known"},
 ]
 PARTS = [("Who?", "Ann", "Bob", "A", "B"), ("def f():", "return 1"), ()]
@@ -37,14 +48,23 @@ def test_objects_give_the_strings_of_the_usual_fields(tmp_path, name, content):
     items = list(read_items(path))
     assert [item.parts for item in items] == PARTS
     assert [item.id for item in items][:2] == [f"{name}#7", f"{name}#HumanEval/0"]
-    assert [item.parts for item in read_items(path, ["context", "test"])] == [("A passage.",), ("assert f() == 1",), ()]
+    assert [item.parts for item in read_items(path, ["context", "test"])] == [
+        ("A passage.",),
+        ("assert f() == 1",),
+        (),
+    ]
 
 
 def test_parquet_and_plain_text(tmp_path):
-    pq.write_table(pa.table({"question": ["Who?", None], "choices": [["a", "b"], []]}), tmp_path / "e.parquet")
+    pq.write_table(
+        pa.table({"question": ["Who?", None], "choices": [["a", "b"], []]}), tmp_path / "e.parquet"
+    )
     assert [item.parts for item in read_items(tmp_path / "e.parquet")] == [("Who?", "a", "b"), ()]
     (tmp_path / "e.txt").write_bytes(b"\xef\xbb\xbfOne.\n\n  Two. \n")
-    assert [(item.id, item.parts) for item in read_items(tmp_path / "e.txt")] == [("e.txt#0", ("One.",)), ("e.txt#2", ("Two.",))]
+    assert [(item.id, item.parts) for item in read_items(tmp_path / "e.txt")] == [
+        ("e.txt#0", ("One.",)),
+        ("e.txt#2", ("Two.",)),
+    ]
     assert [path.name for path in evaluation_files([tmp_path])] == ["e.parquet", "e.txt"]
 
 

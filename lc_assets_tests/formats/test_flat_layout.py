@@ -33,11 +33,16 @@ PUBLISHED = {
 
 
 def test_the_metadata_is_the_published_one(tmp_path):
-    """Laid out for the heldout split's rows, it is LongCrawl64's own metadata, with no key more or less."""
+    """Laid out for the heldout split's rows, it is LongCrawl64's own metadata, with no key more or
+    less.
+    """
     create_flat(tmp_path / "heldout.zarr", 52_131, 65_536)
     assert json.loads((tmp_path / "heldout.zarr/.zarray").read_text()) == PUBLISHED
     assert json.loads((tmp_path / "heldout.zarr/.zattrs").read_text()) == {}
-    assert sorted(path.name for path in (tmp_path / "heldout.zarr").iterdir()) == [".zarray", ".zattrs"]
+    assert sorted(path.name for path in (tmp_path / "heldout.zarr").iterdir()) == [
+        ".zarray",
+        ".zattrs",
+    ]
 
 
 def test_the_published_metadata_is_read(tmp_path):
@@ -46,26 +51,46 @@ def test_the_published_metadata_is_read(tmp_path):
     assert (reader.n_rows, reader.row_tokens, reader.chunk_shape) == (52_131, 65_536, (2048, 2048))
 
 
-@given(shape=st.tuples(st.integers(1, 30), st.integers(1, 30)), chunk=st.tuples(st.integers(5, 12), st.integers(9, 40)))
+@given(
+    shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
+    chunk=st.tuples(st.integers(5, 12), st.integers(9, 40)),
+)
 @settings(max_examples=15, deadline=None)
 def test_what_is_written_is_what_zarr_reads(tmp_path_factory, shape, chunk):
-    """Any shape and chunks: our reader and zarr-python give back the ids; chunks are named row.column."""
+    """Any shape and chunks: our reader and zarr-python give back the ids; chunks are named
+    row.column.
+    """
     rows = ids(*shape)
     path = write_flat(tmp_path_factory.mktemp("flat") / "a.zarr", rows, chunk=chunk)
     np.testing.assert_array_equal(FlatReader(path).read(), rows)
     np.testing.assert_array_equal(zarr.open_array(path, mode="r")[:], rows)
-    names = {f"{row}.{column}" for row in range(-(-shape[0] // chunk[0])) for column in range(-(-shape[1] // chunk[1]))}
+    names = {
+        f"{row}.{column}"
+        for row in range(-(-shape[0] // chunk[0]))
+        for column in range(-(-shape[1] // chunk[1]))
+    }
     assert {file.name for file in path.iterdir()} == names | {".zarray", ".zattrs"}
 
 
 def test_an_array_that_zarr_python_wrote_is_read(tmp_path):
     """The reader knows the layout, not the writer."""
     rows = ids(10, 20)
-    theirs = zarr.create_array(store=tmp_path / "a.zarr", shape=(10, 20), chunks=(4, 8), dtype="<u2", zarr_format=2, fill_value=0)
+    theirs = zarr.create_array(
+        store=tmp_path / "a.zarr",
+        shape=(10, 20),
+        chunks=(4, 8),
+        dtype="<u2",
+        zarr_format=2,
+        fill_value=0,
+    )
     theirs[:] = rows
-    np.testing.assert_array_equal(FlatReader(tmp_path / "a.zarr").read(), rows)  # its default is zstd
+    np.testing.assert_array_equal(
+        FlatReader(tmp_path / "a.zarr").read(), rows
+    )  # its default is zstd
     document = json.loads((tmp_path / "a.zarr/.zarray").read_text())
-    (tmp_path / "a.zarr/.zarray").write_text(json.dumps(document | {"compressor": PUBLISHED["compressor"]}))
+    (tmp_path / "a.zarr/.zarray").write_text(
+        json.dumps(document | {"compressor": PUBLISHED["compressor"]})
+    )
     ours = zarr.open_array(tmp_path / "a.zarr", mode="r+")
     ours[:] = rows
     np.testing.assert_array_equal(FlatReader(tmp_path / "a.zarr").read(), rows)
@@ -80,7 +105,11 @@ def test_zstd_chunks_are_smaller_and_open_in_zarr_python(tmp_path):
     np.testing.assert_array_equal(FlatReader(path).read(), rows)
 
 
-@pytest.mark.parametrize("content", [b"", b"too short", b"\x28\xb5\x2f\xfd" + 60 * b"x"], ids=["empty", "text", "no frame"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"too short", b"\x28\xb5\x2f\xfd" + 60 * b"x"],
+    ids=["empty", "text", "no frame"],
+)
 def test_a_damaged_zstd_chunk_is_named(tmp_path, content):
     path = write_flat(tmp_path / "a.zarr", ids(10, 20), chunk=(4, 8), codec=ZSTD)
     (path / "1.1").write_bytes(content)
@@ -121,7 +150,9 @@ def test_a_ragged_chunk_is_of_full_size_and_ends_in_zeros(tmp_path):
 
 
 def test_bands_may_be_written_again_and_give_the_same_bytes(tmp_path, monkeypatch):
-    """Also for chunks large enough for Blosc to start threads, whose blocks would come in any order."""
+    """Also for chunks large enough for Blosc to start threads, whose blocks would come in any
+    order.
+    """
     monkeypatch.setattr(blosc, "use_threads", None)
     rows = zipf_ids(2048, 2048)
     create_flat(tmp_path / "a.zarr", 2048, 2048)
@@ -139,7 +170,9 @@ def test_a_band_written_column_by_column_is_the_band(tmp_path):
     create_flat(by_column, 7, 20, chunk=(7, 8))
     for tokens in (slice(16, 20), slice(0, 16)):
         write_flat_band(by_column, RowBlock(0, 7), rows[:, tokens], tokens=tokens)
-    assert {file.name: file.read_bytes() for file in by_column.iterdir()} == {file.name: file.read_bytes() for file in at_once.iterdir()}
+    assert {file.name: file.read_bytes() for file in by_column.iterdir()} == {
+        file.name: file.read_bytes() for file in at_once.iterdir()
+    }
     for tokens in (slice(4, 20), slice(0, 12)):
         with pytest.raises(BadInput, match="share chunks of 8"):
             write_flat_band(by_column, RowBlock(0, 7), rows[:, tokens], tokens=tokens)
@@ -152,7 +185,10 @@ def test_the_articles_loader_and_ours_give_the_same_batches(tmp_path_factory, n_
     path = tmp_path_factory.getbasetemp() / "flat-article.zarr"
     if not path.exists():
         write_flat(path, ids(11, 24))
-    theirs, ours = ArticleLoader(path, n_docs, context), GridLoader(open_rows(path), batch_rows=n_docs, context_tokens=context)
+    theirs, ours = (
+        ArticleLoader(path, n_docs, context),
+        GridLoader(open_rows(path), batch_rows=n_docs, context_tokens=context),
+    )
     assert len(ours) == len(theirs)
     for step in range(len(ours)):
         np.testing.assert_array_equal(ours[step].text, theirs[step]["text"])
@@ -167,7 +203,9 @@ def flat(tmp_path):
 
 
 def test_a_missing_chunk_is_damage(flat):
-    """Zarr reads token 0 there, which is a real token: users of the published data trained on it."""
+    """Zarr reads token 0 there, which is a real token: users of the published data trained on
+    it.
+    """
     (flat / "1.1").unlink()
     assert (zarr.open_array(flat, mode="r")[4:8, 8:] == 0).all()
     with pytest.raises(CorruptFile, match=r"a\.zarr/1\.1: the chunk is missing"):
@@ -187,7 +225,9 @@ def test_a_truncated_chunk_is_damage(flat, keep):
 @given(at=st.integers(0, 10**6), value=st.integers(0, 255))
 @settings(max_examples=100, deadline=None)
 def test_a_flipped_byte_never_gives_an_id_outside_the_vocabulary(tmp_path_factory, at, value):
-    """The layout has no checksum, so damage may pass as other tokens; it never crashes, and never is no token."""
+    """The layout has no checksum, so damage may pass as other tokens; it never crashes, and never
+    is no token.
+    """
     path = tmp_path_factory.getbasetemp() / "flat-flipped.zarr"
     if not path.exists():
         write_flat(path, ids(40, 40), chunk=(40, 40))

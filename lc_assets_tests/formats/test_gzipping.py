@@ -28,7 +28,9 @@ def test_bytes_do_not_depend_on_the_process_or_on_what_its_memory_held():
 def _digests_in_a_process(perturb: int) -> str:
     """``MALLOC_PERTURB_`` fills what is allocated with a byte of its own."""
     environment = os.environ | {"MALLOC_PERTURB_": str(perturb), "PYTHONHASHSEED": str(perturb)}
-    return subprocess.run([sys.executable, "-c", DIGESTS], check=True, capture_output=True, text=True, env=environment).stdout
+    return subprocess.run(
+        [sys.executable, "-c", DIGESTS], check=True, capture_output=True, text=True, env=environment
+    ).stdout
 
 
 def test_nothing_of_the_clock_and_of_the_name_is_in_a_file(tmp_path: Path):

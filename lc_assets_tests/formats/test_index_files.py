@@ -11,7 +11,9 @@ from lc_assets.mixing.gpt_index import build_gpt_index
 
 @pytest.fixture
 def index():
-    return build_gpt_index(np.array([5, 0, 9, 30], np.int32), sequence_length=4, seed=1234, n_samples=25)
+    return build_gpt_index(
+        np.array([5, 0, 9, 30], np.int32), sequence_length=4, seed=1234, n_samples=25
+    )
 
 
 def test_an_index_comes_back_with_its_dtypes(tmp_path, index):
@@ -40,7 +42,10 @@ def test_arrays_of_two_indices_do_not_pass_for_one(tmp_path, index):
         read_gpt_index(tmp_path / "train")
 
 
-@pytest.mark.parametrize("spoil", [lambda content: content[:-1], lambda content: b"", lambda content: b"PK\x03\x04" + content])
+@pytest.mark.parametrize(
+    "spoil",
+    [lambda content: content[:-1], lambda content: b"", lambda content: b"PK\x03\x04" + content],
+)
 def test_a_cut_or_foreign_file_is_named(tmp_path, spoil):
     """Half an array is not a shorter array."""
     (tmp_path / "a.npy").write_bytes(spoil(npy_bytes(np.arange(100))))

@@ -1,4 +1,6 @@
-"""Key indices: a look-up by reading a stretch finds what a search through all keys finds, and damage is named."""
+"""Key indices: a look-up by reading a stretch finds what a search through all keys finds, and
+damage is named.
+"""
 
 import numpy as np
 import pytest
@@ -43,7 +45,9 @@ def test_places_are_those_of_a_search_through_all(folder, stretch, keys, n_even,
 def test_many_keys_at_once_are_each_of_them(folder, keys, asked):
     index, _ = index_of(folder, keys)
     which, places = index.places_of_all(np.array([*asked, *keys], np.uint64))
-    wanted = [(number, place) for number, key in enumerate([*asked, *keys]) for place in index.places(key)]
+    wanted = [
+        (number, place) for number, key in enumerate([*asked, *keys]) for place in index.places(key)
+    ]
     assert list(zip(which.tolist(), places.tolist(), strict=True)) == wanted
 
 

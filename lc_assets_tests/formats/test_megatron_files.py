@@ -1,4 +1,6 @@
-"""Megatron's files: the real ones are read, ours are the same bytes, and damage is found and named."""
+"""Megatron's files: the real ones are read, ours are the same bytes, and damage is found and
+named.
+"""
 
 import struct
 from pathlib import Path
@@ -37,13 +39,20 @@ def test_our_files_are_megatrons_byte_for_byte(tmp_path, name, dtype):
 
 def test_an_index_small_enough_to_read():
     """Every field by hand; the second number is documents plus one."""
-    golden = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 2, 3) + struct.pack("<2i", 3, 5) + struct.pack("<2q", 0, 6)
+    golden = (
+        b"MMIDIDX\x00\x00"
+        + struct.pack("<QBQQ", 1, 8, 2, 3)
+        + struct.pack("<2i", 3, 5)
+        + struct.pack("<2q", 0, 6)
+    )
     assert idx_bytes(np.array([3, 5]), np.arange(3), UINT16) == golden + struct.pack("<3q", 0, 1, 2)
 
 
 @pytest.mark.parametrize("name", ["uint16", "int32", "empty_document", "sentences"])
 def test_megatrons_indices_come_out_of_ours_again(name):
-    """Parsing and writing is the identity, also with empty documents and documents of several sequences."""
+    """Parsing and writing is the identity, also with empty documents and documents of several
+    sequences.
+    """
     content = (GOLDEN / f"{name}.idx").read_bytes()
     index = parse_idx(content, name)
     assert idx_bytes(index.lengths, index.document_boundaries, index.dtype) == content
@@ -70,12 +79,20 @@ def test_documents_of_several_sequences_are_read_by_sequence():
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.integers(0, 127), min_size=1, max_size=5), min_size=1, max_size=6), st.sampled_from(sorted(DTYPES)), st.data())
+@given(
+    st.lists(st.lists(st.integers(0, 127), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.sampled_from(sorted(DTYPES)),
+    st.data(),
+)
 def test_what_is_written_is_read(tmp_path_factory, documents, code, data):
     """Documents, parts of them, lengths, for every dtype."""
     prefix = written(tmp_path_factory.mktemp("data") / "some.name", documents, DTYPES[code])
     reader = MegatronReader(prefix)
-    assert (len(reader), reader.n_tokens, reader.dtype) == (len(documents), sum(map(len, documents)), DTYPES[code])
+    assert (len(reader), reader.n_tokens, reader.dtype) == (
+        len(documents),
+        sum(map(len, documents)),
+        DTYPES[code],
+    )
     assert reader.lengths.tolist() == [len(ids) for ids in documents]
     assert [ids.tolist() for ids in reader] == documents
     document = data.draw(st.integers(0, len(documents) - 1))
@@ -118,7 +135,10 @@ def test_an_id_that_does_not_fit_is_refused_and_nothing_is_written(tmp_path):
 @pytest.mark.parametrize("ids", [np.zeros(0, np.uint16), np.zeros((1, 2), np.uint16)])
 def test_only_rows_of_ids_are_documents(tmp_path, ids):
     """An empty document would be a boundary that nobody reads."""
-    with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer, pytest.raises(BadInput, match=r"document 0 has shape \("):
+    with (
+        MegatronWriter.publishing(tmp_path / "a", UINT16) as writer,
+        pytest.raises(BadInput, match=r"document 0 has shape \("),
+    ):
         writer.add(ids)
 
 
@@ -126,7 +146,9 @@ def test_several_documents_at_once_are_the_same_files(tmp_path):
     """Where a part ends means nothing."""
     with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer:
         writer.add_documents([], [])
-        writer.add_documents([np.array([12, 5]), np.array([7, 4, 21]), np.array([65_499, 0, 1], np.uint32)], [3, 5])
+        writer.add_documents(
+            [np.array([12, 5]), np.array([7, 4, 21]), np.array([65_499, 0, 1], np.uint32)], [3, 5]
+        )
         writer.add(np.array([3]))
     for suffix in (".bin", ".idx"):
         assert (tmp_path / f"a{suffix}").read_bytes() == (GOLDEN / f"uint16{suffix}").read_bytes()
@@ -151,7 +173,9 @@ def test_an_index_is_the_same_in_blocks_of_any_size(monkeypatch, block, name):
     bare = MegatronIndex(index.dtype, index.lengths, index.document_boundaries)
     assert bare.byte_offsets.tolist() == index.byte_offsets.tolist()
     at = 34 + 12 * len(index.lengths) - 8
-    with pytest.raises(CorruptFile, match=f"sequence {len(index.lengths) - 1} is said to begin at byte 77"):
+    with pytest.raises(
+        CorruptFile, match=f"sequence {len(index.lengths) - 1} is said to begin at byte 77"
+    ):
         parse_idx(content[:at] + struct.pack("<q", 77) + content[at + 8 :], name)
     if len(index.document_boundaries) > 3:
         at = len(content) - 16
@@ -160,12 +184,18 @@ def test_an_index_is_the_same_in_blocks_of_any_size(monkeypatch, block, name):
 
 
 def test_megatrons_answers(tmp_path):
-    """``IndexedDataset``: by number, by slice, by offset and length; where it would read on into a neighbour, ours refuses."""
+    """``IndexedDataset``: by number, by slice, by offset and length; where it would read on into a
+    neighbour, ours refuses.
+    """
     data = MegatronReader(GOLDEN / "sentences")
     assert data.sequence_lengths.tolist() == [2, 2, 1, 3]
     assert data.document_indices.tolist() == [0, 3, 4]
     assert [ids.tolist() for ids in data[1:3]] == [[65_499, 0], [1]]
-    assert (data.get(3).tolist(), data.get(3, 1).tolist(), data.get(3, offset=1, length=1).tolist()) == ([12, 5, 7], [5, 7], [5])
+    assert (
+        data.get(3).tolist(),
+        data.get(3, 1).tolist(),
+        data.get(3, offset=1, length=1).tolist(),
+    ) == ([12, 5, 7], [5, 7], [5])
     for wrong in ((0, 1, 2), (0, 3), (0, -1), (0, 1, -1), (4,)):
         with pytest.raises(BadInput):
             data.get(*wrong)
@@ -223,7 +253,10 @@ SOUND = idx_bytes(np.array([3, 5]), np.arange(3), UINT16)
         (SOUND[:17] + b"\x07" + SOUND[18:], "dtype code 7, expected one of 1, 2, 3, 4, 5, 8"),
         (SOUND[:-1], r"header promises 82 bytes \(2 sequences, 3 boundaries\), file has 81"),
         (SOUND + bytes(2), "multimodal"),
-        (SOUND[:18] + b"\xff" * 8 + SOUND[26:], "header promises 221,360,928,884,514,619,438 bytes"),
+        (
+            SOUND[:18] + b"\xff" * 8 + SOUND[26:],
+            "header promises 221,360,928,884,514,619,438 bytes",
+        ),
         (SOUND[:34] + b"\xff\xff\xff\xff" + SOUND[38:], "sequence lengths from -1 to 5"),
         (SOUND[:50] + b"\x08" + SOUND[51:], "sequence 1 is said to begin at byte 8"),
         (
@@ -260,7 +293,9 @@ def test_offsets_do_not_wrap():
 
 @given(st.integers(0, len(SOUND) - 1), st.integers(1, 255))
 def test_a_changed_byte_never_moves_a_token(tmp_path_factory, at, change):
-    """A reader finds it, or reads the ids that were written; the dtype code alone can lie about ids of equal width."""
+    """A reader finds it, or reads the ids that were written; the dtype code alone can lie about ids
+    of equal width.
+    """
     prefix = written(tmp_path_factory.mktemp("data") / "a", [[1, 2, 3], [4, 5, 6, 7, 8]])
     content = bytearray(idx_path(prefix).read_bytes())
     content[at] ^= change
@@ -277,7 +312,9 @@ def test_a_bin_of_another_size_is_found(tmp_path):
     prefix = written(tmp_path / "a", DOCUMENTS)
     with bin_path(prefix).open("ab") as stream:
         stream.write(b"\x00")
-    with pytest.raises(CorruptFile, match=r"a.bin: 19 bytes, its .idx promises 18 \(9 ids of uint16\)"):
+    with pytest.raises(
+        CorruptFile, match=r"a.bin: 19 bytes, its .idx promises 18 \(9 ids of uint16\)"
+    ):
         MegatronReader(prefix)
 
 

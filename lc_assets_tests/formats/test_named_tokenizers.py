@@ -1,4 +1,6 @@
-"""Tokenizers by name and by file: the fast one and its twin give the same ids, and every file that is none is refused in words."""
+"""Tokenizers by name and by file: the fast one and its twin give the same ids, and every file that
+is none is refused in words.
+"""
 
 import json
 import os
@@ -10,7 +12,14 @@ from hypothesis import given, settings
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats import named_tokenizers
 from lc_assets.formats.hugging_face import END_OF_TEXT
-from lc_assets.formats.named_tokenizers import GPT2, TIKTOKEN, end_of_text, text_of, tokenizer_of, vocabulary_of
+from lc_assets.formats.named_tokenizers import (
+    GPT2,
+    TIKTOKEN,
+    end_of_text,
+    text_of,
+    tokenizer_of,
+    vocabulary_of,
+)
 from lc_assets.tokens.tokenizers import disagreement
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
@@ -31,7 +40,12 @@ def test_gpt2_has_two_names_and_one_meaning():
 @settings(max_examples=150, deadline=None)
 @given(text=HOSTILE_TEXT)
 def test_both_programs_give_the_same_ids_of_a_file(file, text):
-    assert disagreement(tokenizer_of(str(file)), tokenizer_of(str(file), fast=False), [text, f"a {text} b"]) is None
+    assert (
+        disagreement(
+            tokenizer_of(str(file)), tokenizer_of(str(file), fast=False), [text, f"a {text} b"]
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "twin"])
@@ -72,22 +86,39 @@ def test_a_file_that_is_none_is_refused(tmp_path, content, says):
 
 def test_a_vocabulary_without_an_end_of_text_has_none(tmp_path):
     """Who needs one is told what was looked for."""
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}}))
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps({"model": {"type": "BPE", "vocab": {"a": 0}}})
+    )
     assert vocabulary_of(str(tmp_path / "tokenizer.json")).eot is None
-    with pytest.raises(BadInput, match=rf"tokenizer.json: has no end of text; looked for {END_OF_TEXT[0].replace('|', '.')}"):
+    with pytest.raises(
+        BadInput,
+        match=rf"tokenizer.json: has no end of text; looked for {END_OF_TEXT[0].replace('|', '.')}",
+    ):
         end_of_text(str(tmp_path / "tokenizer.json"))
 
 
-@pytest.mark.parametrize(("eos", "wanted"), [("</s>", 1), ({"content": "<eos>"}, 2), ("absent", 1), (None, 1), (7, 1)])
+@pytest.mark.parametrize(
+    ("eos", "wanted"), [("</s>", 1), ({"content": "<eos>"}, 2), ("absent", 1), (None, 1), (7, 1)]
+)
 def test_the_configuration_beside_a_file_says_what_ends_a_text(tmp_path, eos, wanted):
-    """As Hugging Face's own program has it; what it does not say, or wrongly, is looked for by name."""
-    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"type": "BPE", "vocab": {"a": 0, "</s>": 1, "<eos>": 2}}}))
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"eos_token": eos, "model_max_length": 1e30}))
+    """As Hugging Face's own program has it; what it does not say, or wrongly, is looked for by
+    name.
+    """
+    (tmp_path / "tokenizer.json").write_text(
+        json.dumps({"model": {"type": "BPE", "vocab": {"a": 0, "</s>": 1, "<eos>": 2}}})
+    )
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"eos_token": eos, "model_max_length": 1e30})
+    )
     assert vocabulary_of(str(tmp_path / "tokenizer.json")).eot == wanted
 
 
 def test_what_is_neither_name_nor_file_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="no tokenizer 'gpt5'; there are gpt2, r50k_base, p50k_base, cl100k_base, o200k_base, any path"):
+    with pytest.raises(
+        BadInput,
+        match="no tokenizer 'gpt5'; there are gpt2, r50k_base, p50k_base, cl100k_base, "
+        "o200k_base, any path",
+    ):
         vocabulary_of("gpt5")
     with pytest.raises(BadInput, match="no readable tokenizer.json"):
         vocabulary_of(str(tmp_path / "none.json"))
@@ -104,14 +135,18 @@ def test_a_vocabulary_that_cannot_be_fetched_says_what_to_do(monkeypatch):
 
     monkeypatch.setattr(named_tokenizers.tiktoken, "get_encoding", refuse)
     named_tokenizers._encoding.cache_clear()
-    with pytest.raises(Unreachable, match="p50k_base: tiktoken could not fetch .*TIKTOKEN_CACHE_DIR"):
+    with pytest.raises(
+        Unreachable, match="p50k_base: tiktoken could not fetch .*TIKTOKEN_CACHE_DIR"
+    ):
         tokenizer_of("p50k_base", fast=False)
 
 
 @pytest.mark.network
 @pytest.mark.parametrize("name", sorted(TIKTOKEN))
 def test_tiktokens_vocabularies_are_as_stated(name):
-    """Sizes, end of text, and the same ids from both programs; needs the files, from the network or TIKTOKEN_CACHE_DIR."""
+    """Sizes, end of text, and the same ids from both programs; needs the files, from the network or
+    TIKTOKEN_CACHE_DIR.
+    """
     if "TIKTOKEN_CACHE_DIR" not in os.environ:
         pytest.skip("TIKTOKEN_CACHE_DIR is not set")
     try:
@@ -122,8 +157,15 @@ def test_tiktokens_vocabularies_are_as_stated(name):
         with pytest.raises(BadInput, match="does not know this kind"):
             tokenizer_of(name)
     fast = twin if name == "p50k_base" else tokenizer_of(name)
-    assert (fast.vocab_size, fast.eot) == (twin.vocab_size, twin.eot) == (TIKTOKEN[name].n_ids, TIKTOKEN[name].eot)
-    texts = ["Call me Ishmael.\n\n  Some years ago—never mind", "naïve 12345 don't DON'T \u4f60\u597d <|endoftext|>"]
+    assert (
+        (fast.vocab_size, fast.eot)
+        == (twin.vocab_size, twin.eot)
+        == (TIKTOKEN[name].n_ids, TIKTOKEN[name].eot)
+    )
+    texts = [
+        "Call me Ishmael.\n\n  Some years ago—never mind",
+        "naïve 12345 don't DON'T \u4f60\u597d <|endoftext|>",
+    ]
     assert disagreement(fast, twin, texts) is None
     assert text_of(name, fast.encode(texts[1])) == texts[1]
     assert int(np.max(fast.encode(texts[1]))) < fast.vocab_size

@@ -1,4 +1,6 @@
-"""Parquet from outside: what is sound is read as Arrow reads it, what promises too much is refused before Arrow sees it."""
+"""Parquet from outside: what is sound is read as Arrow reads it, what promises too much is refused
+before Arrow sees it.
+"""
 
 import io
 import struct
@@ -37,8 +39,11 @@ SOME = st.lists(
         {
             "text": st.none() | st.text(max_size=30),
             "n": st.none() | st.integers(-(2**40), 2**40),
-            "tags": st.none() | st.lists(st.none() | st.sampled_from(["a", "bb", "c" * 40]), max_size=4),
-            "meta": st.fixed_dictionaries({"k": st.none() | st.text(max_size=5), "l": st.lists(st.integers(0, 9), max_size=3)}),
+            "tags": st.none()
+            | st.lists(st.none() | st.sampled_from(["a", "bb", "c" * 40]), max_size=4),
+            "meta": st.fixed_dictionaries(
+                {"k": st.none() | st.text(max_size=5), "l": st.lists(st.integers(0, 9), max_size=3)}
+            ),
         }
     ),
     min_size=1,
@@ -63,8 +68,12 @@ SCHEMA = pa.schema(
     most=st.integers(1, 70),
 )
 @settings(max_examples=80, deadline=None)
-def test_what_is_sound_is_read_as_arrow_reads_it(tmp_path_factory, rows, named, version, packed, encoding, most):
-    """The footer says what Arrow's own reader says; pages hold as many values; both doors give the same rows."""
+def test_what_is_sound_is_read_as_arrow_reads_it(
+    tmp_path_factory, rows, named, version, packed, encoding, most
+):
+    """The footer says what Arrow's own reader says; pages hold as many values; both doors give the
+    same rows.
+    """
     path = tmp_path_factory.getbasetemp() / "sound.parquet"
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     spelled = None if named else {"text": encoding, "tags.list.element": encoding}
@@ -92,7 +101,10 @@ def test_what_is_sound_is_read_as_arrow_reads_it(tmp_path_factory, rows, named, 
                 found = walk(lambda at, n: (file.seek(at), file.read(n))[1], chunk, most_longest=0)
                 assert found.bytes_of(chunk.n_rows) < 1 << 20
     with guarded(path, where="x", rows_at_once=most) as file:
-        assert pa.Table.from_batches(file.batches(most), schema=file.file.schema_arrow).to_pylist() == rows
+        assert (
+            pa.Table.from_batches(file.batches(most), schema=file.file.schema_arrow).to_pylist()
+            == rows
+        )
     found = [one.text for one in read_corpus(path) if hasattr(one, "text")]
     assert found == [row["text"] for row in rows if row["text"] is not None]
     assert read_table(path).to_pylist() == rows
@@ -128,29 +140,53 @@ def delta(count: int) -> bytes:
 
 
 REFUSED = {
-    "a page of a gigabyte": (parquet_bytes([flat(b"text", [data_page(b"", 1, unpacked=1 << 30)], 1)], 1), "a page of 1,073,741,824 bytes"),
-    "a run of levels": (parquet_bytes([flat(b"text", [data_page(levels((N, 0)), N)], N, optional=True)], N), "2,147,483,647 rows"),
+    "a page of a gigabyte": (
+        parquet_bytes([flat(b"text", [data_page(b"", 1, unpacked=1 << 30)], 1)], 1),
+        "a page of 1,073,741,824 bytes",
+    ),
+    "a run of levels": (
+        parquet_bytes([flat(b"text", [data_page(levels((N, 0)), N)], N, optional=True)], N),
+        "2,147,483,647 rows",
+    ),
     "a list of billions": (
         parquet_bytes(
             [
                 flat(b"text", [data_page(ONE, 1)], 1),
-                listed(b"l", [dictionary_page(ONE, 1), data_page(levels((1, 0), (N - 1, 1)) * 2, N, encoding=RLE_DICTIONARY)], N),
+                listed(
+                    b"l",
+                    [
+                        dictionary_page(ONE, 1),
+                        data_page(levels((1, 0), (N - 1, 1)) * 2, N, encoding=RLE_DICTIONARY),
+                    ],
+                    N,
+                ),
             ],
             1,
         ),
         "2,147,483,647 values for 1 rows",
     ),
-    "more lengths than strings": (parquet_bytes([flat(b"text", [data_page(delta(N), 1, encoding=6)], 1)], 1), "lengths of 2,147,483,647"),
+    "more lengths than strings": (
+        parquet_bytes([flat(b"text", [data_page(delta(N), 1, encoding=6)], 1)], 1),
+        "lengths of 2,147,483,647",
+    ),
     "more lengths behind prefixes": (
         parquet_bytes([flat(b"text", [data_page(delta(1)[:5] + delta(N), 1, encoding=7)], 1)], 1),
         "lengths of 2,147,483,647",
     ),
     "a dictionary of nothing": (
-        parquet_bytes([flat(b"text", [dictionary_page(b"", 1 << 30), data_page(b"\0", 1, encoding=8)], 1)], 1),
+        parquet_bytes(
+            [flat(b"text", [dictionary_page(b"", 1 << 30), data_page(b"\0", 1, encoding=8)], 1)], 1
+        ),
         "more entries than bytes",
     ),
-    "more values than are left": (parquet_bytes([flat(b"text", [data_page(ONE, 9)], 1)], 1), "9 values in a page, where 1 are left"),
-    "a page that never ends": (parquet_bytes([flat(b"text", [data_page(ONE, 0)], 1)], 1), "cut short"),
+    "more values than are left": (
+        parquet_bytes([flat(b"text", [data_page(ONE, 9)], 1)], 1),
+        "9 values in a page, where 1 are left",
+    ),
+    "a page that never ends": (
+        parquet_bytes([flat(b"text", [data_page(ONE, 0)], 1)], 1),
+        "cut short",
+    ),
 }
 
 
@@ -159,7 +195,10 @@ def test_what_promises_too_much_is_refused_by_both_doors(tmp_path, name):
     content, words = REFUSED[name]
     (tmp_path / "x.parquet").write_bytes(content)
     began = time.process_time()
-    with pytest.raises(CorruptFile, match=words), guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file:
+    with (
+        pytest.raises(CorruptFile, match=words),
+        guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file,
+    ):
         list(file.batches(10))
     with pytest.raises(CorruptFile, match=words):
         list(read_corpus(tmp_path / "x.parquet"))
@@ -171,12 +210,25 @@ def footer_of(**changes: object) -> bytes:
     content = parquet_bytes([flat(b"text", [data_page(ONE, 1)], 1)], 1)
     size = struct.unpack("<I", content[-8:-4])[0]
     body = content[: -8 - size]
-    chunk = {1: 6, 2: [0], 3: [b"text"], 4: 0, 5: Long(1), 6: Long(len(body) - 4), 7: Long(len(body) - 4), 9: Long(4)} | dict(
-        changes.get("chunk", {})
-    )
-    group = {1: [{2: Long(4), 3: chunk, **dict(changes.get("column", {}))}] * changes.get("times", 1), 2: Long(1), 3: Long(1)}
+    chunk = {
+        1: 6,
+        2: [0],
+        3: [b"text"],
+        4: 0,
+        5: Long(1),
+        6: Long(len(body) - 4),
+        7: Long(len(body) - 4),
+        9: Long(4),
+    } | dict(changes.get("chunk", {}))
+    group = {
+        1: [{2: Long(4), 3: chunk, **dict(changes.get("column", {}))}] * changes.get("times", 1),
+        2: Long(1),
+        3: Long(1),
+    }
     schema = changes.get("schema", [{4: b"schema", 5: 1}, {1: 6, 3: 0, 4: b"text", 6: 0}])
-    footer = encoded({1: 1, 2: schema, 3: Long(changes.get("n_rows", 1)), 4: [group] * changes.get("groups", 1)})
+    footer = encoded(
+        {1: 1, 2: schema, 3: Long(changes.get("n_rows", 1)), 4: [group] * changes.get("groups", 1)}
+    )
     return body + footer + struct.pack("<I", changes.get("size", len(footer))) + b"PAR1"
 
 
@@ -199,7 +251,10 @@ LEAF = {1: 6, 3: 0, 4: b"text", 6: 0}
         ({"size": 2**32 - 1}, "a footer of 4,294,967,295 bytes"),
         ({"schema": [{4: b"schema", 5: 2}, LEAF]}, "lacks elements"),
         ({"schema": [{4: b"schema", 5: 1}, LEAF, LEAF]}, "more elements"),
-        ({"schema": [{4: b"schema", 5: 1}, *[{3: 0, 4: b"a", 5: 1}] * (MOST_NESTED + 1), LEAF]}, "nested deeper"),
+        (
+            {"schema": [{4: b"schema", 5: 1}, *[{3: 0, 4: b"a", 5: 1}] * (MOST_NESTED + 1), LEAF]},
+            "nested deeper",
+        ),
         ({"schema": [7]}, "not Parquet's"),
     ],
     ids=lambda value: str(value)[:40],
@@ -214,10 +269,16 @@ def test_footers_that_cannot_be_are_refused(tmp_path, changes, words):
 
 
 def test_deep_metadata_are_refused_before_the_stack_is():
-    for deep in (b"\x1c" * 100_000, b"\x19\xf9\x01" + b"\x19" * 100_000, b"\x1b\x01\xbb" + b"\x01\xbb" * 100_000):
+    for deep in (
+        b"\x1c" * 100_000,
+        b"\x19\xf9\x01" + b"\x19" * 100_000,
+        b"\x1b\x01\xbb" + b"\x01\xbb" * 100_000,
+    ):
         with pytest.raises(CorruptFile):
             read_struct(deep, 0, {})
-    assert read_struct(b"\x1c" * MOST_DEPTH + b"\0" * (MOST_DEPTH + 1), 0, {})[1] == 2 * MOST_DEPTH + 1
+    assert (
+        read_struct(b"\x1c" * MOST_DEPTH + b"\0" * (MOST_DEPTH + 1), 0, {})[1] == 2 * MOST_DEPTH + 1
+    )
 
 
 @given(st.binary(max_size=60))
@@ -263,27 +324,45 @@ def test_a_file_that_comes_to_a_thousand_times_its_size_is_left(tmp_path, monkey
     with pytest.raises(CorruptFile, match="more than 1,000 times its size"):
         for number, _ in enumerate(documents):
             assert number < 2000
-    with pytest.raises(CorruptFile, match="more than 1,000 times"), guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file:
+    with (
+        pytest.raises(CorruptFile, match="more than 1,000 times"),
+        guarded(tmp_path / "x.parquet", where="x", rows_at_once=10) as file,
+    ):
         list(file.batches(10))
 
 
 def test_a_row_whose_list_names_one_string_a_million_times_is_counted(tmp_path, monkeypatch):
     """And the rows beside it are read."""
-    rows = [{"text": "a", "tags": ["x"]}, {"text": "b", "tags": ["y" * 1000] * 5000}, {"text": "c", "tags": None}]
+    rows = [
+        {"text": "a", "tags": ["x"]},
+        {"text": "b", "tags": ["y" * 1000] * 5000},
+        {"text": "c", "tags": None},
+    ]
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "x.parquet")
     assert (tmp_path / "x.parquet").stat().st_size < 3000
     monkeypatch.setattr("lc_assets.formats.corpora.parquet.BATCH_BYTES", 1 << 19)
     monkeypatch.setattr("lc_assets.formats.corpora.parquet.MAX_DOCUMENT_BYTES", 1 << 20)
-    assert [getattr(one, "why", None) or one.text for one in read_corpus(tmp_path / "x.parquet")] == ["a", "row too long", "c"]
+    assert [
+        getattr(one, "why", None) or one.text for one in read_corpus(tmp_path / "x.parquet")
+    ] == ["a", "row too long", "c"]
 
 
 def test_pages_side_by_side_count_together(tmp_path, monkeypatch):
     """Rows of a mebibyte: as many as fit, whatever the mean over the row group says."""
     rows = ["x" * (1 << 20)] * 8 + ["y"] * 4000
-    pq.write_table(pa.table({"text": rows}), tmp_path / "x.parquet", use_dictionary=False, write_batch_size=1, data_page_size=1)
+    pq.write_table(
+        pa.table({"text": rows}),
+        tmp_path / "x.parquet",
+        use_dictionary=False,
+        write_batch_size=1,
+        data_page_size=1,
+    )
     monkeypatch.setattr(opening, "SOME_BYTES", 5 << 20)
     with weighed(tmp_path / "x.parquet", most_rows=256) as (_, found):
         assert found == [4]
     monkeypatch.setattr(pages, "MOST_PAGE_BYTES", 1 << 20)
-    with pytest.raises(CorruptFile, match="a page of 1,048,5"), weighed(tmp_path / "x.parquet", most_rows=256):
+    with (
+        pytest.raises(CorruptFile, match="a page of 1,048,5"),
+        weighed(tmp_path / "x.parquet", most_rows=256),
+    ):
         pass

@@ -14,9 +14,12 @@ from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets_tests.strategies import documents
 
 CCNET_LINE = (
-    '{"url": "http://a.org/", "date_download": "2023-02-08T00:00:00Z", "digest": "sha1:46OPKWZ7MAG5624VYYA3U3YH2MJ727B6", "length": 9, '
-    '"nlines": 2, "source_domain": "a.org", "title": "T", "raw_content": "Été\\nUn deux", "cc_segment": "crawl-data/CC-MAIN-2023-06/x", '
-    '"original_nlines": 3, "original_length": 17, "line_ids": [1, 2], "language": "fr", "language_score": 1, "perplexity": 217.2, '
+    '{"url": "http://a.org/", "date_download": "2023-02-08T00:00:00Z", "digest": '
+    '"sha1:46OPKWZ7MAG5624VYYA3U3YH2MJ727B6", "length": 9, '
+    '"nlines": 2, "source_domain": "a.org", "title": "T", "raw_content": "Été\\nUn deux", '
+    '"cc_segment": "crawl-data/CC-MAIN-2023-06/x", '
+    '"original_nlines": 3, "original_length": 17, "line_ids": [1, 2], "language": "fr", '
+    '"language_score": 1, "perplexity": 217.2, '
     '"bucket": "head", "added_later": {"nested": [1]}}'
 )
 
@@ -37,7 +40,9 @@ def test_a_record_of_ccnet_is_read_as_the_standard_library_reads_it():
     """Spaces after colons, an integer for a float, a field we do not know."""
     record = decode_document(CCNET_LINE.encode(), where="here")
     wanted = json.loads(CCNET_LINE)
-    assert {name: getattr(record, name) for name in record.__struct_fields__} == {name: wanted[name] for name in record.__struct_fields__}
+    assert {name: getattr(record, name) for name in record.__struct_fields__} == {
+        name: wanted[name] for name in record.__struct_fields__
+    }
     assert isinstance(record.language_score, float)
 
 
@@ -47,7 +52,9 @@ def test_text_is_written_as_utf8_and_in_the_order_of_ccnet(tmp_path):
     with (tmp_path / "x.gz").open("rb") as stream:
         ((_, line),) = read_lines(stream, where="x", max_line_bytes=1 << 20)
     assert "Été\\nUn deux".encode() in line
-    assert list(json.loads(line)) == [name for name in json.loads(CCNET_LINE) if name != "added_later"]
+    assert list(json.loads(line)) == [
+        name for name in json.loads(CCNET_LINE) if name != "added_later"
+    ]
 
 
 def test_only_the_text_must_be_there():

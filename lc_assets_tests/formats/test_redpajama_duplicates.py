@@ -31,14 +31,22 @@ def parquet_of(columns: dict) -> bytes:
 
 
 def row(**other) -> dict:
-    ours = {"shard_id": ["2023-06/0000/en_head.json.gz"], "doc_id": ["2023-06/0000/en_head.json.gz/3"], "digest": ["A"]}
+    ours = {
+        "shard_id": ["2023-06/0000/en_head.json.gz"],
+        "doc_id": ["2023-06/0000/en_head.json.gz/3"],
+        "digest": ["A"],
+    }
     return {name: other.get(name, column) for name, column in ours.items()}
 
 
 def test_lines_survive_writing_and_reading(tmp_path):
     """From a path and from a stream."""
     content = written(tmp_path / "x.parquet")
-    assert lines_of(content) == read_duplicates(tmp_path / "x.parquet", shard=SHARD, where="here") == {3, 17}
+    assert (
+        lines_of(content)
+        == read_duplicates(tmp_path / "x.parquet", shard=SHARD, where="here")
+        == {3, 17}
+    )
 
 
 def test_the_columns_are_the_published_ones(tmp_path):
@@ -79,7 +87,9 @@ def test_a_file_cut_short_is_refused(tmp_path, n_kept):
 
 
 def test_damaged_bytes_are_refused_or_harmless(tmp_path):
-    """Any byte may be wrong: whatever Arrow makes of it, what comes out is an answer or our error."""
+    """Any byte may be wrong: whatever Arrow makes of it, what comes out is an answer or our
+    error.
+    """
     content = written(tmp_path / "x.parquet")
     draw = random.Random(0)  # noqa: S311  which bytes to damage is no secret
     n_refused = 0

@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama import some_lines
 from lc_assets.formats.redpajama.lines import decode_json, read_lines, write_json_lines
-from lc_assets.formats.redpajama.some_lines import BLOCK_BYTES, LineCount, read_long_lines, read_other_lines
+from lc_assets.formats.redpajama.some_lines import (
+    BLOCK_BYTES,
+    LineCount,
+    read_long_lines,
+    read_other_lines,
+)
 
-CHUNKS = st.lists(st.sampled_from([b"\n", b"\n\n", b"a", b"\r\n", b"{}", b"0123456789" * 3]), max_size=12).map(b"".join)
+CHUNKS = st.lists(
+    st.sampled_from([b"\n", b"\n\n", b"a", b"\r\n", b"{}", b"0123456789" * 3]), max_size=12
+).map(b"".join)
 
 
 def slow_lines(content: bytes, max_line_bytes: int) -> list[tuple[int, bytes | None]]:
@@ -22,11 +29,15 @@ def slow_lines(content: bytes, max_line_bytes: int) -> list[tuple[int, bytes | N
     lines = gzip.decompress(content).split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    return [(number, line if len(line) <= max_line_bytes else None) for number, line in enumerate(lines)]
+    return [
+        (number, line if len(line) <= max_line_bytes else None) for number, line in enumerate(lines)
+    ]
 
 
 def lines_of(content: bytes, max_line_bytes: int = 1 << 20) -> list[tuple[int, bytes | None]]:
-    return list(read_lines(io.BytesIO(content), where="en_head.json.gz", max_line_bytes=max_line_bytes))
+    return list(
+        read_lines(io.BytesIO(content), where="en_head.json.gz", max_line_bytes=max_line_bytes)
+    )
 
 
 @given(st.lists(CHUNKS, min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 9))
@@ -35,13 +46,17 @@ def lines_of(content: bytes, max_line_bytes: int = 1 << 20) -> list[tuple[int, b
 @example([b"0123456789\n"], 10, 0)
 @example([b"0123456789"], 9, 0)
 def test_lines_are_those_of_the_whole_text(members, max_line_bytes, n_zeros):
-    """Members join without a seam, empty ones too; zeros at the end are padding; the limit is exact."""
+    """Members join without a seam, empty ones too; zeros at the end are padding; the limit is
+    exact.
+    """
     content = b"".join(map(gzip.compress, members)) + bytes(n_zeros)
     assert lines_of(content, max_line_bytes) == slow_lines(content, max_line_bytes)
 
 
 def test_an_oversize_line_costs_no_memory():
-    """Thirty megabytes in one line, in a file of under fifty kilobytes, read within a few megabytes."""
+    """Thirty megabytes in one line, in a file of under fifty kilobytes, read within a few
+    megabytes.
+    """
     bomb = gzip.compress(b"first\n" + bytes(30_000_000) + b"\nlast\n")
     assert len(bomb) < 50_000
     tracemalloc.start()
@@ -60,8 +75,17 @@ def test_a_file_cut_short_gives_its_lines_first_and_then_says_how_far_it_got():
     content = gzip.compress(text)
     found = []
     with pytest.raises(CorruptFile) as refusal:
-        found.extend(read_lines(io.BytesIO(content[: len(content) // 2]), where="en_head.json.gz", max_line_bytes=1 << 20))
-    assert str(refusal.value) == f"en_head.json.gz: cut short after {len(found):,} lines; fetch it again"
+        found.extend(
+            read_lines(
+                io.BytesIO(content[: len(content) // 2]),
+                where="en_head.json.gz",
+                max_line_bytes=1 << 20,
+            )
+        )
+    assert (
+        str(refusal.value)
+        == f"en_head.json.gz: cut short after {len(found):,} lines; fetch it again"
+    )
     assert [line for _, line in found] == text.splitlines()[: len(found)]
     assert len(found) > 8000
 
@@ -81,7 +105,13 @@ def test_an_empty_file_is_no_gzip_but_an_empty_member_is():
 
 
 @pytest.mark.parametrize(
-    "content", [b'{"url": "x"}\n', b"\0" * 30, gzip.compress(b"a\n", mtime=0) + b"rubbish", b"\x1f\x8b\x09" + bytes(20)]
+    "content",
+    [
+        b'{"url": "x"}\n',
+        b"\0" * 30,
+        gzip.compress(b"a\n", mtime=0) + b"rubbish",
+        b"\x1f\x8b\x09" + bytes(20),
+    ],
 )
 def test_what_is_not_gzip_is_corrupt(content):
     with pytest.raises(CorruptFile, match=r"^en_head.json.gz: "):
@@ -141,7 +171,10 @@ def test_an_undecodable_line_is_named(line, message):
 def test_lone_surrogates_become_replacement_characters_and_pairs_stay():
     """In values and keys; a byte order mark in the text is no encoding mark."""
     line = rb'{"a\ud83d": "\udc00x\ud83d\ude00", "b": "\ufeff\ud800"}'
-    assert decode_json(line, msgspec.json.Decoder(dict[str, str]), where="here") == {"a\ufffd": "\ufffdx\U0001f600", "b": "\ufeff\ufffd"}
+    assert decode_json(line, msgspec.json.Decoder(dict[str, str]), where="here") == {
+        "a\ufffd": "\ufffdx\U0001f600",
+        "b": "\ufeff\ufffd",
+    }
 
 
 def test_the_same_records_are_the_same_bytes_whatever_the_name_and_clock(tmp_path, monkeypatch):
@@ -159,22 +192,50 @@ def chosen(read, members, n_zeros=0, max_line_bytes=1 << 20, **how):
     """What a reader of some lines hands out, and what it counted."""
     count = LineCount()
     content = io.BytesIO(b"".join(map(gzip.compress, members)) + bytes(n_zeros))
-    return list(read(content, where="en_head.json.gz", max_line_bytes=max_line_bytes, count=count, **how)), count
+    return list(
+        read(content, where="en_head.json.gz", max_line_bytes=max_line_bytes, count=count, **how)
+    ), count
 
 
-@given(st.lists(CHUNKS, min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 9), st.integers(0, 40), st.sets(st.integers(0, 30)))
+@given(
+    st.lists(CHUNKS, min_size=1, max_size=4),
+    st.integers(0, 40),
+    st.integers(0, 9),
+    st.integers(0, 40),
+    st.sets(st.integers(0, 30)),
+)
 @settings(max_examples=300, deadline=None)
 @example([b"", b"a\nb", b"c\n", b""], 1, 0, 1, {0, 1})
-def test_some_lines_are_all_lines_sifted(monkeypatched_blocks, members, max_line_bytes, n_zeros, min_bytes, passed_over):
+def test_some_lines_are_all_lines_sifted(
+    monkeypatched_blocks, members, max_line_bytes, n_zeros, min_bytes, passed_over
+):
     """Whatever a block's size: the same lines under the same numbers, and all of them counted."""
     everything = slow_lines(b"".join(map(gzip.compress, members)), max_line_bytes)
-    wanted = LineCount(n_lines=len(everything), n_bytes=sum(len(line or b"") for _, line in everything))
+    wanted = LineCount(
+        n_lines=len(everything), n_bytes=sum(len(line or b"") for _, line in everything)
+    )
     for block_bytes in (1, 2, 3, 7, 64):
         monkeypatched_blocks(block_bytes)
         found = chosen(read_long_lines, members, n_zeros, max_line_bytes, min_bytes=min_bytes)
-        assert found == ([(number, line) for number, line in everything if line is None or len(line) >= min_bytes], wanted)
-        found = chosen(read_other_lines, members, n_zeros, max_line_bytes, passed_over=sorted(passed_over))
-        assert found == ([(number, line) for number, line in everything if line is None or number not in passed_over], wanted)
+        assert found == (
+            [
+                (number, line)
+                for number, line in everything
+                if line is None or len(line) >= min_bytes
+            ],
+            wanted,
+        )
+        found = chosen(
+            read_other_lines, members, n_zeros, max_line_bytes, passed_over=sorted(passed_over)
+        )
+        assert found == (
+            [
+                (number, line)
+                for number, line in everything
+                if line is None or number not in passed_over
+            ],
+            wanted,
+        )
 
 
 @pytest.fixture(scope="module")
@@ -188,10 +249,15 @@ def monkeypatched_blocks():
 def test_lines_about_as_long_as_a_block_are_found(n_more):
     """Between short ones, at every place of a block, with the bounds exact."""
     text = b"".join(
-        b"x" * n_short + b"\n" + b"y" * (BLOCK_BYTES + n_more) + b"\r\n" for n_short in (0, 1, 50, BLOCK_BYTES // 2, BLOCK_BYTES)
+        b"x" * n_short + b"\n" + b"y" * (BLOCK_BYTES + n_more) + b"\r\n"
+        for n_short in (0, 1, 50, BLOCK_BYTES // 2, BLOCK_BYTES)
     )
     found, count = chosen(read_long_lines, [text[:99_999], text[99_999:]], min_bytes=BLOCK_BYTES)
-    lines = [(number, line) for number, line in enumerate(text.split(b"\n")[:-1]) if len(line) >= BLOCK_BYTES]
+    lines = [
+        (number, line)
+        for number, line in enumerate(text.split(b"\n")[:-1])
+        if len(line) >= BLOCK_BYTES
+    ]
     assert found == lines
     assert (count.n_lines, count.n_bytes) == (10, len(text) - 10)
 
@@ -207,13 +273,24 @@ def test_some_lines_of_a_damaged_file_are_told_as_damage():
         with pytest.raises(CorruptFile, match=f"en_head.json.gz: {words}"):
             list(
                 read_other_lines(
-                    io.BytesIO(damaged), where="en_head.json.gz", passed_over=range(20_000), max_line_bytes=99, count=LineCount()
+                    io.BytesIO(damaged),
+                    where="en_head.json.gz",
+                    passed_over=range(20_000),
+                    max_line_bytes=99,
+                    count=LineCount(),
                 )
             )
-    bomb, count = io.BytesIO(gzip.compress(b"first\n" + bytes(30_000_000) + b"\nlast line\n")), LineCount()
+    bomb, count = (
+        io.BytesIO(gzip.compress(b"first\n" + bytes(30_000_000) + b"\nlast line\n")),
+        LineCount(),
+    )
     tracemalloc.start()
     try:
-        found = list(read_long_lines(bomb, where="en_head.json.gz", min_bytes=6, max_line_bytes=100_000, count=count))
+        found = list(
+            read_long_lines(
+                bomb, where="en_head.json.gz", min_bytes=6, max_line_bytes=100_000, count=count
+            )
+        )
         _, peak_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

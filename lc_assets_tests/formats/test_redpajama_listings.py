@@ -16,12 +16,17 @@ from lc_assets_tests.strategies import shards
 SNAPSHOT = parse_snapshot("2023-06")
 
 
-@given(st.lists(shards().filter(lambda shard: shard.snapshot == SNAPSHOT), unique=True, max_size=20))
+@given(
+    st.lists(shards().filter(lambda shard: shard.snapshot == SNAPSHOT), unique=True, max_size=20)
+)
 @settings(max_examples=50, deadline=None)
 def test_shards_survive_writing_and_reading_in_their_order(listed):
     with tempfile.TemporaryDirectory() as folder:
         write_listing(Path(folder) / "x.txt", listed)
-        assert parse_listing((Path(folder) / "x.txt").read_bytes(), snapshot=SNAPSHOT, where="x") == listed
+        assert (
+            parse_listing((Path(folder) / "x.txt").read_bytes(), snapshot=SNAPSHOT, where="x")
+            == listed
+        )
 
 
 def test_blank_lines_and_carriage_returns_do_not_count():
@@ -48,13 +53,18 @@ def test_blank_lines_and_carriage_returns_do_not_count():
 )
 def test_a_bad_line_is_refused_by_listing_and_number(line, message):
     with pytest.raises(BadInput, match=f"^en-2023-06.txt, line 3: .*{message}"):
-        parse_listing(b"2023-06/0000/en_head\n\n" + line + b"\n", snapshot=SNAPSHOT, where="en-2023-06.txt")
+        parse_listing(
+            b"2023-06/0000/en_head\n\n" + line + b"\n", snapshot=SNAPSHOT, where="en-2023-06.txt"
+        )
 
 
 def test_paths_are_the_published_ones():
     """Head and middle share a listing; the tail has its own."""
     shard = Shard.parse("2018-43/0042/fr_middle")
-    found = [getattr(listings, f"{kind}_path")(shard) for kind in ("documents", "signals", "duplicates", "minhash")]
+    found = [
+        getattr(listings, f"{kind}_path")(shard)
+        for kind in ("documents", "signals", "duplicates", "minhash")
+    ]
     assert found == [
         "documents/2018-43/0042/fr_middle.json.gz",
         "quality_signals/2018-43/0042/fr_middle.signals.json.gz",

@@ -1,4 +1,6 @@
-"""Files of MinHash signatures: what is written is read, published files are read as they are, others are named."""
+"""Files of MinHash signatures: what is written is read, published files are read as they are,
+others are named.
+"""
 
 import contextlib
 import json
@@ -13,7 +15,12 @@ from hypothesis import strategies as st
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.redpajama import minhash
 from lc_assets.formats.redpajama.ids import id_int
-from lc_assets.formats.redpajama.minhash import SCHEMA, SignaturesWriter, read_signatures, scheme_label_of
+from lc_assets.formats.redpajama.minhash import (
+    SCHEMA,
+    SignaturesWriter,
+    read_signatures,
+    scheme_label_of,
+)
 from lc_assets.text.minhash import FAST, RPV2, bands_of, signature
 
 SHARD = "2023-06/0000/en_head.json.gz"
@@ -27,13 +34,27 @@ def write(path, signatures, label=RPV2.label):
 
 
 def as_published(signatures, *, item="item", binary=None) -> pa.Table:
-    """What the reference's own writer makes: rows of lists, no metadata, the list's item by another name."""
+    """What the reference's own writer makes: rows of lists, no metadata, the list's item by another
+    name.
+    """
     kind = pa.list_(pa.field(item, binary or pa.binary()))
-    schema = pa.schema([field if field.name in ("shard_id", "id", "id_int") else pa.field(field.name, kind) for field in SCHEMA])
+    schema = pa.schema(
+        [
+            field if field.name in ("shard_id", "id", "id_int") else pa.field(field.name, kind)
+            for field in SCHEMA
+        ]
+    )
     rows = []
     for number, numbers in enumerate(signatures):
         bands = dict.fromkeys(schema.names[3:]) if numbers is None else bands_of(numbers)
-        rows.append({"shard_id": SHARD, "id": f"{SHARD}/{number}", "id_int": id_int(f"{SHARD}/{number}"), **bands})
+        rows.append(
+            {
+                "shard_id": SHARD,
+                "id": f"{SHARD}/{number}",
+                "id_int": id_int(f"{SHARD}/{number}"),
+                **bands,
+            }
+        )
     return pa.Table.from_pylist(rows, schema=schema)
 
 
@@ -42,24 +63,46 @@ def as_published(signatures, *, item="item", binary=None) -> pa.Table:
 def test_what_is_written_is_read_and_is_what_the_reference_writes(tmp_path_factory, seeds, group):
     """For any mixture of signed and short documents, over the borders of row groups."""
     path = tmp_path_factory.mktemp("minhash") / "a.parquet"
-    signatures = [None if seed is None else np.random.default_rng(seed).integers(2**32, size=128, dtype=np.uint32) for seed in seeds]
+    signatures = [
+        None
+        if seed is None
+        else np.random.default_rng(seed).integers(2**32, size=128, dtype=np.uint32)
+        for seed in seeds
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(minhash, "GROUP_DOCUMENTS", group)
         write(path, signatures)
         parts = list(read_signatures(path, where="a"))
-    assert [name for part in parts for name in part.ids] == [f"{SHARD}/{number}" for number in range(len(seeds))]
-    found = [row if signed else None for part in parts for row, signed in zip(part.numbers, part.is_signed, strict=True)]
-    assert all((left is None and right is None) or np.array_equal(left, right) for left, right in zip(found, signatures, strict=True))
+    assert [name for part in parts for name in part.ids] == [
+        f"{SHARD}/{number}" for number in range(len(seeds))
+    ]
+    found = [
+        row if signed else None
+        for part in parts
+        for row, signed in zip(part.numbers, part.is_signed, strict=True)
+    ]
+    assert all(
+        (left is None and right is None) or np.array_equal(left, right)
+        for left, right in zip(found, signatures, strict=True)
+    )
     assert max((len(part.ids) for part in parts), default=0) <= group
     assert pq.read_table(path).to_pylist() == as_published(signatures).to_pylist()
 
 
 def test_golden_bands_are_read_from_a_published_file(shared_data, tmp_path):
-    """The reference's bands, put into the reference's schema, come out as the signatures that we compute."""
-    cases = [json.loads(line) for line in (shared_data / "golden" / "edge_cases.jsonl").read_text("utf-8").splitlines()]
+    """The reference's bands, put into the reference's schema, come out as the signatures that we
+    compute.
+    """
+    cases = [
+        json.loads(line)
+        for line in (shared_data / "golden" / "edge_cases.jsonl").read_text("utf-8").splitlines()
+    ]
     rows = [
         {"shard_id": SHARD, "id": case["name"], "id_int": id_int(case["name"])}
-        | {name: bands and [bytes.fromhex(band) for band in bands] for name, bands in case["minhash"].items()}
+        | {
+            name: bands and [bytes.fromhex(band) for band in bands]
+            for name, bands in case["minhash"].items()
+        }
         for case in cases
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), tmp_path / "published.parquet")
@@ -70,9 +113,13 @@ def test_golden_bands_are_read_from_a_published_file(shared_data, tmp_path):
         assert not signed or np.array_equal(numbers, computed), case["name"]
 
 
-@pytest.mark.parametrize(("item", "binary"), [("element", pa.binary()), ("item", pa.large_binary())])
+@pytest.mark.parametrize(
+    ("item", "binary"), [("element", pa.binary()), ("item", pa.large_binary())]
+)
 def test_published_files_say_nothing_of_their_scheme(tmp_path, item, binary):
-    """Writers of other libraries call a list's item differently; without a label it is RedPajama-V2's scheme."""
+    """Writers of other libraries call a list's item differently; without a label it is
+    RedPajama-V2's scheme.
+    """
     path = tmp_path / "published.parquet"
     numbers = signature(PROSE, RPV2)
     pq.write_table(as_published([numbers, None], item=item, binary=binary), path)
@@ -88,19 +135,32 @@ def test_the_scheme_is_stored_with_the_signatures(tmp_path):
 
 
 def test_files_that_are_none_are_named(tmp_path):
-    """Not Parquet, other columns, another type, bands of another width or number, columns that disagree, a cut file."""
+    """Not Parquet, other columns, another type, bands of another width or number, columns that
+    disagree, a cut file.
+    """
     numbers = signature(PROSE, RPV2)
     good = as_published([numbers])
 
     def with_column(name, value, kind=None):
-        return good.set_column(good.schema.names.index(name), name, pa.array([value], kind or pa.list_(pa.binary())))
+        return good.set_column(
+            good.schema.names.index(name), name, pa.array([value], kind or pa.list_(pa.binary()))
+        )
 
     nine = bands_of(numbers)["signature_sim0.8"]
     broken = {
-        "no column signature_sim0.7": (good.drop_columns(["signature_sim0.7"]), "column signature_sim0.7 is missing"),
-        "strings": (with_column("signature_sim0.8", ["a"], pa.list_(pa.string())), "column signature_sim0.8"),
+        "no column signature_sim0.7": (
+            good.drop_columns(["signature_sim0.7"]),
+            "column signature_sim0.7 is missing",
+        ),
+        "strings": (
+            with_column("signature_sim0.8", ["a"], pa.list_(pa.string())),
+            "column signature_sim0.8",
+        ),
         "no list": (with_column("signature_sim0.8", b"a", pa.binary()), "column signature_sim0.8"),
-        "narrow": (with_column("signature_sim0.8", [band[:-1] for band in nine]), "9 bands of 52 bytes"),
+        "narrow": (
+            with_column("signature_sim0.8", [band[:-1] for band in nine]),
+            "9 bands of 52 bytes",
+        ),
         "few": (with_column("signature_sim0.8", nine[:-1]), "9 bands of 52 bytes"),
         "null band": (with_column("signature_sim0.8", [None, *nine[1:]]), "9 bands of 52 bytes"),
         "null column": (with_column("signature_sim0.8", None), "9 bands of 52 bytes"),

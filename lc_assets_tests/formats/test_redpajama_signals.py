@@ -1,4 +1,6 @@
-"""Signals files: joined by id, decoded only as far as wanted, and written as the reference writes them."""
+"""Signals files: joined by id, decoded only as far as wanted, and written as the reference writes
+them.
+"""
 
 import gzip
 import io
@@ -23,12 +25,24 @@ from lc_assets_tests.strategies import documents, shards
 SHARD = Shard.parse("2023-06/0000/en_head")
 
 
-def table_of(content: bytes, wanted=SCALARS, shard: Shard = SHARD, max_line_bytes: int = 1 << 20) -> SignalsTable:
-    return read_signals(io.BytesIO(content), shard=shard, where="en_head.signals", wanted=wanted, max_line_bytes=max_line_bytes)
+def table_of(
+    content: bytes, wanted=SCALARS, shard: Shard = SHARD, max_line_bytes: int = 1 << 20
+) -> SignalsTable:
+    return read_signals(
+        io.BytesIO(content),
+        shard=shard,
+        where="en_head.signals",
+        wanted=wanted,
+        max_line_bytes=max_line_bytes,
+    )
 
 
 def line_for(number: int, *, shard: Shard = SHARD, **signals) -> bytes:
-    record = {"id": shard.document_id(number), "metadata": {"url": f"u{number}"}, "quality_signals": signals}
+    record = {
+        "id": shard.document_id(number),
+        "metadata": {"url": f"u{number}"},
+        "quality_signals": signals,
+    }
     return json.dumps(record).encode() + b"\n"
 
 
@@ -36,10 +50,16 @@ def words(count: float | None) -> dict:
     return {"rps_doc_word_count": [[0, 9, count]]}
 
 
-@given(shards(), st.dictionaries(st.integers(0, 9_999_999_999), documents(), max_size=3), st.sets(st.sampled_from(SCALARS)))
+@given(
+    shards(),
+    st.dictionaries(st.integers(0, 9_999_999_999), documents(), max_size=3),
+    st.sets(st.sampled_from(SCALARS)),
+)
 @settings(max_examples=60, deadline=None)
 def test_values_survive_writing_and_reading(shard, records, wanted):
-    """The table holds for each line what `scalar_values` takes from the signals, whatever is wanted and in any order."""
+    """The table holds for each line what `scalar_values` takes from the signals, whatever is wanted
+    and in any order.
+    """
     rows = [(line, record, signals_of(record.raw_content)) for line, record in records.items()]
     with tempfile.TemporaryDirectory() as folder:
         write_signals(Path(folder) / "x.gz", shard, rows)
@@ -69,7 +89,11 @@ def ccnet_by_hand(record: DocumentRecord) -> dict:
 
 def test_a_skipped_line_does_not_shift_the_join():
     """The reference left out line 1, so the file's second record is of line 2."""
-    table = table_of(gzip.compress(line_for(0, **words(10)) + line_for(2, **words(30)) + line_for(3, **words(40))))
+    table = table_of(
+        gzip.compress(
+            line_for(0, **words(10)) + line_for(2, **words(30)) + line_for(3, **words(40))
+        )
+    )
     assert [table.row_of(line) for line in (0, 1, 2, 3, 4)] == [0, None, 1, 2, None]
     assert table.values_at(table.row_of(2))["rps_doc_word_count"] == 30
     assert table.urls == ["u0", "u2", "u3"]
@@ -77,17 +101,33 @@ def test_a_skipped_line_does_not_shift_the_join():
 
 def test_missing_null_and_empty_scores_are_nan():
     """A signal that is not in the file, a null score, no span at all."""
-    lines = [line_for(0), line_for(1, **words(None)), line_for(2, rps_doc_word_count=[]), line_for(3, rps_doc_word_count=None)]
-    column = table_of(gzip.compress(b"".join(lines)), ["rps_doc_word_count"]).columns["rps_doc_word_count"]
+    lines = [
+        line_for(0),
+        line_for(1, **words(None)),
+        line_for(2, rps_doc_word_count=[]),
+        line_for(3, rps_doc_word_count=None),
+    ]
+    column = table_of(gzip.compress(b"".join(lines)), ["rps_doc_word_count"]).columns[
+        "rps_doc_word_count"
+    ]
     assert column.dtype == np.float64
     assert [math.isnan(value) for value in column] == [True] * 4
 
 
 def test_undecodable_and_oversize_lines_are_counted_and_passed_over():
-    """Each for itself: a number too large, half a record, a blank line; and a line longer than allowed."""
+    """Each for itself: a number too large, half a record, a blank line; and a line longer than
+    allowed.
+    """
     long_line = line_for(5, padding=[[0, 1, 2]] * 400)
-    broken = [line_for(4, rps_doc_word_count=[[0, 1, 10**400]]), b'{"id": "\n', b"\n", b'{"id": 5}\n']
-    table = table_of(gzip.compress(b"".join([line_for(0), *broken, long_line, line_for(6)])), max_line_bytes=1000)
+    broken = [
+        line_for(4, rps_doc_word_count=[[0, 1, 10**400]]),
+        b'{"id": "\n',
+        b"\n",
+        b'{"id": 5}\n',
+    ]
+    table = table_of(
+        gzip.compress(b"".join([line_for(0), *broken, long_line, line_for(6)])), max_line_bytes=1000
+    )
     assert (table.lines.tolist(), table.n_undecodable, table.n_oversize) == ([0, 6], 4, 1)
 
 
@@ -98,17 +138,28 @@ def test_a_lone_surrogate_in_the_url_does_not_lose_the_signals():
 
 @pytest.mark.parametrize(
     "document_id",
-    ["2023-06/0001/en_head.json.gz/0", *(f"2023-06/0000/en_head.json.gz/{number}" for number in ("", "01", "-1", "١", "1/2")), "0"],
+    [
+        "2023-06/0001/en_head.json.gz/0",
+        *(f"2023-06/0000/en_head.json.gz/{number}" for number in ("", "01", "-1", "١", "1/2")),
+        "0",
+    ],
 )
 def test_ids_of_other_shards_and_malformed_ids_are_refused(document_id):
-    """Another shard's file under this shard's name would join every document with a stranger's signals."""
+    """Another shard's file under this shard's name would join every document with a stranger's
+    signals.
+    """
     record = {"id": document_id, "metadata": {"url": ""}, "quality_signals": {}}
-    with pytest.raises(CorruptFile, match=r"en_head.signals, line 0: .*wanted ids such as 2023-06/0000/en_head.json.gz/17"):
+    with pytest.raises(
+        CorruptFile,
+        match=r"en_head.signals, line 0: .*wanted ids such as 2023-06/0000/en_head.json.gz/17",
+    ):
         table_of(gzip.compress(json.dumps(record).encode()))
 
 
 def test_an_id_twice_is_refused():
-    with pytest.raises(CorruptFile, match=r"line 1: the signals of 2023-06/0000/en_head.json.gz/4 a second time"):
+    with pytest.raises(
+        CorruptFile, match=r"line 1: the signals of 2023-06/0000/en_head.json.gz/4 a second time"
+    ):
         table_of(gzip.compress(line_for(4) + line_for(4)))
 
 
@@ -120,7 +171,9 @@ def test_a_file_cut_short_is_refused():
 
 
 def test_an_unknown_signal_is_refused():
-    with pytest.raises(BadInput, match="no such signal: rps_doc_wrod_count; there are ccnet_length"):
+    with pytest.raises(
+        BadInput, match="no such signal: rps_doc_wrod_count; there are ccnet_length"
+    ):
         table_of(gzip.compress(b""), ["rps_doc_wrod_count"])
 
 
@@ -131,7 +184,9 @@ def test_an_empty_file_of_signals_is_an_empty_table():
 
 
 def test_records_are_written_as_the_reference_writes_them(tmp_path):
-    """Field for field: id, its number (little-endian SHA-1), metadata, ccnet first and as floats, text not escaped."""
+    """Field for field: id, its number (little-endian SHA-1), metadata, ccnet first and as floats,
+    text not escaped.
+    """
     record = DocumentRecord(
         url="http://é.org/",
         source_domain="é.org",
@@ -142,7 +197,17 @@ def test_records_are_written_as_the_reference_writes_them(tmp_path):
         nlines=1,
         bucket="middle",
     )
-    write_signals(tmp_path / "x.gz", SHARD, [(17, record, {"rps_doc_word_count": [(0, 2, 1)], "rps_doc_ut1_blacklist": [(0, 2, None)]})])
+    write_signals(
+        tmp_path / "x.gz",
+        SHARD,
+        [
+            (
+                17,
+                record,
+                {"rps_doc_word_count": [(0, 2, 1)], "rps_doc_ut1_blacklist": [(0, 2, None)]},
+            )
+        ],
+    )
     with gzip.open(tmp_path / "x.gz") as file:
         assert file.read().decode() == (
             '{"id":"2023-06/0000/en_head.json.gz/17","id_int":13194104781672931121,"metadata":{"cc_segment":"crawl-data/x",'

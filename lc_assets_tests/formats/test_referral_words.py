@@ -15,20 +15,29 @@ def test_the_preset_holds_what_it_should():
     assert {"dr", "mr", "st"} <= words.abbreviations
     for word in words.stop | words.abbreviations:
         found = read_words(word, type(words)())
-        assert [spelling(word, *place.tolist()) for place in found.spellings] == [word.removesuffix("'s")]
+        assert [spelling(word, *place.tolist()) for place in found.spellings] == [
+            word.removesuffix("'s")
+        ]
 
 
 def test_lists_of_ones_own(tmp_path):
     path = tmp_path / "de.txt"
     path.write_text("\ufeff# Woerter\n[stop]\nDer die\n\n[abbreviations]\nd\u2019h bzw\n", "utf-8")
     words = read_special_words(path)
-    assert (words.stop, words.pronouns, words.abbreviations) == ({"der", "die"}, frozenset(), {"d'h", "bzw"})
+    assert (words.stop, words.pronouns, words.abbreviations) == (
+        {"der", "die"},
+        frozenset(),
+        {"d'h", "bzw"},
+    )
     assert digest_of_words(path) != digest_of_words() != digest_of_words(path)[:10]
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("der\n", "line 1: words before any list"), ("[stop]\n[nouns]\n", "line 2: no list is called 'nouns'")],
+    [
+        ("der\n", "line 1: words before any list"),
+        ("[stop]\n[nouns]\n", "line 2: no list is called 'nouns'"),
+    ],
 )
 def test_what_is_no_list_is_refused(tmp_path, content, complaint):
     path = tmp_path / "x.txt"

@@ -3,11 +3,18 @@
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.rule_files import parse_rules, parse_threshold, preset_names, read_rules, with_thresholds
+from lc_assets.formats.rule_files import (
+    parse_rules,
+    parse_threshold,
+    preset_names,
+    read_rules,
+    with_thresholds,
+)
 from lc_assets.text.rules import LineEdit
 
 GOPHER_NGRAMS = {"top_2gram": 0.20, "top_3gram": 0.18, "top_4gram": 0.16} | {
-    f"dupe_{n}grams": bound for n, bound in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.10), strict=True)
+    f"dupe_{n}grams": bound
+    for n, bound in zip(range(5, 11), (0.15, 0.14, 0.13, 0.12, 0.11, 0.10), strict=True)
 }
 
 
@@ -30,8 +37,16 @@ def test_presets_hold_gophers_table(name):
     assert {key: rules[key].at_most for key in GOPHER_NGRAMS} == GOPHER_NGRAMS
     assert all(rules[key].at_least is None for key in GOPHER_NGRAMS)
     assert (rules["mean_word_length"].at_least, rules["mean_word_length"].at_most) == (3, 10)
-    bounds = {key: rules[key].at_most for key in ("symbols", "bullets", "ellipsis_lines", "no_alphabetic_words")}
-    assert bounds == {"symbols": 0.1, "bullets": 0.9, "ellipsis_lines": 0.3, "no_alphabetic_words": 0.3}
+    bounds = {
+        key: rules[key].at_most
+        for key in ("symbols", "bullets", "ellipsis_lines", "no_alphabetic_words")
+    }
+    assert bounds == {
+        "symbols": 0.1,
+        "bullets": 0.9,
+        "ellipsis_lines": 0.3,
+        "no_alphabetic_words": 0.3,
+    }
     assert len(rules) == 15
     assert all(rule.source for rule in rules.values())
 
@@ -67,9 +82,13 @@ def test_lucies_rules_with_a_band_are_lucies_rules_and_a_band():
 
 
 @pytest.mark.parametrize("name", ["no-such-preset", "../presets/longcrawl64", "/"])
-def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(name, tmp_path, monkeypatch):
+def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(
+    name, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(BadInput, match="longcrawl64, redpajama-lucie, redpajama-lucie-gzip, refinedweb"):
+    with pytest.raises(
+        BadInput, match="longcrawl64, redpajama-lucie, redpajama-lucie-gzip, refinedweb"
+    ):
         read_rules(name)
     assert {"longcrawl64", "redpajama-lucie"} <= set(preset_names())
 
@@ -80,27 +99,54 @@ def test_what_is_neither_preset_nor_file_is_refused_with_the_presets_names(name,
         (file_with(SOUND + "\nat_mots = 5"), "rule words: unknown key 'at_mots'"),
         (file_with(SOUND) + "extra = 1", "rule words: unknown key 'extra'"),
         ("color = 1\n" + file_with(SOUND), "here: unknown key 'color'"),
-        (file_with(SOUND.replace("word_count", "word_cuont")), "rule words: there is no signal 'rps_doc_word_cuont'"),
-        (file_with(SOUND.replace("rps_doc_word_count", "rps_lines_num_words")), "there is no signal 'rps_lines_num_words'"),
-        (file_with(SOUND.replace("50", "nan")), "rule words: at_least is nan, wanted a finite number"),
+        (
+            file_with(SOUND.replace("word_count", "word_cuont")),
+            "rule words: there is no signal 'rps_doc_word_cuont'",
+        ),
+        (
+            file_with(SOUND.replace("rps_doc_word_count", "rps_lines_num_words")),
+            "there is no signal 'rps_lines_num_words'",
+        ),
+        (
+            file_with(SOUND.replace("50", "nan")),
+            "rule words: at_least is nan, wanted a finite number",
+        ),
         (file_with(SOUND.replace("50", "-inf")), "wanted a finite number"),
         (file_with(SOUND.replace("50", "true")), "at_least is True, wanted a finite number"),
         (file_with(SOUND.replace("50", '"50"')), "at_least is 50, wanted a finite number"),
         (file_with(SOUND.replace("50", "1" + "0" * 400)), "wanted a finite number"),
         (file_with(SOUND.replace("50", "1" + "0" * 5000)), "not TOML"),
-        (file_with(SOUND.replace("at_least = 50", "")), "rule words: .*neither at_least nor at_most"),
+        (
+            file_with(SOUND.replace("at_least = 50", "")),
+            "rule words: .*neither at_least nor at_most",
+        ),
         (file_with(SOUND + "\nat_most = 5"), "rule words: .*nothing can pass"),
         (file_with(SOUND) + "[[rule]]\n" + SOUND, "here: .*more than one is called words"),
         (file_with('signal = "rps_doc_word_count"\nat_most = 1'), "rule 1: name is None"),
-        (file_with(SOUND + '\nwords = "raw"'), "rule words: words is not allowed with rps_doc_word_count"),
-        (file_with(MEASURE), 'rule letters: words is None; .*wanted "normalized" or "raw" or "whitespace"'),
+        (
+            file_with(SOUND + '\nwords = "raw"'),
+            "rule words: words is not allowed with rps_doc_word_count",
+        ),
+        (
+            file_with(MEASURE),
+            'rule letters: words is None; .*wanted "normalized" or "raw" or "whitespace"',
+        ),
         (file_with(MEASURE + '\nwords = "spacy"'), "rule letters: words is 'spacy'"),
         (file_with(MEASURE + "\nwords = 5"), "rule letters: words is 5"),
-        (file_with('name = "a"\nsignal = "gzip_ratio"\nwords = "raw"\nat_most = 1'), "words is not allowed with gzip_ratio"),
-        (lines('edit = "c5"'), "here, lines: there is no line editing 'c5'; there are c4, refinedweb"),
+        (
+            file_with('name = "a"\nsignal = "gzip_ratio"\nwords = "raw"\nat_most = 1'),
+            "words is not allowed with gzip_ratio",
+        ),
+        (
+            lines('edit = "c5"'),
+            "here, lines: there is no line editing 'c5'; there are c4, refinedweb",
+        ),
         (lines('edit = ""'), "here, lines: edit is ''"),
         (lines(""), "here, lines: edit is None"),
-        (lines('edit = "c4"\nend_mark = []'), "c4 has no setting 'end_mark'; there are most_uppercase"),
+        (
+            lines('edit = "c4"\nend_mark = []'),
+            "c4 has no setting 'end_mark'; there are most_uppercase",
+        ),
         (lines('edit = "c4"\nend_marks = [1]'), "end_marks is .1,., wanted a list of strings"),
         (lines('edit = "c4"\nend_marks = "."'), "end_marks is ., wanted a list of strings"),
         (lines('edit = "c4"\ncitations = 1'), "citations is 1, wanted true or false"),
@@ -125,7 +171,11 @@ def test_thresholds_are_changed_by_name_and_the_rest_stays():
     """None takes a bound away; a bound that is not named stays."""
     before = read_rules("redpajama-lucie")
     after = with_thresholds(before, {"words": {"at_most": None}, "symbols": {"at_most": 0}})
-    assert (after.rules[0].at_least, after.rules[0].at_most, after.rules[2].at_most) == (50, None, 0)
+    assert (after.rules[0].at_least, after.rules[0].at_most, after.rules[2].at_most) == (
+        50,
+        None,
+        0,
+    )
     assert [rule for place, rule in enumerate(after.rules) if place not in (0, 2)] == [
         rule for place, rule in enumerate(before.rules) if place not in (0, 2)
     ]
@@ -150,7 +200,10 @@ def test_overrides_that_mean_nothing_are_refused(overrides, message):
 def test_a_rule_says_of_which_words_and_a_file_how_lines_are_edited():
     """The column's name tells two kinds of words apart; settings are those of the editing."""
     rules = parse_rules(
-        lines('edit = "c4"\nend_marks = ["."]\nlongest_word = 50').replace(SOUND, MEASURE + '\nwords = "raw"'), where="here"
+        lines('edit = "c4"\nend_marks = ["."]\nlongest_word = 50').replace(
+            SOUND, MEASURE + '\nwords = "raw"'
+        ),
+        where="here",
     )
     assert rules.rules[0].column == "frac_words_with_letter:raw"
     assert rules.edit == LineEdit("c4", {"end_marks": (".",), "longest_word": 50})
@@ -168,12 +221,16 @@ def test_every_preset_is_named_after_its_file_and_gives_a_source_for_every_rule(
         assert all(rule.source for rule in rules.rules)
 
 
-@pytest.mark.parametrize("name", ["gopher-paper", "gopher-datatrove", "gopher-dolma", "refinedweb", "fineweb"])
+@pytest.mark.parametrize(
+    "name", ["gopher-paper", "gopher-datatrove", "gopher-dolma", "refinedweb", "fineweb"]
+)
 def test_the_variants_of_gopher_hold_the_papers_numbers(name):
     """They differ in how things are counted; in numbers Dolma alone differs, once."""
     rules = {rule.name: rule for rule in read_rules(name).rules}
     assert {key: rules[key].at_most for key in GOPHER_NGRAMS} == GOPHER_NGRAMS
-    assert all(key.removeprefix("top_").removeprefix("dupe_") in rules[key].signal for key in GOPHER_NGRAMS)
+    assert all(
+        key.removeprefix("top_").removeprefix("dupe_") in rules[key].signal for key in GOPHER_NGRAMS
+    )
     assert (rules["words"].at_least, rules["words"].at_most) == (50, 100_000)
     assert (rules["words_with_letter"].at_least, rules["stop_words"].at_least) == (0.8, 2)
     assert rules["duplicate_lines"].at_most == 0.30
@@ -187,7 +244,17 @@ def test_fineweb_edits_as_c4_but_for_the_ends_of_lines():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "words", "words.at_most", "words.at_most=", "words.most=1", "at_most=1", "words.at_most=nan", ".at_most=1"]
+    "text",
+    [
+        "",
+        "words",
+        "words.at_most",
+        "words.at_most=",
+        "words.most=1",
+        "at_most=1",
+        "words.at_most=nan",
+        ".at_most=1",
+    ],
 )
 def test_what_is_no_threshold_is_refused(text):
     with pytest.raises(BadInput, match="not a threshold: .*such as symbols.at_most=0.2"):

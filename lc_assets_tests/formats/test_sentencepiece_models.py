@@ -1,4 +1,6 @@
-"""SentencePiece's models: read without its package, and, where that is installed, the same ids from both programs."""
+"""SentencePiece's models: read without its package, and, where that is installed, the same ids from
+both programs.
+"""
 
 import contextlib
 import struct
@@ -25,13 +27,18 @@ def field(number, value):
     """A number, a float, or bytes."""
     if isinstance(value, bytes):
         return varint(number << 3 | 2) + varint(len(value)) + value
-    return varint(number << 3 | 5) + struct.pack("<f", value) if isinstance(value, float) else varint(number << 3) + varint(value)
+    return (
+        varint(number << 3 | 5) + struct.pack("<f", value)
+        if isinstance(value, float)
+        else varint(number << 3) + varint(value)
+    )
 
 
 def model(*pieces, end=None):
     """A model of pieces with their kinds, of the kind BPE."""
     made = b"".join(
-        field(1, field(1, text.encode()) + field(2, -float(number)) + field(3, kind)) for number, (text, kind) in enumerate(pieces)
+        field(1, field(1, text.encode()) + field(2, -float(number)) + field(3, kind))
+        for number, (text, kind) in enumerate(pieces)
     )
     trainer = field(3, 2) + field(35, 1) + (field(48, end.encode()) if end else b"")
     normalizer = field(1, b"identity") + field(3, 0) + field(4, 0)
@@ -58,7 +65,11 @@ def test_a_model_is_read_without_its_package(file):
 
 @pytest.mark.parametrize(
     ("pieces", "end", "eot"),
-    [([("a", NORMAL), ("</s>", NORMAL)], None, None), ([("a", NORMAL), ("<end>", CONTROL)], "<end>", 1), ([("a", NORMAL)], None, None)],
+    [
+        ([("a", NORMAL), ("</s>", NORMAL)], None, None),
+        ([("a", NORMAL), ("<end>", CONTROL)], "<end>", 1),
+        ([("a", NORMAL)], None, None),
+    ],
 )
 def test_the_end_is_the_control_piece_that_the_settings_name(tmp_path, pieces, end, eot):
     (tmp_path / "a.model").write_bytes(model(*pieces, end=end))
@@ -76,8 +87,13 @@ def test_a_control_piece_in_a_text_is_text(file):
 
 
 def test_control_pieces_are_renamed_and_nothing_else_changes(file):
-    before, after = (sentencepiece_model._pieces_and_end(content) for content in (file.read_bytes(), renamed(file)))
-    assert [piece for piece in before[0] if piece[1] != CONTROL] == [piece for piece in after[0] if piece[1] != CONTROL]
+    before, after = (
+        sentencepiece_model._pieces_and_end(content)
+        for content in (file.read_bytes(), renamed(file))
+    )
+    assert [piece for piece in before[0] if piece[1] != CONTROL] == [
+        piece for piece in after[0] if piece[1] != CONTROL
+    ]
     assert [kind for _, kind in before[0]] == [kind for _, kind in after[0]]
     assert not {text for text, kind in after[0] if kind == CONTROL} & {"<s>", "</s>"}
     assert renamed(file).endswith(file.read_bytes()[-20:])
@@ -87,7 +103,10 @@ def renamed(file):
     return sentencepiece_model._without_control(file.read_bytes())
 
 
-@pytest.mark.parametrize("content", [b"", b"\x08\x01", b"{}", b"\x0a\xff", b"\xff" * 30, b"\x0a\x02\x0a\x05", b"PK\x03\x04"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x08\x01", b"{}", b"\x0a\xff", b"\xff" * 30, b"\x0a\x02\x0a\x05", b"PK\x03\x04"],
+)
 def test_a_file_that_is_none_is_refused(tmp_path, content):
     (tmp_path / "a.model").write_bytes(content)
     with pytest.raises(BadInput, match=r"a.model: not a SentencePiece .model"):
@@ -103,7 +122,9 @@ def test_bytes_are_a_model_or_refused(tmp_path_factory, content):
         assert vocabulary_of(str(path)).n_ids > 0
 
 
-@pytest.mark.parametrize("normalizer", [b"", field(3, 0), field(2, b"table") + field(4, 0), field(4, 1)])
+@pytest.mark.parametrize(
+    "normalizer", [b"", field(3, 0), field(2, b"table") + field(4, 0), field(4, 1)]
+)
 def test_a_model_that_normalizes_texts_is_not_for_the_fast_program(tmp_path, normalizer):
     """It gave other ids for U+0085; without field 4 spaces are squeezed."""
     content = model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))
@@ -123,7 +144,14 @@ def test_what_is_not_there_is_said(tmp_path):
 @settings(max_examples=2000, deadline=None)
 @given(text=HOSTILE_TEXT)
 def test_both_programs_give_the_same_ids(trained, text):
-    assert disagreement(tokenizer_of(trained), tokenizer_of(trained, fast=False), [text, f"the {text}</s> end <unk>"]) is None
+    assert (
+        disagreement(
+            tokenizer_of(trained),
+            tokenizer_of(trained, fast=False),
+            [text, f"the {text}</s> end <unk>"],
+        )
+        is None
+    )
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +159,12 @@ def trained(tmp_path_factory):
     """A small BPE with bytes to fall back on, trained here by the reference program."""
     sentencepiece = pytest.importorskip("sentencepiece", reason="sentencepiece is not installed")
     path = tmp_path_factory.mktemp("sp") / "bpe"
-    words = ["the end of times", "it was the best of times", "naïve café", "call me Ishmael, some years ago"]
+    words = [
+        "the end of times",
+        "it was the best of times",
+        "naïve café",
+        "call me Ishmael, some years ago",
+    ]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(words * 20),
         model_prefix=str(path),

@@ -1,4 +1,6 @@
-"""Concepts by a spaCy pipeline: of one made up, and, where spaCy is installed, of a real one without any model."""
+"""Concepts by a spaCy pipeline: of one made up, and, where spaCy is installed, of a real one
+without any model.
+"""
 
 import importlib.util
 from dataclasses import dataclass, field
@@ -13,7 +15,11 @@ from lc_assets.text.concept_words import SpecialWords
 from lc_assets.text.concepts import Part
 from lc_assets.text.referrals import count_referrals
 
-SPECIAL = SpecialWords(stop=frozenset({"the", "an", "of"}), pronouns=frozenset({"he", "her"}), common=frozenset({"thing"}))
+SPECIAL = SpecialWords(
+    stop=frozenset({"the", "an", "of"}),
+    pronouns=frozenset({"he", "her"}),
+    common=frozenset({"thing"}),
+)
 HAS_SPACY = importlib.util.find_spec("spacy") is not None
 
 
@@ -27,7 +33,9 @@ class FakeSpan(list):
 
 @dataclass
 class FakeDocument(list):
-    """What spaCy's documents have of what is asked: words are tokens, capitals entities, words after "the" noun chunks."""
+    """What spaCy's documents have of what is asked: words are tokens, capitals entities, words
+    after "the" noun chunks.
+    """
 
     chains: list = field(default_factory=list)
     parsed: bool = True
@@ -36,11 +44,17 @@ class FakeDocument(list):
     def sents(self):
         starts = [0, *(token.i + 1 for token in self if token.lower_.endswith("."))]
         stops = [*starts[1:], len(self)]
-        return [self.cut(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop]
+        return [
+            self.cut(start, stop) for start, stop in zip(starts, stops, strict=True) if start < stop
+        ]
 
     @property
     def ents(self):
-        return [self.cut(token.i, token.i + 1) for token in self if token.capital and token.lower_ not in ("he", "the")]
+        return [
+            self.cut(token.i, token.i + 1)
+            for token in self
+            if token.capital and token.lower_ not in ("he", "the")
+        ]
 
     @property
     def noun_chunks(self):
@@ -72,7 +86,12 @@ class FakePipeline:
     """Takes words apart at spaces."""
 
     def __init__(self, pipe_names=("parser", "ner"), chains=(), parsed=True):
-        self.pipe_names, self.chains, self.parsed, self.seen = list(pipe_names), list(chains), parsed, []
+        self.pipe_names, self.chains, self.parsed, self.seen = (
+            list(pipe_names),
+            list(chains),
+            parsed,
+            [],
+        )
 
     def add_pipe(self, name, *, first):
         assert first
@@ -81,7 +100,10 @@ class FakePipeline:
     def __call__(self, text):
         self.seen.append(text)
         document = FakeDocument(self.chains, self.parsed)
-        document.extend(SimpleNamespace(lower_=word.lower(), i=i, capital=word[0].isupper()) for i, word in enumerate(text.split()))
+        document.extend(
+            SimpleNamespace(lower_=word.lower(), i=i, capital=word[0].isupper())
+            for i, word in enumerate(text.split())
+        )
         return document
 
 
@@ -91,18 +113,28 @@ def counts(pipeline, text, parts=(), **settings):
 
 
 def test_entities_chunks_and_pronouns_are_mentions():
-    """Ann twice and by "he"; a chunk that is an entity too is mentioned once; what says nothing is no concept."""
-    n_concepts, n_sentences, pairs = counts(FakePipeline(), "we saw Ann. then the dog ran. he saw the dog. the thing was Ann")
+    """Ann twice and by "he"; a chunk that is an entity too is mentioned once; what says nothing is
+    no concept.
+    """
+    n_concepts, n_sentences, pairs = counts(
+        FakePipeline(), "we saw Ann. then the dog ran. he saw the dog. the thing was Ann"
+    )
     assert (n_concepts, n_sentences) == (2, 4)
     assert pairs == (0, 2, 2)  # ann: sentences 0, 2 and 3; dog: 1 and 2
 
 
 def test_without_a_parser_only_entities_are_found():
-    assert counts(FakePipeline(parsed=False), "saw Ann. the dog and the dog. saw Ann")[2] == (0, 0, 1)
+    assert counts(FakePipeline(parsed=False), "saw Ann. the dog and the dog. saw Ann")[2] == (
+        0,
+        0,
+        1,
+    )
 
 
 def test_chains_take_the_place_of_nearness():
-    """Each mention that is not the most specific one's own words mentions it; chains decide, not what is near."""
+    """Each mention that is not the most specific one's own words mentions it; chains decide, not
+    what is near.
+    """
     mention = [SimpleNamespace(token_indexes=[place]) for place in (1, 5)]
     pipeline = FakePipeline(chains=[FakeChain(mention)])
     n_concepts, _, pairs = counts(pipeline, "saw Ann. Bob went. and the girl was her")
@@ -162,7 +194,9 @@ def test_a_real_pipeline_without_a_model(tmp_path):
     pipeline = spacy.blank("en")
     pipeline.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Ann Smith"}])
     pipeline.to_disk(tmp_path / "rules")
-    found = spacy_concepts(str(tmp_path / "rules"), SPECIAL).mentions("Ann Smith came. He saw her. We like Ann Smith's hat.")
+    found = spacy_concepts(str(tmp_path / "rules"), SPECIAL).mentions(
+        "Ann Smith came. He saw her. We like Ann Smith's hat."
+    )
     assert (found.n_concepts, found.n_sentences) == (1, 3)
     assert found.sentences.tolist() == [0, 1, 1, 2]
     with pytest.raises(BadInput, match="spaCy cannot load this pipeline"):

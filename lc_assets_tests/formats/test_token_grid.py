@@ -1,4 +1,6 @@
-"""The token grid: what is written is read, by everybody; what is damaged is never read as tokens."""
+"""The token grid: what is written is read, by everybody; what is damaged is never read as
+tokens.
+"""
 
 import json
 import struct
@@ -24,11 +26,17 @@ ABSENT = 2**64 - 1
 
 
 def with_index(shard: Path, n_inner: int, change) -> None:
-    """Rewrite a shard's index, with a right checksum, after ``change`` has had its way with the entries."""
+    """Rewrite a shard's index, with a right checksum, after ``change`` has had its way with the
+    entries.
+    """
     content = shard.read_bytes()
     index = np.frombuffer(content[-16 * n_inner - 4 : -4], "<u8").reshape(n_inner, 2).copy()
     change(index)
-    shard.write_bytes(content[: -16 * n_inner - 4] + index.tobytes() + struct.pack("<I", google_crc32c.value(index.tobytes())))
+    shard.write_bytes(
+        content[: -16 * n_inner - 4]
+        + index.tobytes()
+        + struct.pack("<I", google_crc32c.value(index.tobytes()))
+    )
 
 
 def with_metadata(path: Path, change) -> None:
@@ -40,18 +48,31 @@ def with_metadata(path: Path, change) -> None:
 
 def tensorstore_of(path: Path):
     """The array as tensorstore opens it."""
-    return tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}).result()
+    return tensorstore.open(
+        {"driver": "zarr3", "kvstore": {"driver": "file", "path": str(path)}}
+    ).result()
 
 
 shapes = st.tuples(st.integers(1, 150), st.integers(1, 70))
 
 
-@given(shape=shapes, shard_rows=st.sampled_from([40, 64, 128, 2048]), vocab_size=st.sampled_from([2, 50_257, 65_535, 65_536, 2**32 - 1]))
+@given(
+    shape=shapes,
+    shard_rows=st.sampled_from([40, 64, 128, 2048]),
+    vocab_size=st.sampled_from([2, 50_257, 65_535, 65_536, 2**32 - 1]),
+)
 @settings(max_examples=15, deadline=None)
 def test_what_is_written_is_what_everybody_reads(tmp_path_factory, shape, shard_rows, vocab_size):
-    """Any shape, shard and vocabulary: our reader, zarr-python and tensorstore give back the ids."""
+    """Any shape, shard and vocabulary: our reader, zarr-python and tensorstore give back the
+    ids.
+    """
     rows = ids(*shape, vocab_size=vocab_size)
-    path = write_grid(tmp_path_factory.mktemp("grid") / "a.zarr", rows, vocab_size=vocab_size, shard_rows=shard_rows)
+    path = write_grid(
+        tmp_path_factory.mktemp("grid") / "a.zarr",
+        rows,
+        vocab_size=vocab_size,
+        shard_rows=shard_rows,
+    )
     reader = GridReader(path)
     assert (reader.n_rows, reader.row_tokens, reader.vocab_size) == (*shape, vocab_size)
     np.testing.assert_array_equal(reader.read(), rows)
@@ -71,7 +92,12 @@ def test_what_is_written_is_what_everybody_reads(tmp_path_factory, shape, shard_
 def test_chunks_of_any_shape_are_read(tmp_path_factory, shape, inner, times, level):
     """The reader takes shapes and level from the array, ragged at every edge; so do the others."""
     rows, folder = ids(*shape), tmp_path_factory.mktemp("grid")
-    sizes = {"inner_rows": inner[0], "inner_tokens": inner[1], "shard_rows": inner[0] * times[0], "shard_tokens": inner[1] * times[1]}
+    sizes = {
+        "inner_rows": inner[0],
+        "inner_tokens": inner[1],
+        "shard_rows": inner[0] * times[0],
+        "shard_tokens": inner[1] * times[1],
+    }
     reader = GridReader(path := write_grid(folder / "a.zarr", rows, **sizes, zstd_level=level))
     assert reader.chunk_shape == (min(inner[0], shape[0]), min(inner[1], shape[1]))
     np.testing.assert_array_equal(reader.read(), rows)
@@ -87,7 +113,9 @@ def test_arrays_of_the_first_version_are_read(tmp_path):
     path = write_grid(tmp_path / "a.zarr", rows, **sizes)
     with_metadata(path, lambda document: document["attributes"].update(format_version=1))
     np.testing.assert_array_equal(GridReader(path).read(), rows)
-    assert sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()) == ["c/0/0", "c/0/1", "zarr.json"]
+    assert sorted(
+        file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()
+    ) == ["c/0/0", "c/0/1", "zarr.json"]
     write_band(path, RowBlock(0, 70), rows)
     np.testing.assert_array_equal(GridReader(path).read(), rows)
 
@@ -96,22 +124,30 @@ def test_arrays_of_the_first_version_are_read(tmp_path):
 def seamed(tmp_path_factory):
     """70 × 2,100 ids in shards of 16 rows, with the grid they were written to."""
     rows = ids(70, 2100)
-    return rows, GridReader(write_grid(tmp_path_factory.mktemp("seamed") / "a.zarr", rows, shard_rows=16))
+    return rows, GridReader(
+        write_grid(tmp_path_factory.mktemp("seamed") / "a.zarr", rows, shard_rows=16)
+    )
 
 
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_a_rectangle_is_the_slice_of_the_whole(seamed, data):
-    """Reading through shards and chunks of every raggedness is numpy's slicing, also across the 2,048-token seam."""
+    """Reading through shards and chunks of every raggedness is numpy's slicing, also across the
+    2,048-token seam.
+    """
     rows, reader = seamed
     top, bottom = sorted(data.draw(st.tuples(st.integers(0, 70), st.integers(0, 70))))
     left, right = sorted(data.draw(st.tuples(st.integers(2000, 2100), st.integers(0, 2100))))
-    np.testing.assert_array_equal(reader.read(slice(top, bottom), slice(left, right)), rows[top:bottom, left:right])
+    np.testing.assert_array_equal(
+        reader.read(slice(top, bottom), slice(left, right)), rows[top:bottom, left:right]
+    )
 
 
 def test_the_metadata_is_zarr_pythons_own(tmp_path):
     """zarr-python, asked for the same array, writes the same metadata, field by field."""
-    create_grid(tmp_path / "ours.zarr", GridLayout(5000, 4096, 50_257), attributes={"split": "train"})
+    create_grid(
+        tmp_path / "ours.zarr", GridLayout(5000, 4096, 50_257), attributes={"split": "train"}
+    )
     ours = json.loads((tmp_path / "ours.zarr" / "zarr.json").read_text())
     zarr.create_array(
         store=tmp_path / "theirs.zarr",
@@ -126,12 +162,20 @@ def test_the_metadata_is_zarr_pythons_own(tmp_path):
     theirs = json.loads((tmp_path / "theirs.zarr" / "zarr.json").read_text())
     theirs.pop("storage_transformers", None)
     assert ours == theirs
-    own = {"format": "lc-token-grid", "format_version": 2, "row_tokens": 4096, "vocab_size": 50_257, "tokenizer": "gpt2"}
+    own = {
+        "format": "lc-token-grid",
+        "format_version": 2,
+        "row_tokens": 4096,
+        "vocab_size": 50_257,
+        "tokenizer": "gpt2",
+    }
     assert ours["attributes"] == {**own, "split": "train"}
 
 
 def test_full_shards_are_zarr_pythons_bytes(tmp_path):
-    """A shard that lies wholly in the array has the very bytes that zarr-python writes with empty chunks kept."""
+    """A shard that lies wholly in the array has the very bytes that zarr-python writes with empty
+    chunks kept.
+    """
     rows = ids(128, 40)
     ours = write_grid(tmp_path / "ours.zarr", rows)
     theirs = zarr.create_array(
@@ -171,7 +215,9 @@ def test_a_grid_that_zarr_python_wrote_is_read(tmp_path):
     ],
 )
 def test_chunks_shrink_with_the_array(n_rows, row_tokens, shard, inner):
-    """Shards of 2,048 × 65,536 and inner chunks of 64 × 1,024, and no more than a small array needs."""
+    """Shards of 2,048 × 65,536 and inner chunks of 64 × 1,024, and no more than a small array
+    needs.
+    """
     shards = GridLayout(n_rows, row_tokens, 50_257).shards
     assert (shards.shard, shards.inner) == (shard, inner)
 
@@ -185,7 +231,9 @@ def test_zero_rows_are_a_grid(tmp_path):
 
 
 def test_bands_may_be_written_again_and_in_any_order(tmp_path):
-    """The same rows give the same bytes, whichever band came first, whatever stood there, however often."""
+    """The same rows give the same bytes, whichever band came first, whatever stood there, however
+    often.
+    """
     rows = ids(20, 30)
     once, again = write_grid(tmp_path / "once.zarr", rows, shard_rows=8), tmp_path / "again.zarr"
     layout = GridLayout(20, 30, 50_257, shard_rows=8)
@@ -208,7 +256,9 @@ def test_another_array_is_not_overwritten(tmp_path):
 
 
 def test_an_attribute_cannot_pose_as_the_formats_own(tmp_path):
-    with pytest.raises(BadInput, match="must leave format, format_version, row_tokens, vocab_size, tokenizer alone"):
+    with pytest.raises(
+        BadInput, match="must leave format, format_version, row_tokens, vocab_size, tokenizer alone"
+    ):
         create_grid(tmp_path / "a.zarr", GridLayout(5, 64, 50_257), attributes={"vocab_size": 3})
 
 
@@ -217,13 +267,18 @@ def test_an_attribute_cannot_pose_as_the_formats_own(tmp_path):
     [
         (np.full((8, 30), 50_257), "row 8, token 0 is id 50,257"),
         (np.pad(np.full((1, 1), -1), ((3, 4), (5, 24))), "row 11, token 5 is id -1"),
-        (np.zeros((8, 29), np.uint16), r"must be integers of shape \(8, 30\), got uint16 of \(8, 29\)"),
+        (
+            np.zeros((8, 29), np.uint16),
+            r"must be integers of shape \(8, 30\), got uint16 of \(8, 29\)",
+        ),
         (np.zeros((7, 30), np.uint16), r"of shape \(8, 30\), got uint16 of \(7, 30\)"),
         (np.zeros((8, 30)), "got float64"),
     ],
 )
 def test_rows_that_do_not_fit_are_refused(tmp_path, rows, says):
-    """Ids outside the vocabulary, another width, another number of rows and fractions never reach a file."""
+    """Ids outside the vocabulary, another width, another number of rows and fractions never reach a
+    file.
+    """
     layout = GridLayout(20, 30, 50_257, shard_rows=8)
     create_grid(tmp_path / "a.zarr", layout)
     with pytest.raises(BadInput, match=says):
@@ -233,7 +288,9 @@ def test_rows_that_do_not_fit_are_refused(tmp_path, rows, says):
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 4), (4, 8), (16, 24), (24, 32)])
 def test_a_band_shares_no_file_with_another(tmp_path, start, stop):
-    """Blocks that end inside a shard, or outside the array, are no bands: two writers could lose each other's rows."""
+    """Blocks that end inside a shard, or outside the array, are no bands: two writers could lose
+    each other's rows.
+    """
     create_grid(tmp_path / "a.zarr", GridLayout(20, 30, 50_257, shard_rows=8))
     with pytest.raises(BadInput, match="are no band of 20 rows"):
         write_band(tmp_path / "a.zarr", RowBlock(start, stop), ids(stop - start, 30))
@@ -246,12 +303,16 @@ def test_bands_that_would_share_a_shard_are_not_planned():
 
 @pytest.fixture
 def grid(tmp_path):
-    """192 × 40 ids in shards of 128 rows: two shards, the second ragged, inner chunks of 64 × 40."""
+    """192 × 40 ids in shards of 128 rows: two shards, the second ragged, inner chunks of 64 ×
+    40.
+    """
     return write_grid(tmp_path / "a.zarr", ids(192, 40), shard_rows=128)
 
 
 def test_a_missing_shard_is_damage(grid):
-    """Nobody gets tokens for rows that are not there, and ours is told which file to write again."""
+    """Nobody gets tokens for rows that are not there, and ours is told which file to write
+    again.
+    """
     (grid / "c/1/0").unlink()
     with pytest.raises(CorruptFile, match=r"a.zarr/c/1/0: the shard is missing"):
         GridReader(grid).read(slice(120, 130))
@@ -260,7 +321,9 @@ def test_a_missing_shard_is_damage(grid):
 
 
 def test_a_hole_is_no_token_to_any_reader(grid):
-    """Through zarr-python and tensorstore, missing rows come out as an id outside every vocabulary, never as token 0."""
+    """Through zarr-python and tensorstore, missing rows come out as an id outside every vocabulary,
+    never as token 0.
+    """
     (grid / "c/1/0").unlink()
     assert (zarr.open_array(grid, mode="r")[128:] == 65_535).all()
     assert (tensorstore_of(grid)[128:].read().result() == 65_535).all()
@@ -276,7 +339,9 @@ def test_a_missing_inner_chunk_is_damage(grid):
 
 
 def test_inner_chunks_that_changed_places_are_damage(grid):
-    """Two entries of the index swapped: every frame is whole, every id a token, and only the index's checksum tells."""
+    """Two entries of the index swapped: every frame is whole, every id a token, and only the
+    index's checksum tells.
+    """
     shard = grid / "c/0/0"
     content, right = shard.read_bytes(), shard.read_bytes()[-4:]
     with_index(shard, 2, lambda index: index.__setitem__(slice(None), index[::-1].copy()))
@@ -286,7 +351,9 @@ def test_inner_chunks_that_changed_places_are_damage(grid):
         GridReader(grid).read()
 
 
-@pytest.mark.parametrize("vocab_size", [1, 50_257, 65_499, 65_500, 65_535, 65_536, 65_537, 2**32 - 1])
+@pytest.mark.parametrize(
+    "vocab_size", [1, 50_257, 65_499, 65_500, 65_535, 65_536, 65_537, 2**32 - 1]
+)
 def test_the_fill_value_is_no_token(vocab_size):
     """For vocabularies on both sides of every dtype's edge."""
     layout = GridLayout(1, 1, vocab_size)
@@ -309,7 +376,9 @@ def test_a_flipped_byte_never_changes_a_token(tmp_path_factory, at, value):
     """Whichever byte of a shard is damaged, the rows read back are the same or refused."""
     rows = ids(16, 20)
     layout = GridLayout(16, 20, 50_257)
-    content = bytearray(b"".join(encode_shard(rows.astype(np.uint16), layout.shards, fill=layout.fill)))
+    content = bytearray(
+        b"".join(encode_shard(rows.astype(np.uint16), layout.shards, fill=layout.fill))
+    )
     content[at % len(content)] ^= value
     path = tmp_path_factory.getbasetemp() / "flipped.zarr"
     create_grid(path, layout)
@@ -351,7 +420,9 @@ def test_an_index_that_points_elsewhere_is_damage(grid):
     ids=["empty", "other bytes", "without checksum", "too short", "a bomb"],
 )
 def test_a_frame_of_another_size_is_refused_unopened(grid, frame):
-    """A frame must state the chunk's size before it is decompressed, so it can neither leave ids unset nor fill the memory."""
+    """A frame must state the chunk's size before it is decompressed, so it can neither leave ids
+    unset nor fill the memory.
+    """
     index = np.array([[0, len(frame)], [ABSENT, ABSENT]], "<u8").tobytes()
     (grid / "c/0/0").write_bytes(frame + index + struct.pack("<I", google_crc32c.value(index)))
     with pytest.raises(CorruptFile, match=r"inner chunk \(0, 0\)"):
@@ -376,15 +447,22 @@ def test_an_id_outside_the_vocabulary_is_damage(tmp_path):
     layout = GridLayout(4, 8, 100)
     create_grid(tmp_path / "a.zarr", layout)
     (tmp_path / "a.zarr/c/0").mkdir(parents=True)
-    (tmp_path / "a.zarr/c/0/0").write_bytes(b"".join(encode_shard(np.full((4, 8), 100, np.uint16), layout.shards, fill=layout.fill)))
-    with pytest.raises(CorruptFile, match=r"c/0/0: inner chunk \(0, 0\) holds id 100: the vocabulary has 100 ids"):
+    (tmp_path / "a.zarr/c/0/0").write_bytes(
+        b"".join(encode_shard(np.full((4, 8), 100, np.uint16), layout.shards, fill=layout.fill))
+    )
+    with pytest.raises(
+        CorruptFile, match=r"c/0/0: inner chunk \(0, 0\) holds id 100: the vocabulary has 100 ids"
+    ):
         GridReader(tmp_path / "a.zarr").read(slice(0, 1), slice(0, 1))
 
 
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (lambda d: d.update(data_type="int16"), 'data_type is "int16", a token grid\'s is "uint16"'),
+        (
+            lambda d: d.update(data_type="int16"),
+            'data_type is "int16", a token grid\'s is "uint16"',
+        ),
         (lambda d: d.update(shape=[192, 41]), "is"),
         (lambda d: d.update(shape=[192]), "not the metadata"),
         (lambda d: d.update(shape=[-1, 40]), "not the metadata"),
@@ -396,13 +474,21 @@ def test_an_id_outside_the_vocabulary_is_damage(tmp_path):
         (lambda d: d["codecs"][0]["configuration"].update(codecs=7), "codecs is"),
         (lambda d: d["codecs"][0]["configuration"].update(chunk_shape=[2**20, 2**20]), "codecs is"),
         (lambda d: d["codecs"][0]["configuration"].update(chunk_shape=[1, 7]), "multiple of it"),
-        (lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[0, 40]), "not the metadata"),
-        (lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[2**40, 40]), "chunk_grid is"),
+        (
+            lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[0, 40]),
+            "not the metadata",
+        ),
+        (
+            lambda d: d["chunk_grid"]["configuration"].update(chunk_shape=[2**40, 40]),
+            "chunk_grid is",
+        ),
         (lambda d: d.update(zarr_format=2), "zarr_format is 2"),
     ],
 )
 def test_metadata_of_another_array_is_refused(grid, change, says):
-    """Another dtype, width, vocabulary, codec, fill or version is said, with what it is and what it should be."""
+    """Another dtype, width, vocabulary, codec, fill or version is said, with what it is and what it
+    should be.
+    """
     with_metadata(grid, change)
     with pytest.raises(CorruptFile, match=f"a.zarr/zarr.json: .*{says}"):
         GridReader(grid)
@@ -417,7 +503,9 @@ def test_no_array_and_no_json_are_said(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "piece", [slice(0, 193), slice(-1, None), slice(5, 4), slice(0, 10, 2)], ids=["beyond", "negative", "backwards", "a step"]
+    "piece",
+    [slice(0, 193), slice(-1, None), slice(5, 4), slice(0, 10, 2)],
+    ids=["beyond", "negative", "backwards", "a step"],
 )
 def test_a_rectangle_outside_the_array_is_refused(grid, piece):
     """Slices are never clipped: fewer rows than asked for would be lost in silence."""
@@ -448,5 +536,7 @@ def test_chunks_beyond_reason_are_refused(sizes):
 
 
 def test_shard_rows_must_hold_whole_inner_chunks():
-    with pytest.raises(BadInput, match="shard_rows must be at most inner_rows, 64, or a multiple of it, got 100"):
+    with pytest.raises(
+        BadInput, match="shard_rows must be at most inner_rows, 64, or a multiple of it, got 100"
+    ):
         GridLayout(1, 64, 100, shard_rows=100)

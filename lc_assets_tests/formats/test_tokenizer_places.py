@@ -13,7 +13,10 @@ from lc_assets_tests.builders import tokenizer_json
 
 def test_names_and_files_are_themselves(tmp_path):
     file = str(tokenizer_json(tmp_path / "tokenizer.json"))
-    assert [located(named) for named in ("gpt2", "o200k_base", file, "absent/tokenizer.json", "nonsense")] == [
+    assert [
+        located(named)
+        for named in ("gpt2", "o200k_base", file, "absent/tokenizer.json", "nonsense")
+    ] == [
         *("gpt2", "o200k_base", file, "absent/tokenizer.json", "nonsense"),
     ]
 
@@ -47,11 +50,17 @@ def test_a_model_of_the_hub_is_fetched_with_its_configuration(tmp_path, monkeypa
 
     hub_of(monkeypatch, download)
     assert located("owner/model@v1") == str(tmp_path / "tokenizer.json")
-    assert asked[:2] == [("owner/model", "tokenizer_config.json", "v1"), ("owner/model", "tokenizer.json", "v1")]
+    assert asked[:2] == [
+        ("owner/model", "tokenizer_config.json", "v1"),
+        ("owner/model", "tokenizer.json", "v1"),
+    ]
     assert vocabulary_of(located("owner/model")).eot is not None
 
 
-@pytest.mark.parametrize(("error", "kind"), [("LocalEntryNotFoundError", Unreachable), ("HFValidationError", Unreachable)])
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [("LocalEntryNotFoundError", Unreachable), ("HFValidationError", Unreachable)],
+)
 def test_a_hub_that_does_not_answer_is_said(monkeypatch, error, kind):
     errors = pytest.importorskip("huggingface_hub.errors")
 
@@ -76,5 +85,7 @@ def test_a_model_without_a_tokenizer_is_refused(monkeypatch):
 
 def test_without_the_hubs_package_one_is_told_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(BadInput, match="no such file, and the hub needs the package huggingface_hub"):
+    with pytest.raises(
+        BadInput, match="no such file, and the hub needs the package huggingface_hub"
+    ):
         located("owner/model")

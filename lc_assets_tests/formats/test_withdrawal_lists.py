@@ -1,4 +1,6 @@
-"""Lists of withdrawals: what they say is read as written, and nothing that cannot be meant passes in silence."""
+"""Lists of withdrawals: what they say is read as written, and nothing that cannot be meant passes
+in silence.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -26,9 +28,10 @@ document,2023-06/0000/en_head.json.gz/17,court order,2026-03-09
 digest,sha1:ZFRBHGQKZRRGXLVXHZUDJTXRDRGPNGPE,duplicate of the above,2026-03-09
 """
 
-REASONS = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.sampled_from(" ,\"'"), min_size=1).filter(
-    lambda text: text == text.strip() and text.isprintable()
-)
+REASONS = st.text(
+    st.characters(codec="utf-8", exclude_categories=["C", "Z"]) | st.sampled_from(" ,\"'"),
+    min_size=1,
+).filter(lambda text: text == text.strip() and text.isprintable())
 
 
 def test_a_list_is_read_as_it_is_written():
@@ -43,7 +46,12 @@ def test_a_list_is_read_as_it_is_written():
 def test_what_is_appended_is_read_back(tmp_path_factory, reasons):
     path = tmp_path_factory.mktemp("lists") / "withdrawn.csv"
     entries = [
-        Withdrawal(kind="document", value=f"2023-06/0000/en_head.json.gz/{number}", reason=reason, date="2026-03-01")
+        Withdrawal(
+            kind="document",
+            value=f"2023-06/0000/en_head.json.gz/{number}",
+            reason=reason,
+            date="2026-03-01",
+        )
         for number, reason in enumerate(reasons)
     ]
     for entry in entries:
@@ -52,21 +60,31 @@ def test_what_is_appended_is_read_back(tmp_path_factory, reasons):
 
 
 def test_appending_leaves_what_stands(tmp_path):
-    """Comments, blank lines, a missing end of line; and a second entry of the same thing is refused."""
+    """Comments, blank lines, a missing end of line; and a second entry of the same thing is
+    refused.
+    """
     path = tmp_path / "withdrawn.csv"
     path.write_text(GOOD.rstrip("\n"))
     entry = Withdrawal(kind="domain", value="other.example", reason="asked for", date="2026-04-01")
     append_withdrawal(path, entry)
     assert path.read_text() == GOOD + line_of(entry) + "\n"
-    with pytest.raises(BadInput, match="line 10: says of domain OTHER.example what line 9 says already"):
-        append_withdrawal(path, Withdrawal(kind="domain", value="OTHER.example", reason="again", date="2026-04-02"))
+    with pytest.raises(
+        BadInput, match="line 10: says of domain OTHER.example what line 9 says already"
+    ):
+        append_withdrawal(
+            path,
+            Withdrawal(kind="domain", value="OTHER.example", reason="again", date="2026-04-02"),
+        )
     assert path.read_text() == GOOD + line_of(entry) + "\n"
 
 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("planet,Earth,why,2026-03-01", "line 2: no kind 'planet'; there are document, url, domain, digest"),
+        (
+            "planet,Earth,why,2026-03-01",
+            "line 2: no kind 'planet'; there are document, url, domain, digest",
+        ),
         ("domain,example.org,why", "line 2: 3 cells, wanted 4"),
         ("domain,example.org,a, b,2026-03-01", "line 2: 5 cells"),
         ('domain,example.org,"a,2026-03-01', "line 2: quotes do not match"),
@@ -95,13 +113,24 @@ def test_what_cannot_be_meant_names_its_line(line, words):
         parse_withdrawals(HEADER + line, where="list")
 
 
-@pytest.mark.parametrize("text", ["url,https://example.org/a,why,2026-03-01\n", "value,kind,reason,date\n", "kind;value;reason;date\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "url,https://example.org/a,why,2026-03-01\n",
+        "value,kind,reason,date\n",
+        "kind;value;reason;date\n",
+    ],
+)
 def test_the_columns_are_named_first(text):
-    with pytest.raises(BadInput, match="line 1: the first line names the columns: wanted kind,value,reason,date"):
+    with pytest.raises(
+        BadInput, match="line 1: the first line names the columns: wanted kind,value,reason,date"
+    ):
         parse_withdrawals(text, where="list")
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# nothing yet\n", HEADER, "\ufeff" + HEADER, HEADER.replace("\n", "\r\n")])
+@pytest.mark.parametrize(
+    "text", ["", "\n\n", "# nothing yet\n", HEADER, "\ufeff" + HEADER, HEADER.replace("\n", "\r\n")]
+)
 def test_a_list_may_be_empty(text):
     assert parse_withdrawals(text, where="list") == []
 

@@ -1,4 +1,6 @@
-"""Lists of words and domains: every layout that people have them in, and what is said of those that are broken."""
+"""Lists of words and domains: every layout that people have them in, and what is said of those that
+are broken.
+"""
 
 import hashlib
 import json
@@ -19,7 +21,9 @@ def test_stop_words_by_language_in_one_file_or_a_folder(tmp_path):
     (folder / "README.md").write_text("no list", "utf-8")
     one, other = (read_word_lists(stop_words=path) for path in (tmp_path / "stop.json", folder))
     assert one.stop_words == other.stop_words == {"en": {"the", "a's"}, "de": {"über"}}
-    assert one.digests == {"stop words: stop.json": hashlib.sha256((tmp_path / "stop.json").read_bytes()).hexdigest()}
+    assert one.digests == {
+        "stop words: stop.json": hashlib.sha256((tmp_path / "stop.json").read_bytes()).hexdigest()
+    }
     assert set(other.digests) == {"stop words: en.txt", "stop words: de.json"}
 
 
@@ -40,7 +44,10 @@ def test_domains_by_number_or_from_the_folders_of_their_categories(tmp_path):
         own = [domain for domain, places in domains.items() if place in places]
         (tmp_path / name / "domains").write_text("\n".join([*own, *own]), "utf-8")
     every = list(chain.from_iterable(combinations(names, size) for size in range(1, 6)))
-    wanted = {domain: every.index(tuple(names[place] for place in places)) for domain, places in domains.items()}
+    wanted = {
+        domain: every.index(tuple(names[place] for place in places))
+        for domain, places in domains.items()
+    }
     assert read_word_lists(domains=tmp_path).domains == wanted
     (tmp_path / "ut1.json").write_text(json.dumps(wanted), "utf-8")
     assert read_word_lists(domains=tmp_path / "ut1.json").domains == wanted
@@ -73,7 +80,9 @@ def test_a_broken_list_is_named(tmp_path, what, content, said):
 
 def test_a_file_of_a_folder_in_the_wrong_encoding_is_named(tmp_path):
     (tmp_path / "de.txt").write_bytes("Ärger\n".encode("latin-1"))
-    with pytest.raises(BadInput, match=r"de\.txt: byte 0 is not UTF-8; save the list of bad words as UTF-8"):
+    with pytest.raises(
+        BadInput, match=r"de\.txt: byte 0 is not UTF-8; save the list of bad words as UTF-8"
+    ):
         read_word_lists(bad_words=tmp_path)
 
 

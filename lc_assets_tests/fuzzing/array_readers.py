@@ -1,4 +1,6 @@
-"""Readers of arrays and of what lies beside them: grids, flat arrays, Megatron's files, ``.npy``, indices, orders, receipts."""
+"""Readers of arrays and of what lies beside them: grids, flat arrays, Megatron's files, ``.npy``,
+indices, orders, receipts.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,9 @@ def make_grid(folder: Path) -> None:
 def read_grid(folder: Path) -> Any:
     reader = GridReader(folder)
     reader.holes()
-    if reader.n_rows * reader.row_tokens > 1 << 22:  # a caller reads what it asked for, not what the metadata promise
+    if (
+        reader.n_rows * reader.row_tokens > 1 << 22
+    ):  # a caller reads what it asked for, not what the metadata promise
         return reader.read(slice(0, 1), slice(0, 1)).tolist()
     found = reader.read()
     assert not found.size or int(found.max()) < reader.vocab_size
@@ -85,12 +89,17 @@ def make_manifest(folder: Path) -> None:
 
 
 def make_gpt_index(folder: Path) -> None:
-    write_gpt_index(folder / "x", build_gpt_index(np.array([5, 0, 9, 30], np.int32), sequence_length=4, seed=1, n_samples=25))
+    write_gpt_index(
+        folder / "x",
+        build_gpt_index(np.array([5, 0, 9, 30], np.int32), sequence_length=4, seed=1, n_samples=25),
+    )
 
 
 def read_gpt(folder: Path) -> Any:
     index = read_gpt_index(folder / "x")
-    return [array.tolist() for array in (index.document_index, index.sample_index, index.shuffle_index)]
+    return [
+        array.tolist() for array in (index.document_index, index.sample_index, index.shuffle_index)
+    ]
 
 
 def make_keys(folder: Path) -> None:
@@ -101,13 +110,20 @@ def make_keys(folder: Path) -> None:
 def read_keys(folder: Path) -> Any:
     index = KeyIndex(folder / "x")
     keys = np.sort(np.random.default_rng(0).integers(0, 2**64, 50, np.uint64, endpoint=False))
-    return [index.places(int(key)) for key in (0, *keys[::7], 2**64 - 1)], [found.tolist() for found in index.places_of_all(keys)]
+    return [index.places(int(key)) for key in (0, *keys[::7], 2**64 - 1)], [
+        found.tolist() for found in index.places_of_all(keys)
+    ]
 
 
 def make_order(folder: Path) -> None:
-    sources = [OrderSource(snapshot=name, version="abc", digest="0" * 64, train_rows=4, heldout_rows=0) for name in ("a", "b")]
+    sources = [
+        OrderSource(snapshot=name, version="abc", digest="0" * 64, train_rows=4, heldout_rows=0)
+        for name in ("a", "b")
+    ]
     write_sources(folder, sources, row_tokens=8, vocab_size=100)
-    write_order(folder, "train", np.array([0, 1] * 4, np.uint16), np.arange(8, dtype=np.uint32) // 2)
+    write_order(
+        folder, "train", np.array([0, 1] * 4, np.uint16), np.arange(8, dtype=np.uint32) // 2
+    )
 
 
 def read_order(folder: Path) -> Any:
@@ -127,7 +143,13 @@ def read_spans(folder: Path) -> Any:
 
 
 def make_grams(folder: Path) -> None:
-    write_index(folder, build_index([Item(id="a", parts=("one two three four five six",))], GramSettings(ngram=3, min_words=2)))
+    write_index(
+        folder,
+        build_index(
+            [Item(id="a", parts=("one two three four five six",))],
+            GramSettings(ngram=3, min_words=2),
+        ),
+    )
 
 
 def read_grams(folder: Path) -> Any:
@@ -137,13 +159,25 @@ def read_grams(folder: Path) -> Any:
 
 def make_lake(folder: Path) -> None:
     lake = LakeFolder(folder)
-    fingerprint = Fingerprint(stage="grid", key="2023-06", code_version="1", params={"a": [1, {"b": 2}]}, inputs={"raw/2023-06": "0" * 64})
+    fingerprint = Fingerprint(
+        stage="grid",
+        key="2023-06",
+        code_version="1",
+        params={"a": [1, {"b": 2}]},
+        inputs={"raw/2023-06": "0" * 64},
+    )
     home = lake.place("grid", "2023-06").folder / fingerprint.version
     home.mkdir(parents=True)
     (home / "a.txt").write_bytes(b"one")
-    published = write_receipt(home, receipt_of(home, fingerprint, Tally(seen=2, kept=1, dropped={"short": 1})))
+    published = write_receipt(
+        home, receipt_of(home, fingerprint, Tally(seen=2, kept=1, dropped={"short": 1}))
+    )
     lake.place("grid", "2023-06").point_at(published)
-    publish_release(lake, "first", Release(pins={"grid/2023-06": Pin(version=published.version, digest=published.digest)}))
+    publish_release(
+        lake,
+        "first",
+        Release(pins={"grid/2023-06": Pin(version=published.version, digest=published.digest)}),
+    )
 
 
 def read_lake(folder: Path) -> Any:
@@ -151,21 +185,45 @@ def read_lake(folder: Path) -> Any:
     place = lake.place("grid", "2023-06")
     glanced, found = place.glance(), place.current()
     said = (
-        [] if found is None else [*found.damage(), *found.differences(), *found.receipt.fingerprint.differences(found.receipt.fingerprint)]
+        []
+        if found is None
+        else [
+            *found.damage(),
+            *found.differences(),
+            *found.receipt.fingerprint.differences(found.receipt.fingerprint),
+        ]
     )
     pinned = PinnedLake.at(lake, "first").place("grid", "2023-06").current()
-    return None if glanced is None else glanced.digest, said, pinned is None, [one.version for one in place.versions()]
+    return (
+        None if glanced is None else glanced.digest,
+        said,
+        pinned is None,
+        [one.version for one in place.versions()],
+    )
 
 
 def make_table(folder: Path) -> None:
-    lines = [{"id": f"2023-06/0000/en_head.json.gz/{n}", "url": f"https://a.org/{n}", "split": "train", "row": n} for n in range(40)]
+    lines = [
+        {
+            "id": f"2023-06/0000/en_head.json.gz/{n}",
+            "url": f"https://a.org/{n}",
+            "split": "train",
+            "row": n,
+        }
+        for n in range(40)
+    ]
     write_table(folder / "x.parquet", pa.Table.from_pylist(lines, schema=ROWS_TABLE))
 
 
 def read_a_table(folder: Path) -> Any:
     path = folder / "x.parquet"
     lines = list(read_lines(path, ["id", "row"]))
-    return count_lines(path), str(read_schema(path)), lines, read_table(path, ROWS_TABLE.names).to_pylist()
+    return (
+        count_lines(path),
+        str(read_schema(path)),
+        lines,
+        read_table(path, ROWS_TABLE.names).to_pylist(),
+    )
 
 
 def make_npy(folder: Path) -> None:
@@ -194,7 +252,12 @@ READERS = (
     Reader(name="global order", make=make_order, read=read_order, layers=LAKE | NPY),
     Reader(name="packed spans", make=make_spans, read=read_spans, layers=NPY),
     Reader(name="n-gram index", make=make_grams, read=read_grams, layers=LAKE | NPY),
-    Reader(name="table of a lake", make=make_table, read=read_a_table, layers={".parquet": ("parquet",)}),
+    Reader(
+        name="table of a lake",
+        make=make_table,
+        read=read_a_table,
+        layers={".parquet": ("parquet",)},
+    ),
     Reader(name="receipt, pointer, release", make=make_lake, read=read_lake, layers=LAKE),
 )
 """Doors for arrays and receipts."""

@@ -1,4 +1,6 @@
-"""Readers of what crawls and corpora hold: RedPajama-V2's files, plain corpora, archives, indexes, pages, addresses."""
+"""Readers of what crawls and corpora hold: RedPajama-V2's files, plain corpora, archives, indexes,
+pages, addresses.
+"""
 
 import contextlib
 import datetime as dt
@@ -50,7 +52,14 @@ from lc_assets_tests.fuzzing.table import Reader
 SHARD = Shard.parse("2023-06/0000/en_head")
 TEXTS = ("One two three.\nFour five.", "Caf\u00e9 \u65e5\u672c <|endoftext|>", "x " * 200)
 RECORDS = [
-    DocumentRecord(url=f"https://example.org/{n}", digest="sha1:ABC", length=9, raw_content=text, line_ids=[1, 2], bucket="head")
+    DocumentRecord(
+        url=f"https://example.org/{n}",
+        digest="sha1:ABC",
+        length=9,
+        raw_content=text,
+        line_ids=[1, 2],
+        bucket="head",
+    )
     for n, text in enumerate(TEXTS)
 ]
 PAGE = (
@@ -62,12 +71,18 @@ PAGE = (
 
 def documents(folder: Path) -> Any:
     with (folder / "x.json.gz").open("rb") as stream:
-        return [_document(line) for _, line in read_lines(stream, where="x", max_line_bytes=1 << 16)]
+        return [
+            _document(line) for _, line in read_lines(stream, where="x", max_line_bytes=1 << 16)
+        ]
 
 
 def long_documents(folder: Path) -> Any:
     with (folder / "x.json.gz").open("rb") as stream:
-        lines = list(read_long_lines(stream, where="x", min_bytes=200, max_line_bytes=1 << 16, count=LineCount()))
+        lines = list(
+            read_long_lines(
+                stream, where="x", min_bytes=200, max_line_bytes=1 << 16, count=LineCount()
+            )
+        )
     return [(number, _document(line)) for number, line in lines]
 
 
@@ -90,13 +105,19 @@ def signals(folder: Path) -> Any:
 
 def make_signals(folder: Path) -> None:
     scores = {name: [(0, 1, 0.5)] for name in SCALARS if not name.startswith("ccnet")}
-    write_signals(folder / "x.json.gz", SHARD, [(line, one, scores) for line, one in enumerate(RECORDS)])
+    write_signals(
+        folder / "x.json.gz", SHARD, [(line, one, scores) for line, one in enumerate(RECORDS)]
+    )
 
 
 def make_signatures(folder: Path) -> None:
     with contextlib.closing(SignaturesWriter(folder / "x.parquet", RPV2.label)) as writer:
         for number in range(5):
-            numbers = None if number == 2 else np.random.default_rng(number).integers(2**32, size=128, dtype=np.uint32)
+            numbers = (
+                None
+                if number == 2
+                else np.random.default_rng(number).integers(2**32, size=128, dtype=np.uint32)
+            )
             writer.add(f"{SHARD.tag}.json.gz/{number}", f"{SHARD.tag}.json.gz", numbers)
 
 
@@ -107,12 +128,24 @@ def signatures(folder: Path) -> Any:
 
 
 def listing(folder: Path) -> Any:
-    return parse_listing((folder / "x.txt").read_bytes(), snapshot=parse_snapshot("2023-06"), where="x")
+    return parse_listing(
+        (folder / "x.txt").read_bytes(), snapshot=parse_snapshot("2023-06"), where="x"
+    )
 
 
 def corpus_lines() -> bytes:
-    known = {"perplexity": 7.5, "language": "en", "date": "2024", "meta": {"a": [1, None], "b": {"c": "d"}}, "length": 9, "bucket": "head"}
-    rows = [{"id": f"d{n}", "text": text, "url": f"https://a.org/{n}", **known} for n, text in enumerate(TEXTS)]
+    known = {
+        "perplexity": 7.5,
+        "language": "en",
+        "date": "2024",
+        "meta": {"a": [1, None], "b": {"c": "d"}},
+        "length": 9,
+        "bucket": "head",
+    }
+    rows = [
+        {"id": f"d{n}", "text": text, "url": f"https://a.org/{n}", **known}
+        for n, text in enumerate(TEXTS)
+    ]
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
@@ -132,7 +165,14 @@ def corpus(name: str) -> Any:
         for one in read_corpus(folder / name, max_document_bytes=1 << 16):
             if isinstance(one, CorpusDocument):
                 msgspec.json.decode(json_line(one), type=dict[str, msgspec.Raw])
-                json.loads(signals_line(one, measure_signals(one.text[:500]), language=one.language, source_domain=one.source_domain))
+                json.loads(
+                    signals_line(
+                        one,
+                        measure_signals(one.text[:500]),
+                        language=one.language,
+                        source_domain=one.source_domain,
+                    )
+                )
             found.append(compared(one))
         return found
 
@@ -144,42 +184,81 @@ def archive() -> bytes:
         record(b"warcinfo", b"software: x"),
         page(PAGE, url=b"https://a.org/x"),
         record(b"request", b"GET / HTTP/1.1\r\n\r\n"),
-        page(gzip.compress(PAGE, mtime=0), b"Content-Type: text/html\r\nContent-Encoding: gzip", url=b"https://b.org/y"),
-        page(b"5;x\r\n<p>Hi\r\n0\r\n\r\n", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"),
+        page(
+            gzip.compress(PAGE, mtime=0),
+            b"Content-Type: text/html\r\nContent-Encoding: gzip",
+            url=b"https://b.org/y",
+        ),
+        page(
+            b"5;x\r\n<p>Hi\r\n0\r\n\r\n", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"
+        ),
         record(b"conversion", TEXTS[1].encode()),
     )
 
 
 def pages(folder: Path) -> Any:
     path = folder / "x.warc.gz"
-    return list(html_pages(path, max_page_bytes=1 << 16)), list(captures_in(path, filename="x.warc.gz"))
+    return list(html_pages(path, max_page_bytes=1 << 16)), list(
+        captures_in(path, filename="x.warc.gz")
+    )
 
 
 def fetched(folder: Path) -> Any:
     sound = archive()
     spots = [Spot("x.warc.gz", at, len(sound) - at) for at in range(0, len(sound), 150)]
-    odd = [Spot("../x", 0, 9), Spot("x.warc.gz", -1, 9), Spot("x.warc.gz", 2**62, 9), Spot("none.warc.gz", 0, 9)]
+    odd = [
+        Spot("../x", 0, 9),
+        Spot("x.warc.gz", -1, 9),
+        Spot("x.warc.gz", 2**62, 9),
+        Spot("none.warc.gz", 0, 9),
+    ]
     return list(pages_at(Upstream(str(folder)), [*spots, *odd], max_page_bytes=1 << 16))
 
 
 def make_wat(folder: Path) -> None:
-    links = [{"path": "A@/href", "url": "/b", "text": "To B", "rel": "nofollow"}, {"path": "IMG@/src", "url": "a.png"}]
+    links = [
+        {"path": "A@/href", "url": "/b", "text": "To B", "rel": "nofollow"},
+        {"path": "IMG@/src", "url": "a.png"},
+    ]
     html = {"Head": {"Base": "https://a.org/d/"}, "Links": links}
-    response = {"Response-Message": {"Status": "200"}, "Headers": {"Content-Type": "text/html"}, "HTML-Metadata": html}
+    response = {
+        "Response-Message": {"Status": "200"},
+        "Headers": {"Content-Type": "text/html"},
+        "HTML-Metadata": html,
+    }
     warc = {"WARC-Target-URI": "https://a.org/x", "WARC-Date": "2024-05-18T01:58:10Z"}
-    said = {"Envelope": {"WARC-Header-Metadata": warc, "Payload-Metadata": {"HTTP-Response-Metadata": response}}}
+    said = {
+        "Envelope": {
+            "WARC-Header-Metadata": warc,
+            "Payload-Metadata": {"HTTP-Response-Metadata": response},
+        }
+    }
     (folder / "x.wat").write_bytes(record(b"metadata", json.dumps(said).encode()) * 2)
 
 
 def cdxj_lines() -> bytes:
-    said = {"mime": "text/html", "status": "200", "length": "5", "offset": "7", "filename": "a/x.warc.gz", "digest": "ABC"}
-    return b"".join(b"org,a)/%d 20240518015810 " % n + json.dumps({"url": f"http://a.org/{n}", **said}).encode() + b"\n" for n in range(5))
+    said = {
+        "mime": "text/html",
+        "status": "200",
+        "length": "5",
+        "offset": "7",
+        "filename": "a/x.warc.gz",
+        "digest": "ABC",
+    }
+    return b"".join(
+        b"org,a)/%d 20240518015810 " % n
+        + json.dumps({"url": f"http://a.org/{n}", **said}).encode()
+        + b"\n"
+        for n in range(5)
+    )
 
 
 def cdxj(folder: Path) -> Any:
     path = folder / "x.cdxj"
     keys = [b"org,a)/%d" % n for n in range(5)]
-    lines = [line for _, line in matches(path, keys, where="x.cdxj")] + [line for key in keys for line in look_up(path, key)]
+    lines = [line for _, line in matches(path, keys, where="x.cdxj")] + [
+        line for key in keys for line in look_up(path, key)
+    ]
     found = [capture_of(line) for line in lines]
     assert all(isinstance(one, str) or is_inside(one.filename) for one in found)
     return found
@@ -189,7 +268,9 @@ def make_columnar(folder: Path) -> None:
     columns = {
         "url_surtkey": [f"org,a)/{n}" for n in range(3)],
         "url": [f"http://a.org/{n}" for n in range(3)],
-        "fetch_time": pa.array([dt.datetime(2024, 5, 18, tzinfo=dt.UTC)] * 3, pa.timestamp("ms", "UTC")),
+        "fetch_time": pa.array(
+            [dt.datetime(2024, 5, 18, tzinfo=dt.UTC)] * 3, pa.timestamp("ms", "UTC")
+        ),
         "fetch_status": pa.array([200] * 3, pa.int16()),
         "content_digest": ["ABC"] * 3,
         "content_mime_type": ["text/html"] * 3,
@@ -208,17 +289,28 @@ def columnar(folder: Path) -> Any:
 def html(folder: Path) -> Any:
     text = (folder / "x.html").read_bytes().decode("utf-8", "replace")
     paper, found = page_links(text, "paper"), page_links(text)
-    return paper, found, page_text(text), targets_of(found.links, "https://a.org/d/x", base=found.base, text=text)
+    return (
+        paper,
+        found,
+        page_text(text),
+        targets_of(found.links, "https://a.org/d/x", base=found.base, text=text),
+    )
 
 
 def addresses(folder: Path) -> Any:
     lines = (folder / "x.txt").read_bytes().decode("utf-8", "replace").split("\n")
     keys = [page_key(line) for line in lines]
     assert all(key is None or page_key(f"http://{key}") == key for key in keys)
-    return keys, [(surt(line), domains_of(line), address_key(line), [normal(kind, line) for kind in KINDS]) for line in lines]
+    return keys, [
+        (surt(line), domains_of(line), address_key(line), [normal(kind, line) for kind in KINDS])
+        for line in lines
+    ]
 
 
-ADDRESSES = "https://user:pw@WWW.B\u00fccher.example:443/a/../b%2F%41/?utm_source=x&b=%zz#f\nhttp://[::1]:80/\n//c.org\nx y\n"
+ADDRESSES = (
+    "https://user:pw@WWW.B\u00fccher.example:443/a/../b%2F%41/?utm_source=x&b=%zz#f\nhttp://[::1]:80/\n//c.org\nx "
+    "y\n"
+)
 
 
 def written(name: str, content: bytes) -> Any:
@@ -230,7 +322,12 @@ def written(name: str, content: bytes) -> Any:
 
 LINES = ("gzip", "json")
 READERS = (
-    Reader(name="RedPajama documents", make=lambda at: write_documents(at / "x.json.gz", RECORDS), read=documents, layers={".gz": LINES}),
+    Reader(
+        name="RedPajama documents",
+        make=lambda at: write_documents(at / "x.json.gz", RECORDS),
+        read=documents,
+        layers={".gz": LINES},
+    ),
     Reader(
         name="RedPajama documents, long",
         make=lambda at: write_documents(at / "x.json.gz", RECORDS),
@@ -244,11 +341,29 @@ READERS = (
         read=lambda at: read_duplicates(at / "x.parquet", shard=SHARD, where="x"),
         layers={".parquet": ("parquet",)},
     ),
-    Reader(name="MinHash Parquet", make=make_signatures, read=signatures, layers={".parquet": ("parquet",)}),
-    Reader(name="listing", make=written("x.txt", b"2023-06/0000/en_head\n2023-06/0001/en_middle\n"), read=listing, layers={"": ("text",)}),
-    Reader(name="corpus .jsonl", make=written("x.jsonl", corpus_lines()), read=corpus("x.jsonl"), layers={"": ("json",)}),
     Reader(
-        name="corpus .jsonl.gz", make=written("x.jsonl.gz", gzip.compress(corpus_lines())), read=corpus("x.jsonl.gz"), layers={"": LINES}
+        name="MinHash Parquet",
+        make=make_signatures,
+        read=signatures,
+        layers={".parquet": ("parquet",)},
+    ),
+    Reader(
+        name="listing",
+        make=written("x.txt", b"2023-06/0000/en_head\n2023-06/0001/en_middle\n"),
+        read=listing,
+        layers={"": ("text",)},
+    ),
+    Reader(
+        name="corpus .jsonl",
+        make=written("x.jsonl", corpus_lines()),
+        read=corpus("x.jsonl"),
+        layers={"": ("json",)},
+    ),
+    Reader(
+        name="corpus .jsonl.gz",
+        make=written("x.jsonl.gz", gzip.compress(corpus_lines())),
+        read=corpus("x.jsonl.gz"),
+        layers={"": LINES},
     ),
     Reader(
         name="corpus .jsonl.zst",
@@ -256,14 +371,46 @@ READERS = (
         read=corpus("x.jsonl.zst"),
         layers={"": ("zstd", "json")},
     ),
-    Reader(name="corpus .parquet", make=make_corpus_parquet, read=corpus("x.parquet"), layers={"": ("parquet",)}),
-    Reader(name="corpus .wet.gz", make=written("x.wet.gz", archive()), read=corpus("x.wet.gz"), layers={"": ("gzip", "headers")}),
-    Reader(name="corpus .warc.gz", make=written("x.warc.gz", archive()), read=corpus("x.warc.gz"), layers={"": ("gzip", "headers")}),
-    Reader(name="corpus .txt", make=written("x.txt", TEXTS[1].encode()), read=corpus("x.txt"), layers={"": ("text",)}),
-    Reader(name="pages of a WARC file", make=written("x.warc.gz", archive()), read=pages, layers={"": ("gzip", "headers")}),
+    Reader(
+        name="corpus .parquet",
+        make=make_corpus_parquet,
+        read=corpus("x.parquet"),
+        layers={"": ("parquet",)},
+    ),
+    Reader(
+        name="corpus .wet.gz",
+        make=written("x.wet.gz", archive()),
+        read=corpus("x.wet.gz"),
+        layers={"": ("gzip", "headers")},
+    ),
+    Reader(
+        name="corpus .warc.gz",
+        make=written("x.warc.gz", archive()),
+        read=corpus("x.warc.gz"),
+        layers={"": ("gzip", "headers")},
+    ),
+    Reader(
+        name="corpus .txt",
+        make=written("x.txt", TEXTS[1].encode()),
+        read=corpus("x.txt"),
+        layers={"": ("text",)},
+    ),
+    Reader(
+        name="pages of a WARC file",
+        make=written("x.warc.gz", archive()),
+        read=pages,
+        layers={"": ("gzip", "headers")},
+    ),
     Reader(name="records by range", make=written("x.warc.gz", archive()), read=fetched),
-    Reader(name="WAT", make=make_wat, read=lambda at: list(wat_pages(at / "x.wat")), layers={"": ("json", "headers")}),
-    Reader(name="CDXJ", make=written("x.cdxj", cdxj_lines()), read=cdxj, layers={"": ("json", "text")}),
+    Reader(
+        name="WAT",
+        make=make_wat,
+        read=lambda at: list(wat_pages(at / "x.wat")),
+        layers={"": ("json", "headers")},
+    ),
+    Reader(
+        name="CDXJ", make=written("x.cdxj", cdxj_lines()), read=cdxj, layers={"": ("json", "text")}
+    ),
     Reader(name="columnar index", make=make_columnar, read=columnar, layers={"": ("parquet",)}),
     Reader(
         name="list of paths",
@@ -271,7 +418,14 @@ READERS = (
         read=lambda at: listed_paths((at / "x.gz").read_bytes(), where="x"),
         layers={"": ("gzip", "text")},
     ),
-    Reader(name="HTML, links and text", make=written("x.html", PAGE), read=html, layers={"": ("text",)}),
-    Reader(name="addresses", make=written("x.txt", ADDRESSES.encode()), read=addresses, layers={"": ("text",)}),
+    Reader(
+        name="HTML, links and text", make=written("x.html", PAGE), read=html, layers={"": ("text",)}
+    ),
+    Reader(
+        name="addresses",
+        make=written("x.txt", ADDRESSES.encode()),
+        read=addresses,
+        layers={"": ("text",)},
+    ),
 )
 """Doors for crawls and corpora."""

@@ -1,8 +1,8 @@
 """Damage to files: of their bytes, and of what their bytes mean.
 
-A `Blow` is two numbers and a kind; what it does to a file follows from them alone, so hypothesis can draw, repeat and shrink it.
-A file's `layers` say how far one can look into it: ``("gzip", "json")`` is JSON lines within gzip, which are damaged as
-compressed bytes, as lines, and as values.
+A `Blow` is two numbers and a kind; what it does to a file follows from them alone, so hypothesis
+can draw, repeat and shrink it. A file's `layers` say how far one can look into it: ``("gzip",
+"json")`` is JSON lines within gzip, which are damaged as compressed bytes, as lines, and as values.
 """
 
 import contextlib
@@ -20,7 +20,22 @@ import pyarrow.parquet as pq
 import zstandard
 
 DEEP: Final = 100_000
-HUGE: Final = (0, 1, 0x7F, 0xFF, 0x7FFF, 0xFFFF, 2**31 - 1, 2**31, 2**32 - 1, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
+HUGE: Final = (
+    0,
+    1,
+    0x7F,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    2**31 - 1,
+    2**31,
+    2**32 - 1,
+    2**40,
+    2**62,
+    2**63 - 1,
+    2**63,
+    2**64 - 1,
+)
 
 ODD_TEXT: Final = (
     "",
@@ -41,15 +56,78 @@ ODD_TEXT: Final = (
 )
 ODD_JSON: Final = (
     *(json.dumps(text) for text in ODD_TEXT),
-    *("null", "true", "false", "[]", "{}", "[[]]", "[null]", '{"a": null}', "NaN", "-Infinity", "01", "1.", '"'),
-    *("0", "-1", "1.5", "-0.0", "1e308", "1e400", str(2**31), str(2**53), str(2**63), str(2**64), "1" + "0" * 400, "9" * 5000),
+    *(
+        "null",
+        "true",
+        "false",
+        "[]",
+        "{}",
+        "[[]]",
+        "[null]",
+        '{"a": null}',
+        "NaN",
+        "-Infinity",
+        "01",
+        "1.",
+        '"',
+    ),
+    *(
+        "0",
+        "-1",
+        "1.5",
+        "-0.0",
+        "1e308",
+        "1e400",
+        str(2**31),
+        str(2**53),
+        str(2**63),
+        str(2**64),
+        "1" + "0" * 400,
+        "9" * 5000,
+    ),
     *("[" * DEEP + "]" * DEEP, '{"a":' * DEEP + "1" + "}" * DEEP, "[" * DEEP, '{"a":1,"a":2}'),
 )
 ODD_TOML: Final = (
-    *('""', "''", '"../.."', '"\\u0000"', "true", "[]", "{}", "{ a = 1 }", "[[]]", "1979-05-27", "07:32:00", "inf", "-nan"),
-    *("-1", "0", "1e400", "0.0", str(2**63), "9" * 5000, "0x" + "f" * 5000, '["en", 1]', '"""', "[" * 5000 + "]" * 5000),
+    *(
+        '""',
+        "''",
+        '"../.."',
+        '"\\u0000"',
+        "true",
+        "[]",
+        "{}",
+        "{ a = 1 }",
+        "[[]]",
+        "1979-05-27",
+        "07:32:00",
+        "inf",
+        "-nan",
+    ),
+    *(
+        "-1",
+        "0",
+        "1e400",
+        "0.0",
+        str(2**63),
+        "9" * 5000,
+        "0x" + "f" * 5000,
+        '["en", 1]',
+        '"""',
+        "[" * 5000 + "]" * 5000,
+    ),
 )
-ODD_WORDS: Final = (*(text for text in ODD_TEXT if "\ud800" not in text), "--", "=", "'", '"', "--seq-length", "1e400", "0x10", ",,,,", "#")
+ODD_WORDS: Final = (
+    *(text for text in ODD_TEXT if "\ud800" not in text),
+    "--",
+    "=",
+    "'",
+    '"',
+    "--seq-length",
+    "1e400",
+    "0x10",
+    ",,,,",
+    "#",
+)
 
 _TOKEN: Final = re.compile(rb"[\w.+-]+|\"[^\"\n]*\"")
 _NUMBER: Final = re.compile(rb"\d+")
@@ -66,9 +144,17 @@ class Blow(NamedTuple):
 def struck(content: bytes, layers: Sequence[str], blows: Sequence[Blow]) -> bytes:
     """A file's bytes after some blows."""
     for blow in blows:
-        acts = [(act, depth) for depth in range(len(layers) + 1) for act in (BYTES if depth == len(layers) else _acts(layers, depth))]
+        acts = [
+            (act, depth)
+            for depth in range(len(layers) + 1)
+            for act in (BYTES if depth == len(layers) else _acts(layers, depth))
+        ]
         act, depth = acts[blow.kind % len(acts)]
-        content = _within(content, layers[:depth], lambda inner, act=act, blow=blow: act(inner, blow.where, blow.how))
+        content = _within(
+            content,
+            layers[:depth],
+            lambda inner, act=act, blow=blow: act(inner, blow.where, blow.how),
+        )
     return content
 
 
@@ -78,7 +164,9 @@ def _acts(layers: Sequence[str], depth: int) -> Sequence[Callable[[bytes, int, i
 
 
 def _within(content: bytes, wraps: Sequence[str], act: Callable[[bytes], bytes]) -> bytes:
-    """Unwrap, damage, and wrap again; what an earlier blow has made unreadable is damaged as bytes."""
+    """Unwrap, damage, and wrap again; what an earlier blow has made unreadable is damaged as
+    bytes.
+    """
     if not wraps or wraps[0] not in WRAPS:
         return act(content)
     unwrap, wrap = WRAPS[wraps[0]]
@@ -95,7 +183,10 @@ def _ungzip(content: bytes) -> bytes:
 
 WRAPS: Final[dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]]] = {
     "gzip": (_ungzip, lambda inner: gzip.compress(inner, 1, mtime=0)),
-    "zstd": (lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content), zstandard.compress),
+    "zstd": (
+        lambda content: zstandard.ZstdDecompressor().decompressobj().decompress(content),
+        zstandard.compress,
+    ),
 }
 
 
@@ -130,11 +221,17 @@ def spliced(content: bytes, where: int, how: int) -> bytes:
 
 def filled(content: bytes, where: int, how: int) -> bytes:
     at = where % (len(content) + 1)
-    return content[:at] + (b"\0", b"\xff", b"\n", b"\xed\xa0\x80", b"[")[how % 5] * (1 + how % 300) + content[at:]
+    return (
+        content[:at]
+        + (b"\0", b"\xff", b"\n", b"\xed\xa0\x80", b"[")[how % 5] * (1 + how % 300)
+        + content[at:]
+    )
 
 
 def number(content: bytes, where: int, how: int) -> bytes:
-    """Write a number that is too large, or nothing, over 1, 2, 4 or 8 bytes, as headers hold them."""
+    """Write a number that is too large, or nothing, over 1, 2, 4 or 8 bytes, as headers hold
+    them.
+    """
     size = (1, 2, 4, 8)[how % 4]
     at = where % (len(content) + 1)
     packed = struct.pack("<Q", HUGE[how // 4 % len(HUGE)])[:size]
@@ -165,11 +262,23 @@ def word_replaced(content: bytes, where: int, how: int) -> bytes:
 
 
 def toml_replaced(content: bytes, where: int, how: int) -> bytes:
-    return _replaced(re.compile(rb"(?<== )[^\n]+"), content, where, ODD_TOML[how % len(ODD_TOML)].encode())
+    return _replaced(
+        re.compile(rb"(?<== )[^\n]+"), content, where, ODD_TOML[how % len(ODD_TOML)].encode()
+    )
 
 
 def number_replaced(content: bytes, where: int, how: int) -> bytes:
-    words = (b"0", b"-1", b"1e9", b"99999999999", b"18446744073709551615", b"9" * 5000, b"", b"0x7f", b"4294967296")
+    words = (
+        b"0",
+        b"-1",
+        b"1e9",
+        b"99999999999",
+        b"18446744073709551615",
+        b"9" * 5000,
+        b"",
+        b"0x7f",
+        b"4294967296",
+    )
     return _replaced(_NUMBER, content, where, words[how % len(words)])
 
 
@@ -198,7 +307,9 @@ def json_renamed(content: bytes, where: int, how: int) -> bytes:
     if not found:
         return content
     one = found[where % len(found)]
-    other = (json.dumps(ODD_TEXT[how % len(ODD_TEXT)]).encode(), found[how % len(found)].group())[how % 2]
+    other = (json.dumps(ODD_TEXT[how % len(ODD_TEXT)]).encode(), found[how % len(found)].group())[
+        how % 2
+    ]
     return content[: one.start()] + other + content[one.end() :]
 
 
@@ -231,7 +342,13 @@ def _one_tree(content: bytes, where: int) -> tuple[int, int, Any]:
 
 
 def _places(tree: Any) -> Any:
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+    for key, value in (
+        tree.items()
+        if isinstance(tree, dict)
+        else enumerate(tree)
+        if isinstance(tree, list)
+        else ()
+    ):
         yield tree, key
         yield from _places(value)
 
@@ -249,7 +366,9 @@ def column_changed(content: bytes, where: int, how: int) -> bytes:
         name, n_rows = table.schema.names[at], table.num_rows
         column = ODD_COLUMNS[how % len(ODD_COLUMNS)]
         if column is None:
-            table = table.remove_column(at) if how % 2 else table.append_column(name, table.column(at))
+            table = (
+                table.remove_column(at) if how % 2 else table.append_column(name, table.column(at))
+            )
         else:
             table = table.set_column(at, name, pa.array([column.value] * n_rows, column.type))
         out = io.BytesIO()

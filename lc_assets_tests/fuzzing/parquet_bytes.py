@@ -22,9 +22,13 @@ class Long(int):
 
 
 def thrift(value: Any) -> tuple[int, bytes]:
-    """A value's type and its bytes: int, `Long`, bytes, list, or a struct as a dictionary by field number."""
+    """A value's type and its bytes: int, `Long`, bytes, list, or a struct as a dictionary by field
+    number.
+    """
     if isinstance(value, int):
-        return 6 if isinstance(value, Long) else 5, varint((value << 1) ^ (value >> 63) if value >= 0 else (-value << 1) - 1)
+        return 6 if isinstance(value, Long) else 5, varint(
+            (value << 1) ^ (value >> 63) if value >= 0 else (-value << 1) - 1
+        )
     if isinstance(value, bytes):
         return 8, varint(len(value)) + value
     if isinstance(value, Mapping):
@@ -43,7 +47,9 @@ def encoded(fields: Mapping[int, Any]) -> bytes:
 
 
 class Page(NamedTuple):
-    """A page: its content as it lies in the file, how long it says that is unpacked, and its header's own part."""
+    """A page: its content as it lies in the file, how long it says that is unpacked, and its
+    header's own part.
+    """
 
     content: bytes
     unpacked: int
@@ -53,15 +59,24 @@ class Page(NamedTuple):
     @property
     def bytes(self) -> bytes:
         part = {0: 5, 2: 7}[self.kind]
-        return encoded({1: self.kind, 2: self.unpacked, 3: len(self.content), part: self.said}) + self.content
+        return (
+            encoded({1: self.kind, 2: self.unpacked, 3: len(self.content), part: self.said})
+            + self.content
+        )
 
 
 def data_page(content: bytes, n_values: int, *, unpacked: int = -1, encoding: int = PLAIN) -> Page:
-    return Page(content, len(content) if unpacked < 0 else unpacked, {1: n_values, 2: encoding, 3: RLE, 4: RLE})
+    return Page(
+        content,
+        len(content) if unpacked < 0 else unpacked,
+        {1: n_values, 2: encoding, 3: RLE, 4: RLE},
+    )
 
 
 def dictionary_page(content: bytes, n_values: int, *, unpacked: int = -1) -> Page:
-    return Page(content, len(content) if unpacked < 0 else unpacked, {1: n_values, 2: PLAIN}, kind=2)
+    return Page(
+        content, len(content) if unpacked < 0 else unpacked, {1: n_values, 2: PLAIN}, kind=2
+    )
 
 
 class Column(NamedTuple):
@@ -73,15 +88,29 @@ class Column(NamedTuple):
     codec: int = 0
 
 
-def flat(name: bytes, pages: Sequence[Page], n_values: int, *, kind: int = BYTE_ARRAY, codec: int = 0, optional: bool = False) -> Column:
+def flat(
+    name: bytes,
+    pages: Sequence[Page],
+    n_values: int,
+    *,
+    kind: int = BYTE_ARRAY,
+    codec: int = 0,
+    optional: bool = False,
+) -> Column:
     text = {6: 0} if kind == BYTE_ARRAY else {}
     return Column([{1: kind, 3: int(optional), 4: name, **text}], pages, n_values, codec)
 
 
-def listed(name: bytes, pages: Sequence[Page], n_values: int, *, kind: int = BYTE_ARRAY, codec: int = 0) -> Column:
+def listed(
+    name: bytes, pages: Sequence[Page], n_values: int, *, kind: int = BYTE_ARRAY, codec: int = 0
+) -> Column:
     """A required list of required items: one repetition level and one definition level."""
     text = {6: 0} if kind == BYTE_ARRAY else {}
-    elements = [{3: 0, 4: name, 5: 1, 6: 3}, {3: REPEATED, 4: b"list", 5: 1}, {1: kind, 3: 0, 4: b"element", **text}]
+    elements = [
+        {3: 0, 4: name, 5: 1, 6: 3},
+        {3: REPEATED, 4: b"list", 5: 1},
+        {1: kind, 3: 0, 4: b"element", **text},
+    ]
     return Column(elements, pages, n_values, codec)
 
 
@@ -104,11 +133,23 @@ def parquet_bytes(columns: Sequence[Column], n_rows: int) -> bytes:
         dictionary = {11: Long(places[0][1])} if places[0][0] == 2 else {}
         size = Long(len(out) - start)
         leaf = column.elements[-1][1]
-        said = {1: leaf, 2: [PLAIN], 3: name, 4: column.codec, 5: Long(column.n_values), 6: size, 7: size, 9: Long(data), **dictionary}
+        said = {
+            1: leaf,
+            2: [PLAIN],
+            3: name,
+            4: column.codec,
+            5: Long(column.n_values),
+            6: size,
+            7: size,
+            9: Long(data),
+            **dictionary,
+        }
         chunks.append({2: Long(start), 3: said})
     root = {4: b"schema", 5: len(columns)}
     schema = [root, *(element for column in columns for element in column.elements)]
-    footer = encoded({1: 1, 2: schema, 3: Long(n_rows), 4: [{1: chunks, 2: Long(len(out)), 3: Long(n_rows)}]})
+    footer = encoded(
+        {1: 1, 2: schema, 3: Long(n_rows), 4: [{1: chunks, 2: Long(len(out)), 3: Long(n_rows)}]}
+    )
     return bytes(out) + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 

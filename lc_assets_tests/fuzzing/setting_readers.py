@@ -1,4 +1,6 @@
-"""Readers of what people write: recipes, rules, lists, launch arguments, evaluation sets, models by path, names."""
+"""Readers of what people write: recipes, rules, lists, launch arguments, evaluation sets, models by
+path, names.
+"""
 
 import json
 from pathlib import Path
@@ -58,8 +60,13 @@ LAUNCH = b"""--seq-length 24  # words of a shell
 --split 98,2,0 --seed 7 --train-iters 1000 --global-batch-size 8 --eval-interval 100 --eval-iters 10
 --mid-level-dataset-surplus 0.005 --data-cache-path cache
 """
-PER_SPLIT = b"--seq-length 24 --per-split-data-args-path x.json --train-samples 80 --global-batch-size 8\n"
-QUESTIONS = [{"question": "What is tea?", "choices": ["a", {"text": "b"}], "answer": "a", "id": 7}, {"text": "One"}]
+PER_SPLIT = (
+    b"--seq-length 24 --per-split-data-args-path x.json --train-samples 80 --global-batch-size 8\n"
+)
+QUESTIONS = [
+    {"question": "What is tea?", "choices": ["a", {"text": "b"}], "answer": "a", "id": 7},
+    {"text": "One"},
+]
 NAMES = b"2023-06\n2023-06/0000/en_head\n2023-06/0000/en_head.json.gz/17\nsymbols.at_most=0.2\n"
 
 
@@ -78,11 +85,15 @@ def launch(folder: Path) -> Any:
 
 def make_split_launch(folder: Path) -> None:
     (folder / "x.args").write_bytes(PER_SPLIT)
-    (folder / "x.json").write_bytes(json.dumps({"train": ["1", "a"], "valid": "b c", "test": None}).encode())
+    (folder / "x.json").write_bytes(
+        json.dumps({"train": ["1", "a"], "valid": "b c", "test": None}).encode()
+    )
 
 
 def make_identities(folder: Path) -> None:
-    (folder / "x.json").write_bytes(json.dumps({"old": {"class": "GPT2", "merges": [1]}, "new": {"class": "GPT2"}}).encode())
+    (folder / "x.json").write_bytes(
+        json.dumps({"old": {"class": "GPT2", "merges": [1]}, "new": {"class": "GPT2"}}).encode()
+    )
 
 
 def make_words(folder: Path) -> None:
@@ -94,14 +105,20 @@ def make_words(folder: Path) -> None:
 
 
 def words(folder: Path) -> Any:
-    found = read_word_lists(stop_words=folder / "stop.json", bad_words=folder / "bad", domains=folder / "domains.json")
+    found = read_word_lists(
+        stop_words=folder / "stop.json", bad_words=folder / "bad", domains=folder / "domains.json"
+    )
     return found.stop_words, found.bad_words, found.domains
 
 
 def make_questions(folder: Path) -> None:
-    (folder / "x.jsonl").write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in QUESTIONS))
+    (folder / "x.jsonl").write_bytes(
+        b"".join(json.dumps(one).encode() + b"\n" for one in QUESTIONS)
+    )
     (folder / "y.json").write_bytes(json.dumps(QUESTIONS).encode())
-    pq.write_table(pa.table({"question": ["a", "b"], "choices": [["x"], ["y", "z"]]}), folder / "z.parquet")
+    pq.write_table(
+        pa.table({"question": ["a", "b"], "choices": [["x"], ["y", "z"]]}), folder / "z.parquet"
+    )
     (folder / "w.txt").write_bytes("caf\u00e9\n\ntea\n".encode())
 
 
@@ -143,7 +160,15 @@ def names(folder: Path) -> Any:
 
 
 def make_shards(folder: Path) -> None:
-    made = [ShardRecord(shard=f"000{n}", made_of="0" * 64, tally=Tally(seen=1, kept=1), files=(FileFact("a", 1, "0"),)) for n in range(3)]
+    made = [
+        ShardRecord(
+            shard=f"000{n}",
+            made_of="0" * 64,
+            tally=Tally(seen=1, kept=1),
+            files=(FileFact("a", 1, "0"),),
+        )
+        for n in range(3)
+    ]
     write_records(folder, made)
 
 
@@ -156,12 +181,37 @@ def make_sources(folder: Path) -> None:
 TEXT, JSON, TOML = {"": ("text",)}, {"": ("json",)}, {"": ("toml",)}
 READERS = (
     Reader(name="recipe", make=make_recipe, read=recipe, layers=TOML),
-    Reader(name="rule file", make=written("x.toml", RULES), read=lambda at: read_rules(str(at / "x.toml")), layers=TOML),
-    Reader(name="withdrawals", make=written("x.csv", WITHDRAWALS), read=lambda at: read_withdrawals(at / "x.csv"), layers=TEXT),
+    Reader(
+        name="rule file",
+        make=written("x.toml", RULES),
+        read=lambda at: read_rules(str(at / "x.toml")),
+        layers=TOML,
+    ),
+    Reader(
+        name="withdrawals",
+        make=written("x.csv", WITHDRAWALS),
+        read=lambda at: read_withdrawals(at / "x.csv"),
+        layers=TEXT,
+    ),
     Reader(name="launch arguments", make=written("x.args", LAUNCH), read=launch, layers=TEXT),
-    Reader(name="launch arguments, per split", make=make_split_launch, read=launch, layers={".json": ("json",), ".args": ("text",)}),
-    Reader(name="tokenizer identities", make=make_identities, read=lambda at: read_identities(at / "x.json"), layers=JSON),
-    Reader(name="word lists", make=make_words, read=words, layers={".json": ("json",), ".txt": ("text",)}),
+    Reader(
+        name="launch arguments, per split",
+        make=make_split_launch,
+        read=launch,
+        layers={".json": ("json",), ".args": ("text",)},
+    ),
+    Reader(
+        name="tokenizer identities",
+        make=make_identities,
+        read=lambda at: read_identities(at / "x.json"),
+        layers=JSON,
+    ),
+    Reader(
+        name="word lists",
+        make=make_words,
+        read=words,
+        layers={".json": ("json",), ".txt": ("text",)},
+    ),
     Reader(
         name="blocklist",
         make=written("x.txt", b"# a\nexample.org\nhttps://b.org/page/\n10.0.0.1\n"),
@@ -175,12 +225,29 @@ READERS = (
         layers=TEXT,
     ),
     Reader(
-        name="evaluation sets", make=make_questions, read=questions, layers={".parquet": ("parquet",), ".txt": ("text",), "": ("json",)}
+        name="evaluation sets",
+        make=make_questions,
+        read=questions,
+        layers={".parquet": ("parquet",), ".txt": ("text",), "": ("json",)},
     ),
     Reader(name="tokenizer.json", make=make_tokenizer, read=tokenizer, layers=JSON),
-    Reader(name="SentencePiece model", make=written("x.model", model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))), read=pieces),
+    Reader(
+        name="SentencePiece model",
+        make=written("x.model", model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))),
+        read=pieces,
+    ),
     Reader(name="names", make=written("x.txt", NAMES), read=names, layers=TEXT),
-    Reader(name="shards.jsonl", make=make_shards, read=lambda at: read_records(at / "shards.jsonl"), layers=JSON),
-    Reader(name="source files", make=make_sources, read=lambda at: [*map(compared, read_folder(at / "repo"))], layers=TEXT),
+    Reader(
+        name="shards.jsonl",
+        make=make_shards,
+        read=lambda at: read_records(at / "shards.jsonl"),
+        layers=JSON,
+    ),
+    Reader(
+        name="source files",
+        make=make_sources,
+        read=lambda at: [*map(compared, read_folder(at / "repo"))],
+        layers=TEXT,
+    ),
 )
 """Doors for settings, lists, models and names."""

@@ -1,4 +1,6 @@
-"""What a reader is to the fuzzer: how sound files are made, how they are read, and what lies in them."""
+"""What a reader is to the fuzzer: how sound files are made, how they are read, and what lies in
+them.
+"""
 
 import resource
 import time
@@ -26,7 +28,8 @@ class Reader:
         make: writes sound files into a folder.
         read: reads all there is in the folder; returns something that can be compared.
         layers: of each file, by how its name ends; of files not named, none.
-        guarded: whether a single flipped bit in compressed or summed bytes never changes what is read, unless an error is raised.
+        guarded: whether a single flipped bit in compressed or summed bytes never changes what is
+            read, unless an error is raised.
     """
 
     name: str
@@ -42,7 +45,11 @@ class Reader:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Every file of a folder by its relative path."""
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @contextmanager

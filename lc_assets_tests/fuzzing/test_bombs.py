@@ -1,6 +1,8 @@
-"""A gigabyte out of a megabyte: each reader that unpacks stops at its limit, in a child process that may not take more.
+"""A gigabyte out of a megabyte: each reader that unpacks stops at its limit, in a child process
+that may not take more.
 
-The child's address space is what it has after importing and reading something small, and `ROOM` more.
+The child's address space is what it has after importing and reading something small, and `ROOM`
+more.
 """
 
 import gzip
@@ -124,7 +126,13 @@ def survived(tmp_path, body: str, name: str, small: bytes, bomb: bytes, *, room:
         (tmp_path / folder).mkdir(exist_ok=True)
         (tmp_path / folder / name).write_bytes(content)
     code = CHILD.format(body=textwrap.dedent(body).replace("\n", "\n    "), room=room)
-    command = [sys.executable, "-c", code, str(tmp_path / "small" / name), str(tmp_path / "bomb" / name)]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        str(tmp_path / "small" / name),
+        str(tmp_path / "bomb" / name),
+    ]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 0, ended.stderr[-2000:]
     *words, more = ended.stdout.splitlines()
@@ -156,14 +164,50 @@ def zst(head: bytes = b"", tail: bytes = b"") -> bytes:
 SOUND = b'{"text": "one"}\n'
 TOO_LONG = r"\['line too long', 'read'\]"
 LINE_BOMBS = {
-    "corpus .jsonl.gz": (CORPUS, "x.jsonl.gz", gzip.compress(SOUND), lambda: gz(tail=b"\n" + SOUND), TOO_LONG),
-    "corpus .jsonl.zst": (CORPUS, "x.jsonl.zst", zstandard.compress(SOUND), lambda: zst(tail=b"\n" + SOUND), TOO_LONG),
-    "documents": (LINES, "x.json.gz", gzip.compress(SOUND), lambda: gz(tail=b"\n" + SOUND), r"\[None, 15\]"),
+    "corpus .jsonl.gz": (
+        CORPUS,
+        "x.jsonl.gz",
+        gzip.compress(SOUND),
+        lambda: gz(tail=b"\n" + SOUND),
+        TOO_LONG,
+    ),
+    "corpus .jsonl.zst": (
+        CORPUS,
+        "x.jsonl.zst",
+        zstandard.compress(SOUND),
+        lambda: zst(tail=b"\n" + SOUND),
+        TOO_LONG,
+    ),
+    "documents": (
+        LINES,
+        "x.json.gz",
+        gzip.compress(SOUND),
+        lambda: gz(tail=b"\n" + SOUND),
+        r"\[None, 15\]",
+    ),
     "signals": (SIGNALS, "x.json.gz", gzip.compress(b"\n"), lambda: gz(tail=b"\n"), "1"),
-    "evaluation set": (EVALUATION, "x.jsonl.gz", gzip.compress(b'{"text": "a"}\n'), gz, "BadInput: .*longer than 268,435,456 bytes"),
-    "blocklist": (BLOCKLIST, "x.gz", gzip.compress(b"a.org\n"), gz, "BadInput: .*is longer than 8,192 bytes"),
+    "evaluation set": (
+        EVALUATION,
+        "x.jsonl.gz",
+        gzip.compress(b'{"text": "a"}\n'),
+        gz,
+        "BadInput: .*longer than 268,435,456 bytes",
+    ),
+    "blocklist": (
+        BLOCKLIST,
+        "x.gz",
+        gzip.compress(b"a.org\n"),
+        gz,
+        "BadInput: .*is longer than 8,192 bytes",
+    ),
     "CDXJ": (CDXJ, "x.cdxj.gz", gzip.compress(b"a 1 {}\n"), gz, "CorruptFile: .*line of more than"),
-    "list of paths": (LIST, "x.gz", gzip.compress(b"a.warc.gz\n"), gz, "CorruptFile: .*unpacks to more than 268,435,456 bytes"),
+    "list of paths": (
+        LIST,
+        "x.gz",
+        gzip.compress(b"a.warc.gz\n"),
+        gz,
+        "CorruptFile: .*unpacks to more than 268,435,456 bytes",
+    ),
 }
 
 
@@ -198,8 +242,13 @@ def test_a_record_of_a_gigabyte(tmp_path, name):
     """It is counted as too long, and the record behind it is read."""
     body, file, bomb, said = archive_bombs()[name]
     text = b"<html><p>One two three.</p></html>"
-    behind = {"x.wet.gz": record(b"conversion", b"text"), "x.wat.gz": record(b"request", b"x")}.get(file, page(text))
-    assert survived(tmp_path, body, file, gzipped(behind), bomb + gzipped(behind)) in {said, str(sorted(eval_list(said)))}
+    behind = {"x.wet.gz": record(b"conversion", b"text"), "x.wat.gz": record(b"request", b"x")}.get(
+        file, page(text)
+    )
+    assert survived(tmp_path, body, file, gzipped(behind), bomb + gzipped(behind)) in {
+        said,
+        str(sorted(eval_list(said))),
+    }
 
 
 def eval_list(said: str) -> list[str]:
@@ -217,14 +266,27 @@ def named(n_bytes: int, n_rows: int) -> list[Page]:
     places = bytes([1]) + varint(n_rows << 1) + b"\0"
     return [
         dictionary_page(packed.compress(plain).to_pybytes(), 1, unpacked=len(plain)),
-        data_page(packed.compress(places).to_pybytes(), n_rows, unpacked=len(places), encoding=RLE_DICTIONARY),
+        data_page(
+            packed.compress(places).to_pybytes(),
+            n_rows,
+            unpacked=len(places),
+            encoding=RLE_DICTIONARY,
+        ),
     ]
 
 
 def listed_in_one_row(n_items: int, word: bytes) -> bytes:
-    places = levels((1, 0), (n_items - 1, 1)) + levels((n_items, 1)) + bytes([1]) + varint(n_items << 1) + b"\0"
+    places = (
+        levels((1, 0), (n_items - 1, 1))
+        + levels((n_items, 1))
+        + bytes([1])
+        + varint(n_items << 1)
+        + b"\0"
+    )
     pages = [dictionary_page(text(word), 1), data_page(places, n_items, encoding=RLE_DICTIONARY)]
-    return parquet_bytes([flat(b"text", [data_page(text(b"a"), 1)], 1), listed(b"l", pages, n_items)], 1)
+    return parquet_bytes(
+        [flat(b"text", [data_page(text(b"a"), 1)], 1), listed(b"l", pages, n_items)], 1
+    )
 
 
 MANY = 2**31 - 1
@@ -233,16 +295,30 @@ LENGTHS = varint(128) + varint(4) + varint(MANY) + varint(0) + bytes(40)
 
 PARQUET_BOMBS = {
     **{
-        f"page, {name}": (lambda number=number, name=name: zeros_page(number, name), "CorruptFile: .*a page of 1,073,741,824 bytes")
+        f"page, {name}": (
+            lambda number=number, name=name: zeros_page(number, name),
+            "CorruptFile: .*a page of 1,073,741,824 bytes",
+        )
         for number, name in ((2, "gzip"), (4, "brotli"), (6, "zstd"))
     },
     "levels": (
-        lambda: parquet_bytes([flat(b"text", [data_page(levels((MANY, 0)), MANY)], MANY, optional=True)], MANY),
+        lambda: parquet_bytes(
+            [flat(b"text", [data_page(levels((MANY, 0)), MANY)], MANY, optional=True)], MANY
+        ),
         "CorruptFile: .*promises 2,147,483,647 rows",
     ),
-    "dictionary": (lambda: parquet_bytes([flat(b"text", named(64 << 20, 10**6), 10**6, codec=6)], 10**6), "CorruptFile: .*times its size"),
-    "list": (lambda: listed_in_one_row(MANY, b"one"), "CorruptFile: .*2,147,483,647 values for 1 rows"),
-    "list of long strings": (lambda: listed_in_one_row(1 << 24, b"x" * (1 << 20)), r"\['row too long'\]"),
+    "dictionary": (
+        lambda: parquet_bytes([flat(b"text", named(64 << 20, 10**6), 10**6, codec=6)], 10**6),
+        "CorruptFile: .*times its size",
+    ),
+    "list": (
+        lambda: listed_in_one_row(MANY, b"one"),
+        "CorruptFile: .*2,147,483,647 values for 1 rows",
+    ),
+    "list of long strings": (
+        lambda: listed_in_one_row(1 << 24, b"x" * (1 << 20)),
+        r"\['row too long'\]",
+    ),
     "lengths": (
         lambda: parquet_bytes([flat(b"text", [data_page(LENGTHS, 1, encoding=6)], 1)], 1),
         "CorruptFile: .*lengths of 2,147,483,647",
@@ -251,7 +327,9 @@ PARQUET_BOMBS = {
 
 
 def zeros_page(number: int, name: str) -> bytes:
-    return parquet_bytes([flat(b"text", [data_page(zeros_in(name), 1, unpacked=GIGABYTE)], 1, codec=number)], 1)
+    return parquet_bytes(
+        [flat(b"text", [data_page(zeros_in(name), 1, unpacked=GIGABYTE)], 1, codec=number)], 1
+    )
 
 
 @pytest.mark.slow
@@ -262,22 +340,37 @@ def test_a_bomb_of_parquet(tmp_path, name):
     small = parquet_bytes([flat(b"text", [data_page(text(b"a"), 1)], 1)], 1)
     assert re.match(said, survived(tmp_path, CORPUS, "x.parquet", small, bomb(), room=PARQUET_ROOM))
     if name in {"levels", "lengths"}:
-        assert re.match(said.replace("CorruptFile", "BadInput"), survived(tmp_path, EVALUATION, "x.parquet", small, bomb()))
+        assert re.match(
+            said.replace("CorruptFile", "BadInput"),
+            survived(tmp_path, EVALUATION, "x.parquet", small, bomb()),
+        )
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("body", [DUPLICATES, MINHASH, COLUMNAR], ids=["duplicates", "MinHash", "columnar index"])
+@pytest.mark.parametrize(
+    "body", [DUPLICATES, MINHASH, COLUMNAR], ids=["duplicates", "MinHash", "columnar index"]
+)
 def test_a_dictionary_that_every_row_names(tmp_path, body):
     """In the columns that the reader wants, beside the others."""
-    reader = {DUPLICATES: "RedPajama duplicates", MINHASH: "MinHash Parquet", COLUMNAR: "columnar index"}[body]
+    reader = {
+        DUPLICATES: "RedPajama duplicates",
+        MINHASH: "MinHash Parquet",
+        COLUMNAR: "columnar index",
+    }[body]
     (sound,) = (one for one in READERS if one.name == reader)
     sound.make(tmp_path)
     (path,) = tmp_path.glob("*.parquet")
     table = pq.read_table(path)
     column = {DUPLICATES: "doc_id", MINHASH: "id", COLUMNAR: "url"}[body]
-    long = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.array(["x" * (64 << 20)]))
+    long = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 10_000, pa.int32()), pa.array(["x" * (64 << 20)])
+    )
     place = table.schema.get_field_index(column)
     wide = pa.concat_tables([table.slice(0, 1)] * 10_000).set_column(place, column, long)
-    pq.write_table(wide, tmp_path / "named by all", compression="zstd", use_dictionary=True, store_schema=False)
-    said = survived(tmp_path, body, "x.parquet", path.read_bytes(), (tmp_path / "named by all").read_bytes())
+    pq.write_table(
+        wide, tmp_path / "named by all", compression="zstd", use_dictionary=True, store_schema=False
+    )
+    said = survived(
+        tmp_path, body, "x.parquet", path.read_bytes(), (tmp_path / "named by all").read_bytes()
+    )
     assert re.match(f"CorruptFile: .*{column} may unpack to more than 1,073,741,824 bytes", said)

@@ -22,7 +22,19 @@ from lc_assets.text.indexing import build_index
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.fuzzing.array_readers import make_lake
 
-OUTSIDE = ("..", "../x", "../../x", "/etc/passwd", "a/../../x", "a//b", "./x", "a/.", "", "x\0y", "a/..")
+OUTSIDE = (
+    "..",
+    "../x",
+    "../../x",
+    "/etc/passwd",
+    "a/../../x",
+    "a//b",
+    "./x",
+    "a/.",
+    "",
+    "x\0y",
+    "a/..",
+)
 """Paths that lead, or could lead, elsewhere."""
 
 NO_FOLDERS = ("..", ".", "", "a/b", "../x", "/x", "a\\b", "x\0y")
@@ -30,9 +42,18 @@ NO_FOLDERS = ("..", ".", "", "a/b", "../x", "/x", "a\\b", "x\0y")
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_paths_of_data_are_refused(name):
-    """By the doors through which they come: archives' names, files of receipts, snapshots, shards, mixes, releases, orders."""
+    """By the doors through which they come: archives' names, files of receipts, snapshots, shards,
+    mixes, releases, orders.
+    """
     assert not is_inside(name)
-    said = {"url": "http://a/", "status": "200", "mime": "text/html", "length": "5", "offset": "7", "filename": name}
+    said = {
+        "url": "http://a/",
+        "status": "200",
+        "mime": "text/html",
+        "length": "5",
+        "offset": "7",
+        "filename": name,
+    }
     assert capture_of(b"a)/ 20240518015810 " + json.dumps(said).encode()) == "path outside"
     if name:
         with pytest.raises(CorruptFile, match="no path below"):
@@ -87,10 +108,16 @@ def test_a_receipt_names_no_file_outside(tmp_path):
 
 
 def test_a_pointer_and_a_release_name_no_version_outside(tmp_path):
-    lake = lake_with(tmp_path / "a", f"grid/*/{CURRENT}", lambda said: said | {"version": "../../x"})
+    lake = lake_with(
+        tmp_path / "a", f"grid/*/{CURRENT}", lambda said: said | {"version": "../../x"}
+    )
     with pytest.raises(BadInput, match="not a version's name"):
         lake.place("grid", "2023-06").current()
-    lake = lake_with(tmp_path / "b", "releases/*.json", lambda said: said | {"pins": {"grid/a": {"version": "../x", "digest": "0"}}})
+    lake = lake_with(
+        tmp_path / "b",
+        "releases/*.json",
+        lambda said: said | {"pins": {"grid/a": {"version": "../x", "digest": "0"}}},
+    )
     with pytest.raises(CorruptFile, match="not a version's name"):
         read_release(lake, "first")
 
@@ -104,7 +131,12 @@ def test_a_record_of_a_shard_names_no_file_outside(tmp_path):
 
 def test_an_index_of_n_grams_opens_only_its_own_arrays(tmp_path):
     """It would map any array of the machine otherwise."""
-    write_index(tmp_path, build_index([Item(id="a", parts=("one two three four",))], GramSettings(ngram=3, min_words=2)))
+    write_index(
+        tmp_path,
+        build_index(
+            [Item(id="a", parts=("one two three four",))], GramSettings(ngram=3, min_words=2)
+        ),
+    )
     head = json.loads((tmp_path / "index.json").read_text())
     head["arrays"]["../elsewhere"] = 3
     (tmp_path / "index.json").write_text(json.dumps(head))
@@ -128,7 +160,21 @@ def test_ids_and_addresses_of_documents_become_no_paths(tmp_path, name):
     """A corpus is read, and nothing is opened or made but the file itself."""
     path = tmp_path / "in" / "x.jsonl"
     path.parent.mkdir()
-    path.write_text(json.dumps({"id": name, "url": f"file://{name}", "text": "x", "source_domain": name, "language": name}) + "\n")
+    path.write_text(
+        json.dumps(
+            {
+                "id": name,
+                "url": f"file://{name}",
+                "text": "x",
+                "source_domain": name,
+                "language": name,
+            }
+        )
+        + "\n"
+    )
     (found,) = read_corpus(path)
     assert found.text == "x"
-    assert [one.relative_to(tmp_path).as_posix() for one in tmp_path.rglob("*")] == ["in", "in/x.jsonl"]
+    assert [one.relative_to(tmp_path).as_posix() for one in tmp_path.rglob("*")] == [
+        "in",
+        "in/x.jsonl",
+    ]

@@ -1,4 +1,6 @@
-"""No file that is read can run anything: the package has no door for it, and pickles that are fed to readers stay shut."""
+"""No file that is read can run anything: the package has no door for it, and pickles that are fed
+to readers stay shut.
+"""
 
 import ast
 import io
@@ -35,7 +37,20 @@ MODULES = {
 }
 """What runs, or makes, code or objects of what it reads."""
 
-CALLS = {"eval", "exec", "compile", "__import__", "system", "popen", "execv", "execve", "execvp", "spawnl", "spawnv", "getoutput"}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "system",
+    "popen",
+    "execv",
+    "execve",
+    "execvp",
+    "spawnl",
+    "spawnv",
+    "getoutput",
+}
 EXEMPT = {("engines/attempts.py", "ForkingPickler")}
 """Transport between our own processes: how large an answer would be."""
 
@@ -56,7 +71,11 @@ def trapdoors(tree: ast.AST) -> list[str]:
 
 def _calls(node: ast.Call) -> list[str]:
     named = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    owner = node.func.value.id if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) else ""
+    owner = (
+        node.func.value.id
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name)
+        else ""
+    )
     found = [named] if named in CALLS and not (named == "compile" and owner) else []
     for keyword in node.keywords:
         is_false = isinstance(keyword.value, ast.Constant) and keyword.value.value is False
@@ -68,9 +87,13 @@ def _calls(node: ast.Call) -> list[str]:
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_module_has_no_trapdoor(source):
-    """No pickle, marshal, YAML, eval, exec, shell; arrays are read by `read_npy`, which takes no objects."""
+    """No pickle, marshal, YAML, eval, exec, shell; arrays are read by `read_npy`, which takes no
+    objects.
+    """
     place = source.relative_to(ROOT).as_posix()
-    found = [one for one in trapdoors(ast.parse(source.read_text("utf-8"))) if (place, one) not in EXEMPT]
+    found = [
+        one for one in trapdoors(ast.parse(source.read_text("utf-8"))) if (place, one) not in EXEMPT
+    ]
     assert not found
 
 
@@ -106,7 +129,9 @@ class Bomb:
 
 
 def pickles(mark: Path) -> dict[str, bytes]:
-    """The ways in which objects travel: bare, in ``.npy``, in ``.npz``, and as PyTorch saves them."""
+    """The ways in which objects travel: bare, in ``.npy``, in ``.npz``, and as PyTorch saves
+    them.
+    """
     bare = pickle.dumps(Bomb(mark))
     npy, npz = io.BytesIO(), io.BytesIO()
     np.save(npy, np.array([Bomb(mark)], dtype=object), allow_pickle=True)
@@ -115,7 +140,12 @@ def pickles(mark: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(torch, "w") as file:
         file.writestr("archive/data.pkl", bare)
         file.writestr("archive/version", "3")
-    return {"bare": bare, ".npy": npy.getvalue(), ".npz": npz.getvalue(), "PyTorch": torch.getvalue()}
+    return {
+        "bare": bare,
+        ".npy": npy.getvalue(),
+        ".npz": npz.getvalue(),
+        "PyTorch": torch.getvalue(),
+    }
 
 
 def test_the_bombs_work(tmp_path):
@@ -123,7 +153,9 @@ def test_the_bombs_work(tmp_path):
     for name, content in pickles(tmp_path / "mark").items():
         if name in {"bare", ".npy"}:
             (tmp_path / "mark").unlink(missing_ok=True)
-            pickle.loads(content) if name == "bare" else np.load(io.BytesIO(content), allow_pickle=True)  # noqa: S301
+            pickle.loads(content) if name == "bare" else np.load(  # noqa: S301
+                io.BytesIO(content), allow_pickle=True
+            )
             assert (tmp_path / "mark").exists()
 
 
@@ -146,7 +178,9 @@ def test_a_pickle_stays_shut(reader, tmp_path):
             assert not mark.exists()
 
 
-@pytest.mark.parametrize("open_model", [open_line_model, hugging_face.read, sentencepiece_model.read])
+@pytest.mark.parametrize(
+    "open_model", [open_line_model, hugging_face.read, sentencepiece_model.read]
+)
 def test_a_pickle_is_no_model(open_model, tmp_path):
     """Models by path are told by their own formats."""
     for content in pickles(tmp_path / "mark").values():

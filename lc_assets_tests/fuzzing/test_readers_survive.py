@@ -1,6 +1,8 @@
-"""Whatever is done to a file, its reader returns a value or one of our errors, in bounded time and memory.
+"""Whatever is done to a file, its reader returns a value or one of our errors, in bounded time and
+memory.
 
-The plain run strikes each reader a few dozen times; ``-m slow -s`` thousands of times, and prints how often.
+The plain run strikes each reader a few dozen times; ``-m slow -s`` thousands of times, and prints
+how often.
 """
 
 import os
@@ -94,20 +96,34 @@ def test_a_struck_file_is_a_value_or_an_error_of_ours(reader, places):
     """Bytes and meaning are damaged: cut, flipped, spliced, huge, odd, deep."""
 
     @given(file=NUMBER, blows=BLOWS)
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=FREELY)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=FREELY,
+    )
     def survives(file, blows):
         strike(reader, places[reader.name], file, blows)
 
     survives()
 
 
-@pytest.mark.parametrize("reader", [reader for reader in READERS if reader.guarded], ids=lambda reader: reader.name)
+@pytest.mark.parametrize(
+    "reader", [reader for reader in READERS if reader.guarded], ids=lambda reader: reader.name
+)
 def test_a_flipped_bit_changes_no_value(reader, places):
     """Where bytes carry checksums."""
     whole = repr(outcome(reader, restored(reader, places[reader.name], {})))
 
     @given(file=NUMBER, where=NUMBER, how=NUMBER)
-    @settings(max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=FREELY)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=FREELY,
+    )
     def unchanged(file, where, how):
         folder = restored(reader, places[reader.name], {})
         name = sorted(name for name in files_of(folder) if not name.endswith(".json"))[file % 2]
@@ -122,16 +138,24 @@ def test_a_flipped_bit_changes_no_value(reader, places):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.name)
 def test_campaign(reader, places):
-    """Thousands of blows, drawn anew each time, by a plain generator: half of an execution was hypothesis's. Prints what came of them."""
+    """Thousands of blows, drawn anew each time, by a plain generator: half of an execution was
+    hypothesis's. Prints what came of them.
+    """
     said: Counter[str] = Counter()
     seed = secrets.randbits(64)
     drawn = random.Random(seed)  # noqa: S311 - no secret is made of it
     for number in range(CAMPAIGN):
-        file, blows = drawn.getrandbits(32), [Blow(*(drawn.getrandbits(32) for _ in range(3))) for _ in range(drawn.randint(1, 3))]
+        file, blows = (
+            drawn.getrandbits(32),
+            [Blow(*(drawn.getrandbits(32) for _ in range(3))) for _ in range(drawn.randint(1, 3))],
+        )
         try:
             found = strike(reader, places[reader.name], file, blows)
         except BaseException as error:
             error.add_note(f"execution {number} of seed {seed}: strike(file={file}, blows={blows})")
             raise
         said[found.__name__ if isinstance(found, type) else "a value"] += 1
-    print(f"{reader.name}: {said.total():,} executions; {', '.join(f'{count:,} {what}' for what, count in said.most_common())}")
+    print(
+        f"{reader.name}: {said.total():,} executions; "
+        f"{', '.join(f'{count:,} {what}' for what, count in said.most_common())}"
+    )

@@ -41,7 +41,9 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 
 @pytest.mark.parametrize("offset", [2**62, 2**63, 2**64])
 def test_a_place_behind_all_files_is_refused(tmp_path, offset):
-    """One line of an index ended the whole run: the disk's refusal was taken for a disk in trouble."""
+    """One line of an index ended the whole run: the disk's refusal was taken for a disk in
+    trouble.
+    """
     (tmp_path / "x.warc.gz").write_bytes(b"x")
     assert page_at(Upstream(str(tmp_path)), "x.warc.gz", offset, 5).why == "place refused"
     assert Spot("x.warc.gz", offset, 5).offset == offset
@@ -59,7 +61,9 @@ def test_a_place_behind_all_files_is_refused(tmp_path, offset):
     ids=["a number of 400 digits", "a number beyond float64", "300 deep", "deep", "deep id"],
 )
 def test_records_that_nobody_behind_could_decode_are_counted(tmp_path, line, why):
-    """They came through the reader as they stood and stopped a stage when something was made of them."""
+    """They came through the reader as they stood and stopped a stage when something was made of
+    them.
+    """
     (tmp_path / "x.jsonl").write_bytes(line + b'\n{"text": "b", "meta": ["' + b"[" * 400 + b'"]}\n')
     first, second = read_corpus(tmp_path / "x.jsonl")
     if b"perplexity" in line:
@@ -87,7 +91,9 @@ def test_values_that_python_does_not_have_cost_their_rows(tmp_path, column):
 
 
 def test_a_key_is_never_too_long_to_be_its_own_key():
-    """Escapes are longer than what they stand for, so an address within the limit had a key beyond it."""
+    """Escapes are longer than what they stand for, so an address within the limit had a key beyond
+    it.
+    """
     for n_chars in (1000, 2720, 2726, 4000, 8000):
         key = page_key("http://a.example/" + "\u00fc" * n_chars)
         assert (key is None) == (n_chars > 1360)
@@ -102,25 +108,34 @@ def test_names_of_lists_are_text_and_differ(tmp_path):
     (tmp_path / "x.parquet").write_bytes(content.replace(b"choices", b"cho\xff\xffes"))
     with pytest.raises(CorruptFile, match="not UTF-8"):
         list(read_corpus(tmp_path / "x.parquet"))
-    pq.write_table(pa.table([["a"], [["x"]], [["y"]]], names=["text", "l", "l"]), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table([["a"], [["x"]], [["y"]]], names=["text", "l", "l"]), tmp_path / "x.parquet"
+    )
     with pytest.raises(CorruptFile, match="two columns of one name"):
         list(read_corpus(tmp_path / "x.parquet"))
 
 
 def test_names_that_no_file_system_takes_are_refused(tmp_path):
-    """The system's own error came through: a version in a pointer or a release, and a file that a launch names."""
+    """The system's own error came through: a version in a pointer or a release, and a file that a
+    launch names.
+    """
     for name in ("x" * 70_000, "\u00fc" * 101):
         with pytest.raises(BadInput, match="not a version's name"):
             version_named(name, "x")
         with pytest.raises(BadInput, match="not the name of a stage"):
             LakeFolder(tmp_path).place("grid", name)
-    (tmp_path / "x.args").write_text(f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 --global-batch-size 8")
+    (tmp_path / "x.args").write_text(
+        f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 "
+        "--global-batch-size 8"
+    )
     with pytest.raises(BadInput, match="cannot be read"):
         read_launch(tmp_path / "x.args")
 
 
 def test_an_index_of_a_crawl_is_text(tmp_path):
-    """Arrow believes a file's word that bytes are text; who took a row out of the batch was told so by Python."""
+    """Arrow believes a file's word that bytes are text; who took a row out of the batch was told so
+    by Python.
+    """
     make_columnar(tmp_path)
     table = pq.read_table(tmp_path / "x.parquet")
     place = table.schema.get_field_index("url")
@@ -133,14 +148,19 @@ def test_an_index_of_a_crawl_is_text(tmp_path):
 
 def test_tables_of_a_lake_hold_no_times(tmp_path):
     """A time zone that nobody knows is a `KeyError` to who asks for the value."""
-    pq.write_table(pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("s", "Mars/Olympus"))}), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("s", "Mars/Olympus"))}),
+        tmp_path / "x.parquet",
+    )
     for read in (read_table, lambda path: list(read_lines(path))):
         with pytest.raises(CorruptFile, match="at holds times"):
             read(tmp_path / "x.parquet")
 
 
 def test_deep_json_is_damage_to_every_reader_of_json(tmp_path):
-    """Ten readers said `RecursionError`: metadata of arrays, orders, receipts, pointers, releases, caches, records of shards."""
+    """Ten readers said `RecursionError`: metadata of arrays, orders, receipts, pointers, releases,
+    caches, records of shards.
+    """
     for reader in READERS:
         for name in strikable(reader, tmp_path / reader.name.replace("/", " ")):
             name.write_bytes(b'{"attributes": ' + DEEP + b"}")
@@ -165,7 +185,9 @@ def test_settings_that_are_deep_or_endless_are_refused(tmp_path):
     with pytest.raises(BadInput, match="not a recipe"):
         parse_recipe("a = " + "[" * 5000 + "]" * 5000, where="x")
     with pytest.raises(BadInput, match="thousands of digits"):
-        parse_rules(f'name = "x"\n[[rule]]\nname = "a"\nsignal = "b"\nat_most = 0x{"f" * 5000}\n', where="x")
+        parse_rules(
+            f'name = "x"\n[[rule]]\nname = "a"\nsignal = "b"\nat_most = 0x{"f" * 5000}\n', where="x"
+        )
     (tmp_path / "x.json").write_bytes(DEEP)
     with pytest.raises(BadInput):
         read_identities(tmp_path / "x.json")
@@ -173,16 +195,25 @@ def test_settings_that_are_deep_or_endless_are_refused(tmp_path):
 
 @pytest.mark.parametrize("train", [[[1]], 7, {"a": 1}, [None]])
 def test_a_split_of_a_launch_is_words(tmp_path, train):
-    (tmp_path / "x.args").write_text("--seq-length 24 --per-split-data-args-path x.json --train-samples 80 --global-batch-size 8")
+    (tmp_path / "x.args").write_text(
+        "--seq-length 24 --per-split-data-args-path x.json --train-samples 80 --global-batch-size 8"
+    )
     (tmp_path / "x.json").write_text(json.dumps({"train": train, "valid": None, "test": None}))
     with pytest.raises(BadInput, match=r"x\.json: wanted JSON"):
         read_launch(tmp_path / "x.args")
 
 
-@pytest.mark.parametrize("other", [np.arange(9), np.zeros((2, 2)), np.float64(1), np.array([], "<i2")])
+@pytest.mark.parametrize(
+    "other", [np.arange(9), np.zeros((2, 2)), np.float64(1), np.array([], "<i2")]
+)
 def test_arrays_of_n_grams_are_of_their_type(tmp_path, other):
     """Compiled loops believe what they are given."""
-    write_index(tmp_path, build_index([Item(id="a", parts=("one two three four",))], GramSettings(ngram=3, min_words=2)))
+    write_index(
+        tmp_path,
+        build_index(
+            [Item(id="a", parts=("one two three four",))], GramSettings(ngram=3, min_words=2)
+        ),
+    )
     np.save(tmp_path / "items.npy", other)
     with pytest.raises(CorruptFile):
         open_index(tmp_path)
@@ -207,7 +238,9 @@ def test_keys_that_do_not_ascend_are_damage_or_find_something(tmp_path):
 
 @pytest.mark.parametrize("size", ["0", "-8"])
 def test_a_launch_has_a_batch(tmp_path, size):
-    (tmp_path / "x.args").write_text(f"--seq-length 24 --data-path a --train-samples 80 --global-batch-size {size}")
+    (tmp_path / "x.args").write_text(
+        f"--seq-length 24 --data-path a --train-samples 80 --global-batch-size {size}"
+    )
     with pytest.raises(BadInput, match="at least 1"):
         read_launch(tmp_path / "x.args")
 
@@ -215,12 +248,18 @@ def test_a_launch_has_a_batch(tmp_path, size):
 def test_a_page_whose_kind_is_no_number_is_damage(tmp_path):
     """Thrift says of each value what it is, and nobody else did."""
     odd = encoded({1: {1: 2}, 2: 4, 3: 4, 5: {1: 1, 2: 0}}) + text(b"")
-    content = parquet_bytes([flat(b"text", [Page(b"", 0, {})], 1)], 1).replace(Page(b"", 0, {}).bytes, odd)
+    content = parquet_bytes([flat(b"text", [Page(b"", 0, {})], 1)], 1).replace(
+        Page(b"", 0, {}).bytes, odd
+    )
     (tmp_path / "x.parquet").write_bytes(content)
     with pytest.raises(CorruptFile):
         list(read_corpus(tmp_path / "x.parquet"))
     with pytest.raises(CorruptFile, match="where a size or a number"):
-        walk(lambda at, n: odd[at : at + n], Chunk(Leaf("text", 6, 0, False, False), 0, len(odd), 1, 1, 0), most_longest=0)
+        walk(
+            lambda at, n: odd[at : at + n],
+            Chunk(Leaf("text", 6, 0, False, False), 0, len(odd), 1, 1, 0),
+            most_longest=0,
+        )
 
 
 def test_holes_of_an_array_that_promises_everything_are_named_in_time(tmp_path):

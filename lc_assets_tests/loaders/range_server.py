@@ -1,4 +1,6 @@
-"""A local web server that answers range requests as nginx and buckets do, and can be told to misbehave."""
+"""A local web server that answers range requests as nginx and buckets do, and can be told to
+misbehave.
+"""
 
 import contextlib
 import functools
@@ -16,7 +18,8 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
 
     Attributes:
         served: (path, first byte, last byte) of each part that was sent.
-        breaks_off: how many of the next parts are cut in their middle; the connection is closed then.
+        breaks_off: how many of the next parts are cut in their middle; the connection is closed
+            then.
         whole_only: ignore ranges, as Python's own server does.
     """
 
@@ -39,7 +42,11 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
             self.send_error(404)
             return
         n_bytes = path.stat().st_size
-        first, last = (0, n_bytes - 1) if not asked or self.whole_only else (int(asked[1]), min(int(asked[2]), n_bytes - 1))
+        first, last = (
+            (0, n_bytes - 1)
+            if not asked or self.whole_only
+            else (int(asked[1]), min(int(asked[2]), n_bytes - 1))
+        )
         part = self.part_of(path, first, last)
         self.served.append((self.path, first, last))
         self.send_response(206 if asked and not self.whole_only else 200)
@@ -56,7 +63,9 @@ class RangeHandler(http.server.SimpleHTTPRequestHandler):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Takes all connections that are made at once: 32 at a context of 65,536, where Python's own server lets five wait."""
+    """Takes all connections that are made at once: 32 at a context of 65,536, where Python's own
+    server lets five wait.
+    """
 
     request_queue_size = 128
 
@@ -68,7 +77,9 @@ def served(
     """Serve a folder on this machine: its URL, the handler to misbehave through, and the server."""
     handler = type("RangeHandlerOnce", (kind,), {"served": []})
     server = Server(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    )
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}", handler, server

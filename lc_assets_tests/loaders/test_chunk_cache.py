@@ -23,10 +23,14 @@ def unread():
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(1, 5)), max_size=60), st.integers(5, 15))
 def test_what_is_kept_is_what_was_asked_for_last(requests, max_bytes):
-    """Against a plain model: a list of the last requests, cut where their sizes exceed the bound."""
+    """Against a plain model: a list of the last requests, cut where their sizes exceed the
+    bound.
+    """
     cache, model = ChunkCache(max_bytes), OrderedDict()
     for key, size in requests:
-        found = cache.get(key, unread if key in model else lambda key=key, size=size: chunk(size, key))
+        found = cache.get(
+            key, unread if key in model else lambda key=key, size=size: chunk(size, key)
+        )
         assert (found == key).all()
         model[key] = found
         model.move_to_end(key)
@@ -65,7 +69,8 @@ def test_a_cache_sent_elsewhere_arrives_empty():
     """A reader process gets the bound, not a quarter of a gigabyte of chunks."""
     cache = ChunkCache(100)
     cache.get("a", lambda: chunk(50))
-    copy = pickle.loads(pickle.dumps(cache))  # noqa: S301 - how multiprocessing sends objects; nothing stored is read so
+    # How multiprocessing sends objects; nothing stored is read so.
+    copy = pickle.loads(pickle.dumps(cache))  # noqa: S301
     assert (copy.max_bytes, copy.n_bytes) == (100, 0)
 
 
@@ -75,7 +80,9 @@ def test_threads_may_share_a_cache():
 
     def work(seed):
         keys = np.random.default_rng(seed).integers(0, 20, 2000).tolist()
-        wrong.extend(key for key in keys if (cache.get(key, lambda key=key: chunk(8, key)) != key).any())
+        wrong.extend(
+            key for key in keys if (cache.get(key, lambda key=key: chunk(8, key)) != key).any()
+        )
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
@@ -88,7 +95,9 @@ def test_threads_may_share_a_cache():
 
 
 def test_a_family_makes_room_for_its_own():
-    """A source that goes on replaces what it had, not what another source still needs, though that was asked for earlier."""
+    """A source that goes on replaces what it had, not what another source still needs, though that
+    was asked for earlier.
+    """
     cache = ChunkCache(30)
     for source in "abc":
         cache.get((source, 0), lambda: chunk(10), family=source)
@@ -107,7 +116,8 @@ def test_a_bound_that_nobody_gave_is_what_the_walks_need():
     given.fit(100)
     assert (cache.max_bytes, given.max_bytes) == (100, 70)
     for each in (cache, given):
-        assert pickle.loads(pickle.dumps(each)).max_bytes == each.max_bytes  # noqa: S301 - how multiprocessing sends objects
+        # How multiprocessing sends objects.
+        assert pickle.loads(pickle.dumps(each)).max_bytes == each.max_bytes  # noqa: S301
 
 
 def test_what_one_thread_reads_others_wait_for():
@@ -122,7 +132,10 @@ def test_what_one_thread_reads_others_wait_for():
         return chunk(5, 3)
 
     found = []
-    threads = [threading.Thread(target=lambda: found.append(int(cache.get("a", slowly)[0]))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: found.append(int(cache.get("a", slowly)[0])))
+        for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     begun.wait(5)

@@ -1,4 +1,6 @@
-"""The grid loader: the step alone says which rectangle; every kept token comes once; resuming is exact."""
+"""The grid loader: the step alone says which rectangle; every kept token comes once; resuming is
+exact.
+"""
 
 import json
 
@@ -33,15 +35,22 @@ def loader_over(rows, shape):
 
 @given(shape=shapes(), data=st.data())
 def test_the_loader_keeps_its_contracts(shape, data):
-    """Over any shape: step is enough, resume gives the rest, every kept token once, inputs are shifted targets."""
+    """Over any shape: step is enough, resume gives the rest, every kept token once, inputs are
+    shifted targets.
+    """
     rows = NumberedRows(*shape[:2])
     loader = loader_over(rows, shape)
     steps = data.draw(st.lists(st.integers(0, len(loader) - 1), min_size=1, max_size=8))
     assert_step_is_enough(loader, steps=steps)
     assert_inputs_are_shifted_targets(loader, steps=steps, first_token=GPT2_EOT)
-    assert_resume_gives_the_rest(lambda: loader_over(rows, shape), stop_after=data.draw(st.integers(0, len(loader))))
+    assert_resume_gives_the_rest(
+        lambda: loader_over(rows, shape), stop_after=data.draw(st.integers(0, len(loader)))
+    )
     assert_every_token_is_visited_once(
-        lambda rows: loader_over(rows, shape), n_rows=shape[0], row_tokens=shape[1], dropped_rows=loader.dropped_rows
+        lambda rows: loader_over(rows, shape),
+        n_rows=shape[0],
+        row_tokens=shape[1],
+        dropped_rows=loader.dropped_rows,
     )
 
 
@@ -55,7 +64,9 @@ def test_the_order_is_down_the_rows_then_on_to_the_next_column(shape):
         for top in range(0, n_rows, batch_rows)
         if top + batch_rows <= n_rows
     ]  # fmt: skip
-    walk = GridWalk(n_rows=n_rows, row_tokens=row_tokens, batch_rows=batch_rows, context_tokens=context)
+    walk = GridWalk(
+        n_rows=n_rows, row_tokens=row_tokens, batch_rows=batch_rows, context_tokens=context
+    )
     rectangles = [walk.rectangle(step) for step in range(walk.n_steps)]
     assert [(at.rows.start, at.tokens.start) for at in rectangles] == loops
     assert {(len(at.rows), len(at.tokens)) for at in rectangles} == {(batch_rows, context)}
@@ -71,7 +82,9 @@ class Forgetful(GridLoader):
 
     def __getitem__(self, step):
         self.n_asked += 1
-        batch = super().__getitem__((step * 2) % len(self) if self.fault == "visits twice" else step)
+        batch = super().__getitem__(
+            (step * 2) % len(self) if self.fault == "visits twice" else step
+        )
         if self.fault == "remembers":
             return Batch(batch.text + self.n_asked, batch.targets)
         return Batch(batch.targets, batch.targets) if self.fault == "shows the answer" else batch
@@ -84,10 +97,26 @@ class Forgetful(GridLoader):
 @pytest.mark.parametrize(
     ("fault", "contract"),
     [
-        ("remembers", lambda make: assert_step_is_enough(make(NumberedRows(4, 6)), steps=[0, 1, 2])),
-        ("shows the answer", lambda make: assert_inputs_are_shifted_targets(make(NumberedRows(4, 6)), steps=[0], first_token=GPT2_EOT)),
-        ("repeats", lambda make: assert_resume_gives_the_rest(lambda: make(NumberedRows(4, 6)), stop_after=2)),
-        ("visits twice", lambda make: assert_every_token_is_visited_once(make, n_rows=4, row_tokens=6)),
+        (
+            "remembers",
+            lambda make: assert_step_is_enough(make(NumberedRows(4, 6)), steps=[0, 1, 2]),
+        ),
+        (
+            "shows the answer",
+            lambda make: assert_inputs_are_shifted_targets(
+                make(NumberedRows(4, 6)), steps=[0], first_token=GPT2_EOT
+            ),
+        ),
+        (
+            "repeats",
+            lambda make: assert_resume_gives_the_rest(
+                lambda: make(NumberedRows(4, 6)), stop_after=2
+            ),
+        ),
+        (
+            "visits twice",
+            lambda make: assert_every_token_is_visited_once(make, n_rows=4, row_tokens=6),
+        ),
     ],
 )
 def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
@@ -125,7 +154,10 @@ def test_an_epoch_that_ran_out_begins_again():
         (GridLoader(NumberedRows(6, 6), batch_rows=2, context_tokens=3), "data"),
         (GridLoader(NumberedRows(4, 6), batch_rows=1, context_tokens=3), "batch_rows"),
         (GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=2), "context_tokens"),
-        (GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, first_token=0), "first_token"),
+        (
+            GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, first_token=0),
+            "first_token",
+        ),
     ],
 )
 def test_a_state_of_another_data_set_or_shape_is_refused(other, name):
@@ -170,10 +202,16 @@ def test_a_loader_that_cannot_be_is_refused(shape, batch_rows, context, says):
 
 
 def test_the_first_token_is_of_the_vocabulary():
-    """Another vocabulary than GPT-2's must name its own: 50,256 would be some other token, or none."""
-    with pytest.raises(BadInput, match="first_token must be an id of the vocabulary, 0 to 50,256, got 50,257"):
+    """Another vocabulary than GPT-2's must name its own: 50,256 would be some other token, or
+    none.
+    """
+    with pytest.raises(
+        BadInput, match="first_token must be an id of the vocabulary, 0 to 50,256, got 50,257"
+    ):
         GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, first_token=50_257)
-    assert GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, first_token=7)[0].text[:, 0].tolist() == [7, 7]
+    assert GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, first_token=7)[0].text[
+        :, 0
+    ].tolist() == [7, 7]
 
 
 def test_rows_of_a_step_are_the_rows_it_holds():
@@ -190,17 +228,24 @@ def test_numbered_rows_are_refused_where_numbers_would_repeat():
 
 @given(n_steps=st.integers(0, 40), n_ranks=st.integers(1, 4), n_workers=st.integers(1, 4))
 def test_ranks_and_workers_share_all_steps_without_overlap(n_steps, n_ranks, n_workers):
-    """Complete and disjoint; and asking a rank's workers in turn gives its steps in order, whatever their number."""
+    """Complete and disjoint; and asking a rank's workers in turn gives its steps in order, whatever
+    their number.
+    """
     together = []
     for rank in range(n_ranks):
-        shares = [list(steps_of(n_steps, rank=rank, n_ranks=n_ranks, worker=each, n_workers=n_workers)) for each in range(n_workers)]
+        shares = [
+            list(steps_of(n_steps, rank=rank, n_ranks=n_ranks, worker=each, n_workers=n_workers))
+            for each in range(n_workers)
+        ]
         in_turn = [share[turn] for turn in range(n_steps) for share in shares if turn < len(share)]
         assert in_turn == list(range(rank, n_steps, n_ranks))
         together.extend(in_turn)
     assert sorted(together) == list(range(n_steps))
 
 
-@pytest.mark.parametrize("where", [{"rank": 2, "n_ranks": 2}, {"rank": -1}, {"worker": 1}, {"n_workers": 0}])
+@pytest.mark.parametrize(
+    "where", [{"rank": 2, "n_ranks": 2}, {"rank": -1}, {"worker": 1}, {"n_workers": 0}]
+)
 def test_a_rank_or_worker_that_is_not_there_is_refused(where):
     with pytest.raises(BadInput, match="there is no rank"):
         steps_of(10, **where)

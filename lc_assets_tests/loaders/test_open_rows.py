@@ -1,4 +1,6 @@
-"""Opening a data set by its path: an array, a published version, a lake; each read through one bounded cache."""
+"""Opening a data set by its path: an array, a published version, a lake; each read through one
+bounded cache.
+"""
 
 import json
 import pickle
@@ -36,7 +38,12 @@ def own_lake(lake, tmp_path):
 def in_order(grids):
     """All rows in the global order, by the obvious loop."""
     arrays = list(grids.values())
-    return np.array([arrays[source][row] for source, row in zip(*riffle([len(array) for array in arrays]), strict=True)])
+    return np.array(
+        [
+            arrays[source][row]
+            for source, row in zip(*riffle([len(array) for array in arrays]), strict=True)
+        ]
+    )
 
 
 def test_a_lake_is_its_global_order(lake):
@@ -56,7 +63,9 @@ def test_a_relative_path_is_a_path(lake, monkeypatch):
 def test_one_snapshots_grid_is_opened_by_its_place_version_or_array(lake):
     for path in ("grid/2022-49", "grid/2022-49/v1", "grid/2022-49/v1/train.zarr"):
         np.testing.assert_array_equal(open_rows(lake / path).read(), TRAIN["2022-49"])
-    np.testing.assert_array_equal(open_rows(lake / "grid/2022-49/v1", "heldout").read(), HELDOUT["2022-49"])
+    np.testing.assert_array_equal(
+        open_rows(lake / "grid/2022-49/v1", "heldout").read(), HELDOUT["2022-49"]
+    )
 
 
 def test_a_downloaded_flat_data_set_is_opened_by_its_folder(tmp_path):
@@ -65,14 +74,20 @@ def test_a_downloaded_flat_data_set_is_opened_by_its_folder(tmp_path):
 
 
 def test_lake_and_flat_copy_hold_the_same_rows(lake, tmp_path):
-    """Loaders over the riffled lake and over the flat copy of it give the same batches, so the same rows."""
+    """Loaders over the riffled lake and over the flat copy of it give the same batches, so the same
+    rows.
+    """
     flat = open_rows(write_flat(tmp_path / "train.zarr", in_order(TRAIN), chunk=(8, 16)))
-    ours, theirs = (GridLoader(rows, batch_rows=4, context_tokens=24) for rows in (open_rows(lake), flat))
+    ours, theirs = (
+        GridLoader(rows, batch_rows=4, context_tokens=24) for rows in (open_rows(lake), flat)
+    )
     np.testing.assert_equal(list(ours), list(theirs))
     visited = np.concatenate([batch.targets for batch in ours][: ours.walk.row_blocks])
     lost = in_order(TRAIN)[-ours.dropped_rows :, :24]
     every = np.concatenate([array[:, :24] for array in TRAIN.values()])
-    assert sorted(map(bytes, [*visited, *lost.astype(np.uint16)])) == sorted(map(bytes, every.astype(np.uint16)))
+    assert sorted(map(bytes, [*visited, *lost.astype(np.uint16)])) == sorted(
+        map(bytes, every.astype(np.uint16))
+    )
 
 
 def test_a_loader_over_a_lake_keeps_the_contracts(lake):
@@ -84,7 +99,9 @@ def test_a_loader_over_a_lake_keeps_the_contracts(lake):
 
 
 def test_a_batchs_rows_are_traced_to_their_grids(lake):
-    """Positions of a step lead to snapshot, version and row, and the tokens there are the batch's."""
+    """Positions of a step lead to snapshot, version and row, and the tokens there are the
+    batch's.
+    """
     rows = open_rows(lake)
     assert isinstance(rows, RiffledReader)
     loader = GridLoader(rows, batch_rows=10, context_tokens=16)
@@ -93,11 +110,15 @@ def test_a_batchs_rows_are_traced_to_their_grids(lake):
         for position, found in zip(loader.rows_of(step), loader[step].targets, strict=True):
             origin = rows.origin(position)
             assert origin.version == "v1"
-            np.testing.assert_array_equal(found, TRAIN[origin.snapshot][origin.row, left.start : left.stop])
+            np.testing.assert_array_equal(
+                found, TRAIN[origin.snapshot][origin.row, left.start : left.stop]
+            )
 
 
 def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
-    """Through a cache of one chunk, 16 batches that lie in 2 inner chunks cost 2 decodings, not 16."""
+    """Through a cache of one chunk, 16 batches that lie in 2 inner chunks cost 2 decodings, not
+    16.
+    """
     path = write_grid(tmp_path / "a.zarr", ids(128, 32))
     cache = ChunkCache(64 * 32 * 2)
     loader = GridLoader(open_array(path, cache), batch_rows=8, context_tokens=32)
@@ -107,10 +128,21 @@ def test_a_walk_decodes_each_chunk_once_a_column(tmp_path):
 
 @pytest.mark.parametrize("batch_rows", [64, 128])
 def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
-    """Batches that are whole chunks leave nothing in the cache; those that reach into ragged ones, or have them in it, are right too."""
+    """Batches that are whole chunks leave nothing in the cache; those that reach into ragged ones,
+    or have them in it, are right too.
+    """
     rows = ids(200, 40)
-    array = open_array(write_grid(tmp_path / "a.zarr", rows, inner_tokens=16, shard_tokens=32), ChunkCache())
-    for top, left, width in ((0, 16, 16), (64, 0, 16), (0, 32, 8), (64, 32, 8), (200 - batch_rows, 0, 16), (1, 0, 16)):
+    array = open_array(
+        write_grid(tmp_path / "a.zarr", rows, inner_tokens=16, shard_tokens=32), ChunkCache()
+    )
+    for top, left, width in (
+        (0, 16, 16),
+        (64, 0, 16),
+        (0, 32, 8),
+        (64, 32, 8),
+        (200 - batch_rows, 0, 16),
+        (1, 0, 16),
+    ):
         piece = slice(top, top + batch_rows), slice(left, left + width)
         np.testing.assert_array_equal(array.read(*piece), rows[piece])
     cached = ChunkCache()
@@ -124,7 +156,9 @@ def test_whole_chunks_are_decoded_into_the_batch(tmp_path, batch_rows):
 
 def test_what_a_reader_got_is_its_own(tmp_path):
     """Changing a batch changes neither the cache nor the next batch."""
-    loader = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=8, context_tokens=32)
+    loader = GridLoader(
+        open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=8, context_tokens=32
+    )
     before = loader[0].targets.copy()
     loader[0].targets[:] = 7
     np.testing.assert_array_equal(loader[0].targets, before)
@@ -137,7 +171,9 @@ def test_a_cache_below_one_chunk_is_refused(tmp_path, kind):
     chunk_bytes = {"grid": 10 * 32 * 2, "flat": 4 * 8 * 2}[kind]
     write_grid(path, ids(10, 32)) if kind == "grid" else write_flat(path, ids(10, 32))
     assert open_rows(path, cache_bytes=chunk_bytes).read().shape == (10, 32)
-    with pytest.raises(BadInput, match=f"a cache of {chunk_bytes - 1} bytes cannot hold one chunk of {chunk_bytes}"):
+    with pytest.raises(
+        BadInput, match=f"a cache of {chunk_bytes - 1} bytes cannot hold one chunk of {chunk_bytes}"
+    ):
         open_rows(path, cache_bytes=chunk_bytes - 1)
 
 
@@ -163,7 +199,9 @@ def test_a_grid_that_was_removed_is_said(own_lake):
 
 
 def test_paths_without_data_say_what_was_looked_for(own_lake, tmp_path):
-    with pytest.raises(BadInput, match=r"found no train\.zarr, sources\.json, zarr\.json or \.zarray"):
+    with pytest.raises(
+        BadInput, match=r"found no train\.zarr, sources\.json, zarr\.json or \.zarray"
+    ):
         open_rows(tmp_path)
     with pytest.raises(BadInput, match="no split is called 'test'"):
         open_rows(own_lake, "test")
@@ -178,7 +216,16 @@ def test_identity_goes_with_the_data_not_with_the_path(own_lake, lake):
     """A data set that was moved resumes; another split, another shape, another order does not."""
     assert open_rows(lake).identity == open_rows(own_lake).identity
     paths = ["", "grid/2022-49", "grid/2023-06"]
-    assert len({open_rows(lake / path, split).identity for path in paths for split in ("train", "heldout")}) == 6
+    assert (
+        len(
+            {
+                open_rows(lake / path, split).identity
+                for path in paths
+                for split in ("train", "heldout")
+            }
+        )
+        == 6
+    )
 
 
 def test_identity_tells_a_rewritten_array(tmp_path):
@@ -197,10 +244,13 @@ def test_a_new_version_of_the_order_does_not_move_an_open_reader(own_lake):
 
 
 def test_a_loader_can_be_sent_to_another_process(lake):
-    """As data loaders with worker processes do: the copy reads the same, and its cache starts empty."""
+    """As data loaders with worker processes do: the copy reads the same, and its cache starts
+    empty.
+    """
     loader = GridLoader(open_rows(lake), batch_rows=4, context_tokens=24)
     before = loader[3]
-    copy = pickle.loads(pickle.dumps(loader))  # noqa: S301 - how multiprocessing sends objects; nothing stored is read so
+    # How multiprocessing sends objects; nothing stored is read so.
+    copy = pickle.loads(pickle.dumps(loader))  # noqa: S301
     np.testing.assert_equal(copy[3], before)
     assert copy.state_dict() == loader.state_dict()
 
@@ -208,5 +258,13 @@ def test_a_loader_can_be_sent_to_another_process(lake):
 @pytest.mark.parametrize("module", ["grid", "rows", "contracts"])
 def test_a_training_node_needs_neither_dagster_nor_torch(module):
     """Nor zarr: chunks are decoded here."""
-    code = f"import sys, lc_assets.loaders.{module} as _; print(sorted({{'dagster', 'torch', 'zarr', 'pyarrow'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "[]\n"
+    code = (
+        f"import sys, lc_assets.loaders.{module} as _; print(sorted({{'dagster', 'torch', "
+        f"'zarr', 'pyarrow'}} & set(sys.modules)))"
+    )
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
+        == "[]\n"
+    )

@@ -1,4 +1,6 @@
-"""Reading ahead changes nothing but time; ranks share every batch, so that a state fits any number of them."""
+"""Reading ahead changes nothing but time; ranks share every batch, so that a state fits any number
+of them.
+"""
 
 import threading
 import time
@@ -35,7 +37,9 @@ def test_answers_come_in_order_whatever_takes_long(n_steps, n_ahead, threads):
         time.sleep(0.0001 * (n_steps - step))
         return step
 
-    assert list(ahead(read, range(n_steps), n_ahead=n_ahead, threads=threads)) == list(range(n_steps))
+    assert list(ahead(read, range(n_steps), n_ahead=n_ahead, threads=threads)) == list(
+        range(n_steps)
+    )
     assert threads_left() == []
 
 
@@ -95,11 +99,15 @@ def test_a_state_that_is_loaded_while_iterating_counts():
 @pytest.mark.parametrize(("n_ahead", "threads"), [(-1, 1), (2, 0)])
 def test_impossible_prefetching_is_refused(n_ahead, threads):
     with pytest.raises(BadInput, match="cannot read"):
-        GridLoader(NumberedRows(4, 6), batch_rows=2, context_tokens=3, prefetch=n_ahead, threads=threads)
+        GridLoader(
+            NumberedRows(4, 6), batch_rows=2, context_tokens=3, prefetch=n_ahead, threads=threads
+        )
 
 
 def test_threads_decode_nothing_twice(tmp_path):
-    """Four threads over one array: each of its chunks is decoded once per column, as without threads."""
+    """Four threads over one array: each of its chunks is decoded once per column, as without
+    threads.
+    """
     rows = ids(512, 32)
     cache = ChunkCache()
     array = open_array(write_grid(tmp_path / "a.zarr", rows), cache)
@@ -109,7 +117,9 @@ def test_threads_decode_nothing_twice(tmp_path):
 
 
 def test_a_riffled_walk_decodes_each_chunk_once(tmp_path):
-    """Twelve sources through one cache, which holds a band of each: what one source needs next never costs another its place."""
+    """Twelve sources through one cache, which holds a band of each: what one source needs next
+    never costs another its place.
+    """
     train = {f"s{number}": ids(130, 16, seed=number) for number in range(12)}
     lake = write_lake(tmp_path, train, {name: ids(1, 16) for name in train})
     rows = open_rows(lake)
@@ -128,46 +138,88 @@ def shared(draw):
     columns, context = draw(st.integers(1, 3)), draw(st.integers(1, 4))
     n_rows = draw(st.integers(batch_rows, 4 * batch_rows))
     divided = batch_rows if lanes == 1 else lanes
-    return n_rows, columns * context, batch_rows, context, lanes, [n for n in range(1, divided + 1) if divided % n == 0]
+    return (
+        n_rows,
+        columns * context,
+        batch_rows,
+        context,
+        lanes,
+        [n for n in range(1, divided + 1) if divided % n == 0],
+    )
 
 
 @given(shared(), st.data())
 def test_ranks_keep_the_contracts(shape, data):
-    """Any number of ranks, one lane or several: the same batches, every token once, and a resume on other ranks."""
+    """Any number of ranks, one lane or several: the same batches, every token once, and a resume on
+    other ranks.
+    """
     n_rows, row_tokens, batch_rows, context, lanes, sizes = shape
 
     def make(rank=0, n_ranks=1, rows=None):
         rows = rows or NumberedRows(n_rows, row_tokens)
-        return GridLoader(rows, batch_rows=batch_rows, context_tokens=context, lanes=lanes, rank=rank, n_ranks=n_ranks)
+        return GridLoader(
+            rows,
+            batch_rows=batch_rows,
+            context_tokens=context,
+            lanes=lanes,
+            rank=rank,
+            n_ranks=n_ranks,
+        )
 
     steps = range(len(make()))
     assert_ranks_share_every_batch(make, world_sizes=sizes, steps=steps)
-    assert_a_resume_may_change_the_ranks(make, world_sizes=[sizes[-1], 1, sizes[len(sizes) // 2]], stop_after=len(steps) // 3)
+    assert_a_resume_may_change_the_ranks(
+        make, world_sizes=[sizes[-1], 1, sizes[len(sizes) // 2]], stop_after=len(steps) // 3
+    )
     kept = make().dropped_rows
     if lanes == 1:
-        assert_every_token_is_visited_once(lambda rows: make(rows=rows), n_rows=n_rows, row_tokens=row_tokens, dropped_rows=kept)
+        assert_every_token_is_visited_once(
+            lambda rows: make(rows=rows), n_rows=n_rows, row_tokens=row_tokens, dropped_rows=kept
+        )
     for step in steps:
-        np.testing.assert_array_equal(make()[step].targets[:, 0] // row_tokens, list(make().rows_of(step)))
+        np.testing.assert_array_equal(
+            make()[step].targets[:, 0] // row_tokens, list(make().rows_of(step))
+        )
 
 
 @given(shared())
 def test_lanes_visit_every_row_once(shape):
     """Over a column: as many rows as the article's order, none twice."""
     n_rows, row_tokens, batch_rows, context, lanes, _ = shape
-    walk = GridWalk(n_rows=n_rows, row_tokens=row_tokens, batch_rows=batch_rows, context_tokens=context, lanes=lanes)
-    visited = [row for step in range(walk.row_blocks) for part in walk.rectangles(step) for row in part.rows]
+    walk = GridWalk(
+        n_rows=n_rows,
+        row_tokens=row_tokens,
+        batch_rows=batch_rows,
+        context_tokens=context,
+        lanes=lanes,
+    )
+    visited = [
+        row
+        for step in range(walk.row_blocks)
+        for part in walk.rectangles(step)
+        for row in part.rows
+    ]
     assert len(visited) == len(set(visited)) == n_rows - walk.dropped_rows
     assert max(visited) < n_rows
 
 
 def test_ranks_with_lanes_share_no_chunk(tmp_path):
-    """Two ranks over 256 rows, 16 rows a batch: with one lane both decode every chunk, with two lanes each decodes its half."""
+    """Two ranks over 256 rows, 16 rows a batch: with one lane both decode every chunk, with two
+    lanes each decodes its half.
+    """
     path = write_grid(tmp_path / "a.zarr", ids(256, 32))
     decoded = {}
     for lanes in (1, 2):
         caches = [ChunkCache(), ChunkCache()]
         for rank, cache in enumerate(caches):
-            loader = GridLoader(open_array(path, cache), batch_rows=16, context_tokens=32, lanes=lanes, rank=rank, n_ranks=2)
+            loader = GridLoader(
+                open_array(path, cache),
+                batch_rows=16,
+                context_tokens=32,
+                lanes=lanes,
+                rank=rank,
+                n_ranks=2,
+            )
             assert sum(1 for _ in loader) == 16
         decoded[lanes] = [cache.misses for cache in caches]
     assert decoded == {1: [4, 4], 2: [2, 2]}
@@ -176,7 +228,9 @@ def test_ranks_with_lanes_share_no_chunk(tmp_path):
 def test_reading_ahead_keeps_the_contract(tmp_path):
     path = write_grid(tmp_path / "a.zarr", ids(100, 32))
     assert_reading_ahead_changes_nothing(
-        lambda n_ahead, threads: GridLoader(open_rows(path), batch_rows=7, context_tokens=16, prefetch=n_ahead, threads=threads),
+        lambda n_ahead, threads: GridLoader(
+            open_rows(path), batch_rows=7, context_tokens=16, prefetch=n_ahead, threads=threads
+        ),
         prefetches=[(1, 1), (5, 2), (50, 4)],
     )
 
@@ -191,7 +245,9 @@ class Unfair(GridLoader):
         self.rank = 0 if fault == "all the same" else self.rank
 
     def __getitem__(self, step):
-        return super().__getitem__(step ^ 1 if self.fault == "out of order" and self.prefetch else step)
+        return super().__getitem__(
+            step ^ 1 if self.fault == "out of order" and self.prefetch else step
+        )
 
     def load_state_dict(self, state):
         super().load_state_dict(state | ({"step": 0} if self.fault == "forgets" else {}))
@@ -200,15 +256,34 @@ class Unfair(GridLoader):
 @pytest.mark.parametrize(
     ("fault", "contract"),
     [
-        ("all the same", lambda make: assert_ranks_share_every_batch(make, world_sizes=[2], steps=[0])),
-        ("forgets", lambda make: assert_a_resume_may_change_the_ranks(make, world_sizes=[2, 1], stop_after=1)),
-        ("out of order", lambda make: assert_reading_ahead_changes_nothing(lambda n, t: make(prefetch=n), prefetches=[(2, 1)])),
+        (
+            "all the same",
+            lambda make: assert_ranks_share_every_batch(make, world_sizes=[2], steps=[0]),
+        ),
+        (
+            "forgets",
+            lambda make: assert_a_resume_may_change_the_ranks(
+                make, world_sizes=[2, 1], stop_after=1
+            ),
+        ),
+        (
+            "out of order",
+            lambda make: assert_reading_ahead_changes_nothing(
+                lambda n, t: make(prefetch=n), prefetches=[(2, 1)]
+            ),
+        ),
     ],
 )
 def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
     def make(fault):
         return lambda rank=0, n_ranks=1, prefetch=0: Unfair(
-            NumberedRows(8, 6), batch_rows=4, context_tokens=3, rank=rank, n_ranks=n_ranks, prefetch=prefetch, fault=fault
+            NumberedRows(8, 6),
+            batch_rows=4,
+            context_tokens=3,
+            rank=rank,
+            n_ranks=n_ranks,
+            prefetch=prefetch,
+            fault=fault,
         )
 
     with pytest.raises(AssertionError):
@@ -219,7 +294,13 @@ def test_a_contract_finds_the_loader_that_breaks_it(fault, contract):
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"n_ranks": 8}, "8 ranks cannot share 4, the rows of a batch, equally: take a number of ranks among 1, 2, 4"),
+        (
+            {"n_ranks": 8},
+            (
+                "8 ranks cannot share 4, the rows of a batch, equally: take a number of ranks among "
+                "1, 2, 4"
+            ),
+        ),
         ({"n_ranks": 3}, "3 ranks cannot share 4"),
         ({"rank": 2, "n_ranks": 2}, "there is no rank 2 of 2"),
         ({"rank": -1}, "there is no rank -1 of 1"),
@@ -234,7 +315,10 @@ def test_ranks_and_lanes_that_cannot_be_are_refused(settings, says):
 
 def test_a_state_of_other_lanes_is_refused():
     """Another order: its steps are other rows."""
-    one, two = (GridLoader(NumberedRows(8, 6), batch_rows=4, context_tokens=3, lanes=lanes) for lanes in (1, 2))
+    one, two = (
+        GridLoader(NumberedRows(8, 6), batch_rows=4, context_tokens=3, lanes=lanes)
+        for lanes in (1, 2)
+    )
     for ours, theirs in ((one, two), (two, one)):
         with pytest.raises(BadInput, match="its lanes is"):
             ours.load_state_dict(theirs.state_dict())

@@ -1,4 +1,6 @@
-"""Whose text a batch is: each row's document, address and grid, by the row tables of the chain itself."""
+"""Whose text a batch is: each row's document, address and grid, by the row tables of the chain
+itself.
+"""
 
 import shutil
 
@@ -23,7 +25,9 @@ def lake(standing_lake, tmp_path):
 
 
 def test_a_batchs_rows_have_documents(standing_lake):
-    """Every row of every step of an epoch: the same document that `lc trace` finds, and the tokens are its grid's."""
+    """Every row of every step of an epoch: the same document that `lc trace` finds, and the tokens
+    are its grid's.
+    """
     lake = standing_lake.workshop.lake
     loader = GridLoader(open_rows(lake.root), batch_rows=5, context_tokens=32)
     for step in range(len(loader)):
@@ -32,8 +36,17 @@ def test_a_batchs_rows_have_documents(standing_lake):
         for document, tokens in zip(documents, loader[step].targets, strict=True):
             row = row_of_order(lake, "train", document.position)
             assert document.stretch == 0
-            assert (document.id, document.url, document.shift, document.n_tokens) == (row.id, row.url, row.shift, row.n_tokens)
-            assert (document.snapshot, document.version, document.row) == (row.snapshot, row.grid.name, row.row)
+            assert (document.id, document.url, document.shift, document.n_tokens) == (
+                row.id,
+                row.url,
+                row.shift,
+                row.n_tokens,
+            )
+            assert (document.snapshot, document.version, document.row) == (
+                row.snapshot,
+                row.grid.name,
+                row.row,
+            )
             left = loader.walk.rectangle(step).tokens.start
             grid = open_rows(row.grid).read(slice(row.row, row.row + 1), slice(left, left + 32))
             np.testing.assert_array_equal(tokens, grid[0])
@@ -43,9 +56,13 @@ def test_one_grids_rows_have_documents_too(lake):
     folder = next((lake / "grid").glob("*/*/train.zarr")).parent
     loader = GridLoader(open_rows(folder), batch_rows=4, context_tokens=64)
     found = loader.provenance(1)
-    table = pq.read_table(folder / "rows.parquet").filter(pc.field("split") == "train").sort_by("row")
+    table = (
+        pq.read_table(folder / "rows.parquet").filter(pc.field("split") == "train").sort_by("row")
+    )
     assert [document.id for document in found] == table["id"].to_pylist()[4:8]
-    assert {(document.snapshot, document.version) for document in found} == {(folder.parent.name, folder.name)}
+    assert {(document.snapshot, document.version) for document in found} == {
+        (folder.parent.name, folder.name)
+    }
 
 
 def test_only_the_needed_row_groups_are_read(lake, monkeypatch):
@@ -57,7 +74,11 @@ def test_only_the_needed_row_groups_are_read(lake, monkeypatch):
     rows = GridLoader(open_rows(folder), batch_rows=2, context_tokens=64)
     expected = [document.id for document in rows.provenance(0)]
     metadata, content = pq.read_metadata(path), bytearray(path.read_bytes())
-    needed = {group for group in range(metadata.num_row_groups) if not misses(metadata.row_group(group), rows.rows_of(0))}
+    needed = {
+        group
+        for group in range(metadata.num_row_groups)
+        if not misses(metadata.row_group(group), rows.rows_of(0))
+    }
     assert 0 < len(needed) < metadata.num_row_groups
     for group in set(range(metadata.num_row_groups)) - needed:
         column = next(c for c in columns(metadata.row_group(group)) if c.path_in_schema == "url")
@@ -72,7 +93,12 @@ def columns(group):
 
 def misses(group, wanted):
     at = {column.path_in_schema: column.statistics for column in columns(group)}
-    return at["split"].min > "train" or at["split"].max < "train" or at["row"].min > max(wanted) or at["row"].max < min(wanted)
+    return (
+        at["split"].min > "train"
+        or at["split"].max < "train"
+        or at["row"].min > max(wanted)
+        or at["row"].max < min(wanted)
+    )
 
 
 def test_a_row_table_that_does_not_match_the_array_is_said(lake):
@@ -82,7 +108,10 @@ def test_a_row_table_that_does_not_match_the_array_is_said(lake):
     table = pq.read_table(path)
     pq.write_table(table.filter(pc.field("row") != 1), path)
     loader = GridLoader(open_rows(folder), batch_rows=1, context_tokens=64)
-    with pytest.raises(Mismatch, match=r"rows.parquet: \d+ train rows, the array beside it has \d+; .*: build the grid again"):
+    with pytest.raises(
+        Mismatch,
+        match=r"rows.parquet: \d+ train rows, the array beside it has \d+; .*: build the grid again",
+    ):
         loader.provenance(0)
 
 
@@ -98,7 +127,9 @@ def test_a_row_table_that_is_gone_or_damaged_is_said(lake, tmp_path):
     (folder / "rows.parquet").unlink()
     with pytest.raises(NotPublished, match="no row table here"):
         loader.provenance(0)
-    bare = GridLoader(open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=2, context_tokens=32)
+    bare = GridLoader(
+        open_rows(write_grid(tmp_path / "a.zarr", ids(8, 32))), batch_rows=2, context_tokens=32
+    )
     with pytest.raises(NotPublished, match="no row table here"):
         bare.provenance(0)
 

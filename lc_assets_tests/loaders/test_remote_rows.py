@@ -1,4 +1,6 @@
-"""Rows from a web server: the same tokens, only the bytes that are needed, and an error instead of a shorter batch."""
+"""Rows from a web server: the same tokens, only the bytes that are needed, and an error instead of
+a shorter batch.
+"""
 
 import shutil
 
@@ -40,25 +42,44 @@ def without_pauses(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "path", ["lake", "lake/longcrawl/all", "lake/longcrawl/all/v7", "lake/grid/2022-49", "grid", "grid/train.zarr", "flat"]
+    "path",
+    [
+        "lake",
+        "lake/longcrawl/all",
+        "lake/longcrawl/all/v7",
+        "lake/grid/2022-49",
+        "grid",
+        "grid/train.zarr",
+        "flat",
+    ],
 )
 def test_a_url_is_read_as_the_folder_behind_it(folder, server, path):
-    """Lake, order, published version, array in either layout: same rows, same name of the data, same batches."""
+    """Lake, order, published version, array in either layout: same rows, same name of the data,
+    same batches.
+    """
     near, far = open_rows(folder / path), open_rows(f"{server[0]}/{path}/")
-    assert (far.n_rows, far.row_tokens, far.identity) == (near.n_rows, near.row_tokens, near.identity)
+    assert (far.n_rows, far.row_tokens, far.identity) == (
+        near.n_rows,
+        near.row_tokens,
+        near.identity,
+    )
     np.testing.assert_array_equal(far.read(), near.read())
 
 
 def test_a_remote_loader_keeps_the_contracts(server):
     def make():
-        return GridLoader(open_rows(f"{server[0]}/lake"), batch_rows=7, context_tokens=16, prefetch=2)
+        return GridLoader(
+            open_rows(f"{server[0]}/lake"), batch_rows=7, context_tokens=16, prefetch=2
+        )
 
     assert_step_is_enough(make(), steps=range(0, len(make()), 5))
     assert_resume_gives_the_rest(make, stop_after=11)
 
 
 def test_only_the_wanted_bytes_are_sent_and_none_twice(folder, server):
-    """A walk over one shard of four fetches its index and its frames once, and nothing of the others."""
+    """A walk over one shard of four fetches its index and its frames once, and nothing of the
+    others.
+    """
     url, handler, _ = server
     rows = open_rows(f"{url}/grid/train.zarr")
     handler.served.clear()
@@ -76,18 +97,29 @@ def test_a_connection_that_breaks_once_is_made_again(folder, server):
     url, handler, _ = server
     loader = GridLoader(open_rows(f"{url}/grid"), batch_rows=64, context_tokens=40)
     handler.breaks_off = 1
-    np.testing.assert_array_equal(loader[1].targets, open_rows(folder / "grid").read(slice(64, 128)))
+    np.testing.assert_array_equal(
+        loader[1].targets, open_rows(folder / "grid").read(slice(64, 128))
+    )
 
 
 def test_a_lost_network_is_unreachable_at_its_step(folder, server):
-    """Batches before it are given, the position stays at the batch that failed, and the stream goes on from there."""
+    """Batches before it are given, the position stays at the batch that failed, and the stream goes
+    on from there.
+    """
     url, handler, _ = server
-    loader = GridLoader(open_rows(f"{url}/grid", cache_bytes=64 * 40 * 2), batch_rows=32, context_tokens=40, prefetch=1)
+    loader = GridLoader(
+        open_rows(f"{url}/grid", cache_bytes=64 * 40 * 2),
+        batch_rows=32,
+        context_tokens=40,
+        prefetch=1,
+    )
     batches = iter(loader)
     next(batches)
     next(batches)
     handler.breaks_off = 10**6
-    with pytest.raises(Unreachable, match=r"cannot reach http://127.0.0.1:\d+/grid/train.zarr/c/\d/0"):
+    with pytest.raises(
+        Unreachable, match=r"cannot reach http://127.0.0.1:\d+/grid/train.zarr/c/\d/0"
+    ):
         for _ in batches:
             pass
     assert 2 <= loader.step < len(loader)
@@ -116,7 +148,9 @@ def test_a_server_without_ranges_is_refused(server):
 
 
 def test_what_is_missing_on_a_server_is_said(folder, tmp_path):
-    """Nothing there, an order without its grids, a grid that is another, a version that is withdrawn while it is read."""
+    """Nothing there, an order without its grids, a grid that is another, a version that is
+    withdrawn while it is read.
+    """
     shutil.copytree(folder, tmp_path / "own")
     with served(tmp_path / "own") as (url, _, _):
         with pytest.raises(BadInput, match=r"nowhere: found no train\.zarr"):
@@ -136,7 +170,10 @@ def test_what_is_missing_on_a_server_is_said(folder, tmp_path):
 
 def test_pieces_that_lie_near_are_one_request():
     far = 10**6
-    assert coalesced([Piece("a", far, far + 1), Piece("a", 5, 9), Piece("a", 0, 5)]) == [Piece("a", 0, 9), Piece("a", far, far + 1)]
+    assert coalesced([Piece("a", far, far + 1), Piece("a", 5, 9), Piece("a", 0, 5)]) == [
+        Piece("a", 0, 9),
+        Piece("a", far, far + 1),
+    ]
 
 
 def test_pieces_are_cut_out_of_what_was_sent(server, folder):
@@ -152,5 +189,7 @@ def test_a_bucket_in_memory_is_a_url(folder):
 
     files = fsspec.filesystem("memory")
     files.put(str(folder / "grid"), "/loaders/grid", recursive=True)
-    np.testing.assert_array_equal(open_rows("memory://loaders/grid").read(), open_rows(folder / "grid").read())
+    np.testing.assert_array_equal(
+        open_rows("memory://loaders/grid").read(), open_rows(folder / "grid").read()
+    )
     files.rm("/loaders", recursive=True)

@@ -1,4 +1,6 @@
-"""Sliding windows: as many as the formula says, each what it should hold, whatever the ids lie in."""
+"""Sliding windows: as many as the formula says, each what it should hold, whatever the ids lie
+in.
+"""
 
 import numpy as np
 import pytest
@@ -48,9 +50,21 @@ def test_a_window_is_the_ids_and_the_ids_one_further(tmp_path, kind):
 
 def test_rows_of_a_grid_are_streams_of_their_own(tmp_path):
     rows = np.arange(3 * 20, dtype=np.uint16).reshape(3, 20)
-    windows = SlidingWindows(ids=open_rows(write_grid(tmp_path / "a.zarr", rows)), context_tokens=6, stride=6)
+    windows = SlidingWindows(
+        ids=open_rows(write_grid(tmp_path / "a.zarr", rows)), context_tokens=6, stride=6
+    )
     assert len(windows) == 3 * count_windows(20, 6, 6)
-    assert [windows[number].inputs[0] for number in range(len(windows))] == [0, 6, 12, 20, 26, 32, 40, 46, 52]
+    assert [windows[number].inputs[0] for number in range(len(windows))] == [
+        0,
+        6,
+        12,
+        20,
+        26,
+        32,
+        40,
+        46,
+        52,
+    ]
 
 
 def test_the_last_short_window_is_padded_and_masked_when_asked():
@@ -62,13 +76,24 @@ def test_the_last_short_window_is_padded_and_masked_when_asked():
 
 
 def test_windows_that_stay_hold_one_document(tmp_path):
-    windows = SlidingWindows(ids=token_file(tmp_path, [7, 3, 12]), context_tokens=4, stride=2, boundaries="stay")
+    windows = SlidingWindows(
+        ids=token_file(tmp_path, [7, 3, 12]), context_tokens=4, stride=2, boundaries="stay"
+    )
     found = [window.inputs.tolist() for window in map(windows.__getitem__, range(len(windows)))]
-    assert found == [[0, 1, 2, 3], [2, 3, 4, 5], [10, 11, 12, 13], [12, 13, 14, 15], [14, 15, 16, 17], [16, 17, 18, 19]]
+    assert found == [
+        [0, 1, 2, 3],
+        [2, 3, 4, 5],
+        [10, 11, 12, 13],
+        [12, 13, 14, 15],
+        [14, 15, 16, 17],
+        [16, 17, 18, 19],
+    ]
 
 
 def test_positions_begin_anew_with_each_document_and_seams_are_not_learnt(tmp_path):
-    windows = SlidingWindows(ids=token_file(tmp_path, [3, 4, 6]), context_tokens=8, stride=2, boundaries="reset")
+    windows = SlidingWindows(
+        ids=token_file(tmp_path, [3, 4, 6]), context_tokens=8, stride=2, boundaries="reset"
+    )
     first, second, *_ = map(windows.__getitem__, range(len(windows)))
     assert first.documents.tolist() == [0, 0, 0, 1, 1, 1, 1, 2]
     assert first.positions.tolist() == [0, 1, 2, 0, 1, 2, 3, 0]
@@ -79,7 +104,9 @@ def test_positions_begin_anew_with_each_document_and_seams_are_not_learnt(tmp_pa
 
 
 def test_the_last_target_may_be_a_seam(tmp_path):
-    windows = SlidingWindows(ids=token_file(tmp_path, [4, 4]), context_tokens=4, stride=4, boundaries="reset")
+    windows = SlidingWindows(
+        ids=token_file(tmp_path, [4, 4]), context_tokens=4, stride=4, boundaries="reset"
+    )
     assert windows[0].mask.tolist() == [True, True, True, False]
 
 
@@ -97,7 +124,10 @@ def test_an_epochs_order_is_a_shuffle_that_can_be_taken_up_anywhere():
     [
         ({"context_tokens": 0}, "at least 1"),
         ({"stride": 0}, "at least 1"),
-        ({"context_tokens": 10}, "no window of 10 tokens and one behind it; the longest stream has 10"),
+        (
+            {"context_tokens": 10},
+            "no window of 10 tokens and one behind it; the longest stream has 10",
+        ),
         ({"boundaries": "stop"}, "boundaries 'stop'; wanted ignore, stay, reset"),
         ({"boundaries": "stay"}, "need a token file"),
     ],

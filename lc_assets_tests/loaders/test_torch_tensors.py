@@ -26,7 +26,11 @@ def loader():
 
 @pytest.mark.skipif(tensors.torch is not None, reason="torch is installed")
 def test_without_torch_the_classes_say_what_to_install(loader):
-    for make in (tensors.StepDataset, tensors.StepStream, lambda loader: tensors.to_device(loader, "cpu")):
+    for make in (
+        tensors.StepDataset,
+        tensors.StepStream,
+        lambda loader: tensors.to_device(loader, "cpu"),
+    ):
         with pytest.raises(BadInput, match=r"pip install 'lc-assets\[torch\]'"):
             make(loader)
 
@@ -53,16 +57,23 @@ def test_tensors_are_int64_and_equal_to_the_batch(torch, loader):
 def test_a_ranks_steps_come_in_order_for_any_number_of_workers(torch, loader, n_workers):
     """Map-style and stream, through PyTorch's own DataLoader."""
     everything = firsts(batch._asdict() for batch in map(loader.__getitem__, range(10)))
-    mapped = torch.utils.data.DataLoader(tensors.StepDataset(loader), batch_size=None, num_workers=n_workers)
+    mapped = torch.utils.data.DataLoader(
+        tensors.StepDataset(loader), batch_size=None, num_workers=n_workers
+    )
     assert firsts(mapped) == everything
     stream = tensors.StepStream(loader, rank=1, n_ranks=3)
     assert len(stream) == 3
-    assert firsts(torch.utils.data.DataLoader(stream, batch_size=None, num_workers=n_workers)) == everything[1::3]
+    assert (
+        firsts(torch.utils.data.DataLoader(stream, batch_size=None, num_workers=n_workers))
+        == everything[1::3]
+    )
 
 
 @pytest.mark.parametrize("first_step", [0, 4, 10])
 def test_ranks_share_all_steps_from_where_they_resume(torch, loader, first_step):
-    streams = [tensors.StepStream(loader, rank=rank, n_ranks=3, first_step=first_step) for rank in range(3)]
+    streams = [
+        tensors.StepStream(loader, rank=rank, n_ranks=3, first_step=first_step) for rank in range(3)
+    ]
     assert sorted(firsts(batch for stream in streams for batch in stream)) == sorted(
         firsts(loader[step]._asdict() for step in range(first_step, 10))
     )
@@ -82,9 +93,15 @@ def test_ranks_and_steps_that_are_not_there_are_refused(torch, loader):
 
 @pytest.mark.parametrize("n_ranks", [1, 2])
 def test_a_stream_is_saved_and_resumed(torch, loader, n_ranks):
-    """Nothing twice, nothing skipped; also on another number of ranks, since a state counts the steps of all."""
+    """Nothing twice, nothing skipped; also on another number of ranks, since a state counts the
+    steps of all.
+    """
     streams = [tensors.StepStream(loader, rank=rank, n_ranks=n_ranks) for rank in range(n_ranks)]
-    begun = [step for parts in zip(*(itertools.islice(stream, 2) for stream in streams), strict=True) for step in firsts(parts)]
+    begun = [
+        step
+        for parts in zip(*(itertools.islice(stream, 2) for stream in streams), strict=True)
+        for step in firsts(parts)
+    ]
     state = json.loads(json.dumps(streams[-1].state_dict()))
     assert state["step"] == 2 * n_ranks
     for others in (1, 3):
@@ -94,7 +111,9 @@ def test_a_stream_is_saved_and_resumed(torch, loader, n_ranks):
         left = firsts(batch for stream in resumed for batch in stream)
         assert sorted(begun + left) == sorted(firsts(loader[step]._asdict() for step in range(10)))
     with pytest.raises(BadInput, match="its batch_rows is 2, this loader's is 5"):
-        tensors.StepStream(GridLoader(NumberedRows(10, 6), batch_rows=5, context_tokens=3)).load_state_dict(state)
+        tensors.StepStream(
+            GridLoader(NumberedRows(10, 6), batch_rows=5, context_tokens=3)
+        ).load_state_dict(state)
 
 
 def test_a_stream_that_ran_out_begins_again(torch, loader):
@@ -105,12 +124,19 @@ def test_a_stream_that_ran_out_begins_again(torch, loader):
 
 def test_one_ranks_loader_is_not_dealt_out_again(torch):
     """Its ranks share every step, whatever torch.distributed says."""
-    ranks = [GridLoader(NumberedRows(10, 6), batch_rows=2, context_tokens=3, rank=rank, n_ranks=2, prefetch=2) for rank in range(2)]
+    ranks = [
+        GridLoader(
+            NumberedRows(10, 6), batch_rows=2, context_tokens=3, rank=rank, n_ranks=2, prefetch=2
+        )
+        for rank in range(2)
+    ]
     assert [len(tensors.StepStream(loader)) for loader in ranks] == [10, 10]
     both = zip(*(tensors.StepStream(loader) for loader in ranks), strict=True)
     whole = GridLoader(NumberedRows(10, 6), batch_rows=2, context_tokens=3)
     for parts, batch in zip(both, whole, strict=True):
-        np.testing.assert_array_equal(torch.cat([part["text"] for part in parts]).numpy(), batch.text)
+        np.testing.assert_array_equal(
+            torch.cat([part["text"] for part in parts]).numpy(), batch.text
+        )
 
 
 @pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")  # torchdata 0.11 on torch 2.13
@@ -120,7 +146,9 @@ def test_torchdatas_stateful_loader_saves_and_resumes_a_stream(torch, loader, n_
     stateful = pytest.importorskip("torchdata.stateful_dataloader")
 
     def make():
-        return stateful.StatefulDataLoader(tensors.StepStream(loader), batch_size=None, num_workers=n_workers)
+        return stateful.StatefulDataLoader(
+            tensors.StepStream(loader), batch_size=None, num_workers=n_workers
+        )
 
     whole = firsts(make())
     stopped, resumed = make(), make()
@@ -141,7 +169,11 @@ def test_batches_on_a_device_are_the_loaders(torch, tmp_path, vocab_size):
         assert len(found) == len(loader)
         for step, batch in enumerate(found):
             for name, tensor in batch.items():
-                assert (tensor.dtype, tensor.is_contiguous(), tensor.device.type) == (torch.int64, True, device)
+                assert (tensor.dtype, tensor.is_contiguous(), tensor.device.type) == (
+                    torch.int64,
+                    True,
+                    device,
+                )
                 np.testing.assert_array_equal(tensor.cpu().numpy(), getattr(loader[step], name))
 
 
@@ -158,9 +190,11 @@ def test_windows_on_a_device_are_the_loaders(torch, tmp_path):
 def test_dictionaries_of_arrays_for_other_loops(loader):
     """One dtype, one shape, contiguous, and the reader's own; no framework is imported for them."""
     found = list(as_arrays(loader))
-    assert {(name, values.dtype, values.shape, values.flags.c_contiguous) for batch in found for name, values in batch.items()} == {
-        (name, np.dtype(np.int32), (2, 3), True) for name in ("text", "targets")
-    }
+    assert {
+        (name, values.dtype, values.shape, values.flags.c_contiguous)
+        for batch in found
+        for name, values in batch.items()
+    } == {(name, np.dtype(np.int32), (2, 3), True) for name in ("text", "targets")}
     for step, batch in enumerate(found):
         np.testing.assert_array_equal(batch["targets"], loader[step].targets)
 
@@ -194,13 +228,17 @@ def test_a_sliding_loader_goes_on_with_other_ranks(torch):
     had = [
         number
         for rank in range(2)
-        for batch in numbers_of(tensors.sliding_loader(windows, **settings, rank=rank, n_ranks=2))[:4]
+        for batch in numbers_of(tensors.sliding_loader(windows, **settings, rank=rank, n_ranks=2))[
+            :4
+        ]
         for number in batch
     ]
     rest = [
         number
         for rank in range(4)
-        for batch in numbers_of(tensors.sliding_loader(windows, **settings, first=16, rank=rank, n_ranks=4))
+        for batch in numbers_of(
+            tensors.sliding_loader(windows, **settings, first=16, rank=rank, n_ranks=4)
+        )
         for number in batch
     ]
     assert not set(had) & set(rest)

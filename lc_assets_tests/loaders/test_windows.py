@@ -50,7 +50,16 @@ def plain_permutation(n, key, position):
     while True:
         left, right = position >> half, position & ((1 << half) - 1)
         for number in range(10):
-            mixed = (right ^ int.from_bytes(hashlib.sha256(f"{key}/{number}".encode()).digest()[:8], "little")) * 0xBF58476D1CE4E5B9 % 2**64
+            mixed = (
+                (
+                    right
+                    ^ int.from_bytes(
+                        hashlib.sha256(f"{key}/{number}".encode()).digest()[:8], "little"
+                    )
+                )
+                * 0xBF58476D1CE4E5B9
+                % 2**64
+            )
             mixed = (mixed ^ mixed >> 29) * 0x94D049BB133111EB % 2**64
             left, right = right, left ^ mixed >> (64 - half)
         position = left << half | right
@@ -62,18 +71,24 @@ def plain_permutation(n, key, position):
 @settings(max_examples=60, deadline=None)
 def test_a_permutation_equals_its_plain_twin(n, key, data):
     positions = data.draw(st.lists(st.integers(0, n - 1), max_size=8))
-    assert Permutation(n, key).at(np.array(positions, np.int64)).tolist() == [plain_permutation(n, key, each) for each in positions]
+    assert Permutation(n, key).at(np.array(positions, np.int64)).tolist() == [
+        plain_permutation(n, key, each) for each in positions
+    ]
 
 
 def test_a_permutation_is_the_same_everywhere():
-    """Neither numpy's random numbers nor this machine decide it: these are its first numbers for ever."""
+    """Neither numpy's random numbers nor this machine decide it: these are its first numbers for
+    ever.
+    """
     assert Permutation(1000, "a").at(np.arange(5)).tolist() == [995, 361, 569, 44, 339]
     big = Permutation(2**40, "a").at(np.array([0, 2**40 - 1]))
     assert ((big >= 0) & (big < 2**40)).all()
 
 
 def test_permutations_are_uniform():
-    """Over 12,000 keys the 24 orders of four come equally often: chi-square below its 99.9 % quantile at 23 degrees."""
+    """Over 12,000 keys the 24 orders of four come equally often: chi-square below its 99.9 %
+    quantile at 23 degrees.
+    """
     orders = [tuple(Permutation(4, f"{key}").at(np.arange(4)).tolist()) for key in range(12_000)]
     counts = np.array([orders.count(order) for order in set(orders)])
     assert len(counts) == 24
@@ -89,9 +104,21 @@ def test_a_permutation_of_nothing_is_refused(n):
 @given(st.data())
 @settings(max_examples=40, deadline=None)
 def test_an_epoch_visits_every_window_once(numbers, data):
-    """Whatever context, stride and batch: the windows are those of the file, none twice, and those left out are counted."""
-    context, stride, batch = data.draw(st.integers(1, 200)), data.draw(st.integers(1, 300)), data.draw(st.integers(1, 3))
-    loader = WindowLoader(numbers, batch_windows=batch, context_tokens=context, stride=stride, seed=data.draw(st.integers(0, 3)))
+    """Whatever context, stride and batch: the windows are those of the file, none twice, and those
+    left out are counted.
+    """
+    context, stride, batch = (
+        data.draw(st.integers(1, 200)),
+        data.draw(st.integers(1, 300)),
+        data.draw(st.integers(1, 3)),
+    )
+    loader = WindowLoader(
+        numbers,
+        batch_windows=batch,
+        context_tokens=context,
+        stride=stride,
+        seed=data.draw(st.integers(0, 3)),
+    )
     starts = [start for step in range(len(loader)) for start in loader.starts_of(step).tolist()]
     every = [start for start in range(0, 1000, stride) if start + context + 1 <= 1000]
     assert loader.n_windows == len(every)
@@ -99,12 +126,16 @@ def test_an_epoch_visits_every_window_once(numbers, data):
     assert set(starts) <= set(every)
     for step in (0, len(loader) - 1):
         batch_ = loader[step]
-        np.testing.assert_array_equal(batch_.text, loader.starts_of(step)[:, None] + np.arange(context))
+        np.testing.assert_array_equal(
+            batch_.text, loader.starts_of(step)[:, None] + np.arange(context)
+        )
         np.testing.assert_array_equal(batch_.targets, batch_.text + 1)
 
 
 def test_every_token_is_a_target_once(numbers):
-    """With the usual stride: windows lie side by side, each begins with the last token of the one before it."""
+    """With the usual stride: windows lie side by side, each begins with the last token of the one
+    before it.
+    """
     loader = WindowLoader(numbers, batch_windows=3, context_tokens=37)
     targets = np.sort(np.concatenate([batch.targets.ravel() for batch in loader]))
     np.testing.assert_array_equal(targets, np.arange(1, 1 + 27 * 37))
@@ -113,13 +144,17 @@ def test_every_token_is_a_target_once(numbers):
 def test_the_loader_keeps_its_contracts(numbers):
     def make(rank=0, n_ranks=1, prefetch=0, threads=1):
         more = {"rank": rank, "n_ranks": n_ranks, "prefetch": prefetch, "threads": threads}
-        return WindowLoader(numbers, batch_windows=12, context_tokens=5, stride=2, epochs=2, seed=4, **more)
+        return WindowLoader(
+            numbers, batch_windows=12, context_tokens=5, stride=2, epochs=2, seed=4, **more
+        )
 
     assert_step_is_enough(make(), steps=range(len(make())))
     assert_resume_gives_the_rest(make, stop_after=50)
     assert_ranks_share_every_batch(make, world_sizes=[2, 3, 12], steps=range(0, len(make()), 7))
     assert_a_resume_may_change_the_ranks(make, world_sizes=[3, 4, 1], stop_after=20)
-    assert_reading_ahead_changes_nothing(lambda n, t: make(prefetch=n, threads=t), prefetches=[(1, 1), (4, 3)])
+    assert_reading_ahead_changes_nothing(
+        lambda n, t: make(prefetch=n, threads=t), prefetches=[(1, 1), (4, 3)]
+    )
 
 
 def test_epochs_differ_and_seeds_differ(numbers):
@@ -137,7 +172,12 @@ def test_a_state_of_another_order_or_file_is_refused(numbers, tmp_path):
     for other, name in (
         (WindowLoader(numbers, batch_windows=3, context_tokens=10), "seed"),
         (WindowLoader(numbers, batch_windows=3, context_tokens=10, seed=1, stride=5), "stride"),
-        (WindowLoader(write_numbers(tmp_path / "b", [1000]), batch_windows=3, context_tokens=10, seed=1), "data"),
+        (
+            WindowLoader(
+                write_numbers(tmp_path / "b", [1000]), batch_windows=3, context_tokens=10, seed=1
+            ),
+            "data",
+        ),
     ):
         with pytest.raises(BadInput, match=f"its {name} is"):
             other.load_state_dict(state)
@@ -157,7 +197,8 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
     loader = WindowLoader(numbers, batch_windows=4, context_tokens=10, seed=3, rank=1, n_ranks=2)
     loader.step = 5
     sent = pickle.dumps(loader)
-    copy = pickle.loads(sent)  # noqa: S301 - how multiprocessing sends objects; nothing stored is read so
+    # How multiprocessing sends objects; nothing stored is read so.
+    copy = pickle.loads(sent)  # noqa: S301
     assert len(sent) < 2000
     assert copy.state_dict() == loader.state_dict()
     np.testing.assert_equal(copy[5], loader[5])
@@ -167,7 +208,10 @@ def test_a_loader_can_be_sent_to_another_process(numbers):
     ("settings", "says"),
     [
         ({"context_tokens": 1000}, "1,000 tokens are no window of 1,000 and the one behind it"),
-        ({"batch_windows": 100}, "batch_windows must be 1 to 99, the windows of .*numbers.bin, got 100"),
+        (
+            {"batch_windows": 100},
+            "batch_windows must be 1 to 99, the windows of .*numbers.bin, got 100",
+        ),
         ({"batch_windows": 0}, "batch_windows must be 1 to 99"),
         ({"stride": 0}, "must be at least 1, got 10, 0 and 1"),
         ({"epochs": 0}, "must be at least 1"),

@@ -1,6 +1,8 @@
-"""Our arrays are those of the real megatron-core, element by element, over thousands of random configurations.
+"""Our arrays are those of the real megatron-core, element by element, over thousands of random
+configurations.
 
-``LC_MEGATRON_PYTHON`` names a Python that has it; otherwise it is installed once (``golden/megatron/README.md``).
+``LC_MEGATRON_PYTHON`` names a Python that has it; otherwise it is installed once
+(``golden/megatron/README.md``).
 """
 
 import numpy as np
@@ -34,13 +36,19 @@ def way(request, monkeypatch):
 
 
 def random_case(rng):
-    """Lengths and settings of one corpus: empty documents, one document, one epoch, many, a partial last sample."""
-    lengths = rng.integers(rng.integers(0, 3) == 0, rng.choice([3, 12, 200]), rng.choice([1, 2, 12, 60])).tolist()
+    """Lengths and settings of one corpus: empty documents, one document, one epoch, many, a partial
+    last sample.
+    """
+    lengths = rng.integers(
+        rng.integers(0, 3) == 0, rng.choice([3, 12, 200]), rng.choice([1, 2, 12, 60])
+    ).tolist()
     lengths[-1] = max(1, lengths[-1])
     return {
         "lengths": lengths,
         "sequence_length": int(rng.integers(2, rng.choice([4, 10, 300]))),
-        "n_samples": None if rng.integers(0, 4) == 0 else int(rng.integers(0, rng.choice([5, 60, 400]))),
+        "n_samples": None
+        if rng.integers(0, 4) == 0
+        else int(rng.integers(0, rng.choice([5, 60, 400]))),
         "seed": int(rng.integers(0, 2**32)),
         "extra_token": bool(rng.integers(0, 4)),
         "keep_partial": bool(rng.integers(0, 4) == 0) and min(lengths) > 0,
@@ -52,13 +60,18 @@ def corpora(megatron):
     """Random corpora with what megatron-core makes of them."""
     rng = np.random.default_rng(1)
     cases = [random_case(rng) for _ in range(N_CORPORA)]
-    return [(case, megatron.ask(ask="gpt", case=case)) for case in cases if sum(case["lengths"]) > 1]
+    return [
+        (case, megatron.ask(ask="gpt", case=case)) for case in cases if sum(case["lengths"]) > 1
+    ]
 
 
 def test_gpt_indices_are_megatrons(corpora, way):
     """Values, shapes and dtypes of all three arrays."""
     for case, answer in corpora:
-        index = build_gpt_index(np.array(case["lengths"]), **{name: value for name, value in case.items() if name != "lengths"})
+        index = build_gpt_index(
+            np.array(case["lengths"]),
+            **{name: value for name, value in case.items() if name != "lengths"},
+        )
         assert {name: digest(getattr(index, name)) for name in answer} == answer, case
     assert len(corpora) > 0.9 * N_CORPORA
 
@@ -80,7 +93,10 @@ def random_weights(rng):
 def blends(megatron):
     """Random weights and sizes with what megatron-core makes of them."""
     rng = np.random.default_rng(2)
-    cases = [{"weights": random_weights(rng).tolist(), "size": int(rng.choice([0, 1, 30, 2000, 20_000]))} for _ in range(N_BLENDS)]
+    cases = [
+        {"weights": random_weights(rng).tolist(), "size": int(rng.choice([0, 1, 30, 2000, 20_000]))}
+        for _ in range(N_BLENDS)
+    ]
     return [(case, megatron.ask(ask="blend", **case)) for case in cases]
 
 
@@ -88,14 +104,22 @@ def test_blends_are_megatrons(blends, way):
     """Ties and extreme weights, equal shards, 1 to 1,000 sources."""
     for case, answer in blends:
         datasets, samples = blend(normalise(normalise(case["weights"]).tolist()), case["size"])
-        assert (digest(datasets), digest(samples)) == (answer["dataset_index"], answer["dataset_sample_index"]), case
+        assert (digest(datasets), digest(samples)) == (
+            answer["dataset_index"],
+            answer["dataset_sample_index"],
+        ), case
 
 
 @pytest.fixture(scope="module")
 def blends_of_everything(megatron):
     """Random sizes with what megatron-core makes of them."""
     rng = np.random.default_rng(3)
-    cases = [rng.integers(1, 1 + rng.choice([1, 3, 40, 300]), rng.choice([1, 2, 12, 64, 65, 400])).tolist() for _ in range(N_EXHAUSTIVE)]
+    cases = [
+        rng.integers(
+            1, 1 + rng.choice([1, 3, 40, 300]), rng.choice([1, 2, 12, 64, 65, 400])
+        ).tolist()
+        for _ in range(N_EXHAUSTIVE)
+    ]
     cases = [sizes for sizes in cases if sum(sizes) <= 20_000]
     return [(sizes, megatron.ask(ask="exhaustive", sizes=sizes)) for sizes in cases]
 
@@ -103,4 +127,7 @@ def blends_of_everything(megatron):
 def test_blends_of_everything_are_megatrons(blends_of_everything, way):
     for sizes, answer in blends_of_everything:
         datasets, samples = blend_all(sizes)
-        assert (digest(datasets), digest(samples)) == (answer["dataset_index"], answer["dataset_sample_index"]), sizes
+        assert (digest(datasets), digest(samples)) == (
+            answer["dataset_index"],
+            answer["dataset_sample_index"],
+        ), sizes

@@ -1,4 +1,6 @@
-"""The compiled blends are the plain ones: ties, extreme weights, equal shards, one to a thousand sources; and nothing is fused."""
+"""The compiled blends are the plain ones: ties, extreme weights, equal shards, one to a thousand
+sources; and nothing is fused.
+"""
 
 import re
 
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
 from lc_assets.mixing import blending
-from lc_assets.mixing.blending import blend, blend_all, compiled_blend, counts, normalise, plain_blend
+from lc_assets.mixing.blending import (
+    blend,
+    blend_all,
+    compiled_blend,
+    counts,
+    normalise,
+    plain_blend,
+)
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 ENDLESS = 2**62
@@ -19,8 +28,12 @@ KINDS = st.sampled_from([1.0, 0.1, 0.3, 0.25, 2.0, 1e-9, 1e9, 2.0**-40]) | st.fl
 
 @st.composite
 def weighted(draw):
-    """Weights of 1 to 1,000 data sets, few kinds or all different, and a size; some with limits that are soon reached."""
-    n_datasets = draw(st.sampled_from([1, 2, 3, 7, 16, 17, 63, 64, 65, 100, 300, 1000]) | st.integers(1, 1000))
+    """Weights of 1 to 1,000 data sets, few kinds or all different, and a size; some with limits
+    that are soon reached.
+    """
+    n_datasets = draw(
+        st.sampled_from([1, 2, 3, 7, 16, 17, 63, 64, 65, 100, 300, 1000]) | st.integers(1, 1000)
+    )
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     kinds = draw(st.sampled_from(["drawn", "random", "near", "shards", "powers"]))
     if kinds == "drawn":
@@ -65,7 +78,10 @@ def test_a_compiled_blend_of_everything_is_the_plain_one(n_datasets, seed, sprea
         sizes = sizes[: max(1, len(sizes) // 2)] if len(sizes) > 1 else sizes // 2 + 1
     limits = sizes.astype(np.int64)
     weights = limits / float(limits.sum())
-    assert_same(compiled_blend(weights, limits, int(limits.sum())), plain_blend(weights, limits, int(limits.sum())))
+    assert_same(
+        compiled_blend(weights, limits, int(limits.sum())),
+        plain_blend(weights, limits, int(limits.sum())),
+    )
 
 
 @pytest.mark.parametrize("n_datasets", [30, 100, 1000])
@@ -88,7 +104,9 @@ def test_two_sources_far_apart_in_size_are_drawn_apart():
 def test_large_blends_are_drawn_by_compiled_code(monkeypatch):
     """And small ones without it, and all of them where there is no compiler."""
     seen = []
-    monkeypatch.setattr(blending, "compiled_blend", lambda *case: seen.append(case) or plain_blend(*case))
+    monkeypatch.setattr(
+        blending, "compiled_blend", lambda *case: seen.append(case) or plain_blend(*case)
+    )
     blend(normalise([1, 2]), 100)
     assert not seen
     blend_all([20_000, 30_000])
@@ -100,20 +118,29 @@ def test_large_blends_are_drawn_by_compiled_code(monkeypatch):
 
 def test_counts_are_of_every_data_set():
     chosen, _ = blend(normalise([3, 1e-9, 1]), 4_000)
-    assert counts(chosen, 3) == [3000, 0, 1000] or counts(chosen, 3) == np.bincount(chosen, minlength=3).tolist()
+    assert (
+        counts(chosen, 3) == [3000, 0, 1000]
+        or counts(chosen, 3) == np.bincount(chosen, minlength=3).tolist()
+    )
     assert counts(np.zeros(2**20 + 5, np.int16), 2) == [2**20 + 5, 0]
 
 
 @pytest.mark.parametrize("name", ["draw", "draw_few"])
 def test_no_step_is_fused(name):
-    """Neither x86's fused instructions nor ARM's stand in the machine code: weights give one order on every processor."""
+    """Neither x86's fused instructions nor ARM's stand in the machine code: weights give one order
+    on every processor.
+    """
     import numba
 
     from lc_assets.mixing.kernels import drawing
 
     # Compiled anew: code that was read from the cache of compiled code cannot be looked at.
     fresh = numba.njit(nogil=True)(getattr(drawing, name).py_func)
-    weights, limits, out = np.array([0.25, 0.75]), np.full(2, ENDLESS, np.int64), (np.zeros(9, np.int16), np.zeros(9, np.int64))
+    weights, limits, out = (
+        np.array([0.25, 0.75]),
+        np.full(2, ENDLESS, np.int64),
+        (np.zeros(9, np.int16), np.zeros(9, np.int64)),
+    )
     lanes = (np.array([0, 1, 2]), np.array([0, 1])) if name == "draw" else ()
     fresh(weights, limits, *lanes, *out)
     assert out[0].tolist() == plain_blend(weights, limits, 9)[0].tolist()

@@ -1,4 +1,6 @@
-"""The compiled walk and shuffle are the plain ones: NumPy's order and state, and the binary search's rows."""
+"""The compiled walk and shuffle are the plain ones: NumPy's order and state, and the binary
+search's rows.
+"""
 
 import numpy as np
 import pytest
@@ -8,7 +10,12 @@ from hypothesis import strategies as st
 from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput
 from lc_assets.mixing import gpt_index, shuffling
-from lc_assets.mixing.gpt_index import Cut, build_gpt_index, compiled_sample_index, plain_sample_index
+from lc_assets.mixing.gpt_index import (
+    Cut,
+    build_gpt_index,
+    compiled_sample_index,
+    plain_sample_index,
+)
 from lc_assets.mixing.shuffling import compiled_shuffle
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
@@ -43,13 +50,22 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
     st.integers(0, 2**32 - 1),
     st.integers(1, 40),
 )
-def test_a_compiled_walk_is_the_binary_search(lengths, sequence_length, extra_token, keep_partial, seed, epochs):
-    """Empty documents, documents of many samples, samples of many documents, more than one fetch of lengths."""
+def test_a_compiled_walk_is_the_binary_search(
+    lengths, sequence_length, extra_token, keep_partial, seed, epochs
+):
+    """Empty documents, documents of many samples, samples of many documents, more than one fetch of
+    lengths.
+    """
     lengths = np.array(lengths)
     assume(lengths.sum())
-    order = np.random.RandomState(seed).permutation(np.tile(np.arange(len(lengths), dtype=np.int32), epochs))
+    order = np.random.RandomState(seed).permutation(
+        np.tile(np.arange(len(lengths), dtype=np.int32), epochs)
+    )
     cut = Cut(sequence_length=sequence_length, extra_token=extra_token, keep_partial=keep_partial)
-    made = [make(lengths, order, cut, epochs * int(lengths.sum())) for make in (plain_sample_index, compiled_sample_index)]
+    made = [
+        make(lengths, order, cut, epochs * int(lengths.sum()))
+        for make in (plain_sample_index, compiled_sample_index)
+    ]
     np.testing.assert_array_equal(*made, strict=True)
 
 
@@ -59,7 +75,8 @@ def test_lengths_at_an_odd_address_are_walked():
     lengths = np.frombuffer(content, "<i4", offset=2)
     order, cut = np.arange(49, dtype=np.int32), Cut(sequence_length=7)
     np.testing.assert_array_equal(
-        compiled_sample_index(lengths, order, cut, int(lengths.sum())), plain_sample_index(lengths, order, cut, int(lengths.sum()))
+        compiled_sample_index(lengths, order, cut, int(lengths.sum())),
+        plain_sample_index(lengths, order, cut, int(lengths.sum())),
     )
 
 
@@ -67,7 +84,10 @@ def test_single_precision_may_promise_samples_beyond_the_end():
     """Megatron then repeats the last row; both ways do."""
     lengths = np.array([2**24, 1], np.int32)
     cut = Cut(sequence_length=2, keep_partial=True)
-    made = [make(lengths, np.arange(2, dtype=np.int32), cut, 2**24 + 1) for make in (plain_sample_index, compiled_sample_index)]
+    made = [
+        make(lengths, np.arange(2, dtype=np.int32), cut, 2**24 + 1)
+        for make in (plain_sample_index, compiled_sample_index)
+    ]
     np.testing.assert_array_equal(*made, strict=True)
 
 
@@ -88,4 +108,9 @@ def test_an_empty_last_document_with_a_partial_sample_is_refused_by_either_way(m
     for threshold in (0, 10**9):
         monkeypatch.setattr(gpt_index, "COMPILED_FROM", threshold)
         with pytest.raises(BadInput, match="last document is empty"):
-            gpt_index.sample_index(np.array([5, 0]), np.arange(2, dtype=np.int32), Cut(sequence_length=3, keep_partial=True), 5)
+            gpt_index.sample_index(
+                np.array([5, 0]),
+                np.arange(2, dtype=np.int32),
+                Cut(sequence_length=3, keep_partial=True),
+                5,
+            )

@@ -16,7 +16,9 @@ WEIGHTS = st.lists(st.floats(0.01, 100), min_size=1, max_size=6)
 
 @given(WEIGHTS, WEIGHTS, st.integers(0, 80), st.integers(0, 80))
 def test_a_continued_blend_is_the_old_and_then_the_new_one(old, new, after, rest):
-    """The first samples are the old blend's, the order behind them is the new weights', and no sample of a source is lost or repeated."""
+    """The first samples are the old blend's, the order behind them is the new weights', and no
+    sample of a source is lost or repeated.
+    """
     before, behind = blend(normalise(old), after + 5), blend(normalise(new), rest)
     datasets, samples = continued_blend(before, after, behind)
     assert datasets.tolist() == [*before[0][:after].tolist(), *behind[0].tolist()]
@@ -41,7 +43,9 @@ def test_no_more_is_kept_than_there_is(after):
     st.integers(0, 80),
     st.booleans(),
 )
-def test_a_lengthened_index_serves_the_old_samples_first(lengths, sequence_length, seed, before, more, extra_token):
+def test_a_lengthened_index_serves_the_old_samples_first(
+    lengths, sequence_length, seed, before, more, extra_token
+):
     """Bit for bit; then every new sample once, over whole epochs of the same documents."""
     lengths = np.array(lengths)
     how = {"sequence_length": sequence_length, "seed": seed, "extra_token": extra_token}
@@ -81,7 +85,9 @@ def test_a_temperature_brings_weights_nearer_to_each_other(sizes, temperature):
     """Their order stays."""
     proportional, cooler = tempered(sizes, 1.0), tempered(sizes, temperature)
     assert max(cooler) / min(cooler) <= max(proportional) / min(proportional) * (1 + 1e-9)
-    assert np.argsort(sizes, kind="stable").tolist() == sorted(range(len(sizes)), key=lambda one: (sizes[one], one))
+    assert np.argsort(sizes, kind="stable").tolist() == sorted(
+        range(len(sizes)), key=lambda one: (sizes[one], one)
+    )
 
 
 def test_a_temperature_is_positive():
@@ -93,7 +99,9 @@ def test_a_temperature_is_positive():
 def test_the_longest_blend_without_repeats_is_that(weights, data):
     """One more would repeat."""
     shares = normalise(weights)
-    available = data.draw(st.lists(st.integers(1, 30), min_size=len(weights), max_size=len(weights)))
+    available = data.draw(
+        st.lists(st.integers(1, 30), min_size=len(weights), max_size=len(weights))
+    )
     size = largest_without_repeats(shares, available)
     for length, repeats in ((size, False), (size + 1, True)):
         taken = np.bincount(blend(shares, length)[0], minlength=len(weights))

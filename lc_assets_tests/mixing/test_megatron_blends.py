@@ -14,7 +14,9 @@ from lc_assets.mixing.blending import blend, blend_all, normalise, requests, tar
 from lc_assets_tests.oracles.blending import slow_blend, slow_blend_all
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "megatron"
-WEIGHTS = st.lists(st.floats(1e-6, 1e6) | st.sampled_from([1.0, 0.1, 0.3, 0.25]), min_size=1, max_size=8)
+WEIGHTS = st.lists(
+    st.floats(1e-6, 1e6) | st.sampled_from([1.0, 0.1, 0.3, 0.25]), min_size=1, max_size=8
+)
 
 
 def golden(name):
@@ -25,12 +27,16 @@ def golden(name):
 def assert_is(case, blended):
     """Values and dtypes are those of the real program."""
     for name, found in zip(("dataset_index", "dataset_sample_index"), blended, strict=True):
-        np.testing.assert_array_equal(found, np.array(case[name]["values"], case[name]["dtype"]), strict=True)
+        np.testing.assert_array_equal(
+            found, np.array(case[name]["values"], case[name]["dtype"]), strict=True
+        )
 
 
 @pytest.mark.parametrize("case", golden("blends"), ids=lambda case: str(case["weights"]))
 def test_a_blend_is_megatrons(case):
-    """Weights that fused arithmetic would order otherwise, ties, tiny weights, one data set, none asked for."""
+    """Weights that fused arithmetic would order otherwise, ties, tiny weights, one data set, none
+    asked for.
+    """
     weights = normalise(case["weights"])
     assert weights.tolist() == case["normalised"]
     assert_is(case, blend(weights, case["size"]))
@@ -77,7 +83,9 @@ def test_a_blend_of_everything_takes_every_sample_once(sizes):
     """No sample twice, none left."""
     datasets, samples = blend_all(sizes)
     taken = sorted(zip(datasets.tolist(), samples.tolist(), strict=True))
-    assert taken == [(dataset, sample) for dataset, size in enumerate(sizes) for sample in range(size)]
+    assert taken == [
+        (dataset, sample) for dataset, size in enumerate(sizes) for sample in range(size)
+    ]
 
 
 @given(WEIGHTS, st.integers(1, 10_000), st.floats(0, 0.5))
@@ -85,7 +93,10 @@ def test_sizes_are_enough_and_rise_with_the_surplus(weights, n_samples, surplus)
     """The blend is at least as long as asked for."""
     plain = targets(weights, n_samples)
     assert sum(plain) >= n_samples
-    assert all(few <= many for few, many in zip(plain, requests(weights, n_samples, surplus=surplus), strict=True))
+    assert all(
+        few <= many
+        for few, many in zip(plain, requests(weights, n_samples, surplus=surplus), strict=True)
+    )
     assert requests(weights, n_samples, surplus=0) == plain
 
 
@@ -104,7 +115,10 @@ def test_weights_too_far_apart_are_refused():
         normalise([5e-324, 1e300])
 
 
-@pytest.mark.parametrize("make", [normalise, lambda many: blend(np.array(many), 1), lambda many: blend_all([1 for _ in many])])
+@pytest.mark.parametrize(
+    "make",
+    [normalise, lambda many: blend(np.array(many), 1), lambda many: blend_all([1 for _ in many])],
+)
 @pytest.mark.parametrize("n_datasets", [0, 32_767])
 def test_an_int16_numbers_the_data_sets(make, n_datasets):
     """At least one, and fewer than 32,767, as Megatron asserts."""

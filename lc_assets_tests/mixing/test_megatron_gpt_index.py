@@ -1,4 +1,6 @@
-"""Our GPT index is Megatron's: the real program's arrays, and a slow twin that writes every token down."""
+"""Our GPT index is Megatron's: the real program's arrays, and a slow twin that writes every token
+down.
+"""
 
 import json
 from pathlib import Path
@@ -12,7 +14,9 @@ from lc_assets.errors import BadInput
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets_tests.oracles.gpt_index import slow_gpt_index
 
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "gpt_index.json").read_text())
+GOLDEN = json.loads(
+    (Path(__file__).parents[1] / "golden" / "megatron" / "gpt_index.json").read_text()
+)
 NAMES = ("document_index", "sample_index", "shuffle_index")
 SETTINGS = ("sequence_length", "n_samples", "extra_token", "keep_partial")
 
@@ -20,19 +24,25 @@ SETTINGS = ("sequence_length", "n_samples", "extra_token", "keep_partial")
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case["name"])
 def test_the_arrays_are_megatrons(case):
     """Values, shapes and dtypes of what the real GPTDataset built."""
-    arguments = {name: case[name] for name in SETTINGS if name in case} | {"seed": case.get("seed", 1234)}
+    arguments = {name: case[name] for name in SETTINGS if name in case} | {
+        "seed": case.get("seed", 1234)
+    }
     documents = np.array(case["documents"]) if "documents" in case else None
     index = build_gpt_index(np.array(case["lengths"]), documents=documents, **arguments)
     for name in NAMES:
         golden = case[name]
-        np.testing.assert_array_equal(getattr(index, name), np.array(golden["values"], golden["dtype"]), strict=True)
+        np.testing.assert_array_equal(
+            getattr(index, name), np.array(golden["values"], golden["dtype"]), strict=True
+        )
 
 
 @st.composite
 def corpora(draw):
     """A small corpus with empty documents, and settings that fit it."""
     lengths = draw(st.lists(st.integers(0, 9), min_size=1, max_size=8))
-    documents = draw(st.none() | st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=8, unique=True))
+    documents = draw(
+        st.none() | st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=8, unique=True)
+    )
     chosen = range(len(lengths)) if documents is None else documents
     assume(sum(lengths[document] for document in chosen))
     arguments = {
@@ -67,7 +77,9 @@ def test_there_are_as_many_samples_as_were_asked_for(corpus):
     """At least; and each is served once."""
     lengths, documents, arguments = corpus
     assume(lengths[-1] and not arguments["keep_partial"])
-    index = build_gpt_index(np.array(lengths), documents=None if documents is None else np.array(documents), **arguments)
+    index = build_gpt_index(
+        np.array(lengths), documents=None if documents is None else np.array(documents), **arguments
+    )
     assert index.n_samples >= (arguments["n_samples"] or 0)
     assert sorted(index.shuffle_index.tolist()) == list(range(index.n_samples))
 
@@ -76,7 +88,13 @@ def test_there_are_as_many_samples_as_were_asked_for(corpus):
 def test_no_token_at_all_is_refused(n_samples):
     """Megatron adds epochs of nothing for ever."""
     with pytest.raises(BadInput, match="hold no token"):
-        build_gpt_index(np.array([0, 0, 7]), documents=np.array([0, 1]), sequence_length=4, seed=1, n_samples=n_samples)
+        build_gpt_index(
+            np.array([0, 0, 7]),
+            documents=np.array([0, 1]),
+            sequence_length=4,
+            seed=1,
+            n_samples=n_samples,
+        )
     with pytest.raises(BadInput, match="hold no token"):
         build_gpt_index(np.zeros(0, np.int32), sequence_length=4, seed=1, n_samples=n_samples)
 

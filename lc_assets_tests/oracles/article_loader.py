@@ -1,7 +1,8 @@
-"""The loader that LongCrawl64's article gives to its readers, retold: what a user of the published data runs.
+"""The loader that LongCrawl64's article gives to its readers, retold: what a user of the published
+data runs.
 
-Kept as slow as it is there: every step slices the Zarr array anew, without a cache. The article's listing lacks
-the brace that closes the dictionary.
+Kept as slow as it is there: every step slices the Zarr array anew, without a cache. The article's
+listing lacks the brace that closes the dictionary.
 
 Source: LongCrawl64, "How to use the dataset" (Buckman, 2024).
 """

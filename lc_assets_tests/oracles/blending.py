@@ -1,4 +1,6 @@
-"""Megatron's blending rule in plain Python: Python floats are IEEE doubles, and nothing is fused."""
+"""Megatron's blending rule in plain Python: Python floats are IEEE doubles, and nothing is
+fused.
+"""
 
 from collections.abc import Sequence
 

@@ -10,17 +10,28 @@ from lc_assets.stages.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE
 from lc_assets.text.rules import RuleSet, judge
 from lc_assets.vocabulary import Shard
 
-OTHERS = {UNREADABLE: ("unreadable line", nan), TOO_LONG: ("line too long", 1000.0), NO_SIGNALS: ("no signals", nan)}
+OTHERS = {
+    UNREADABLE: ("unreadable line", nan),
+    TOO_LONG: ("line too long", 1000.0),
+    NO_SIGNALS: ("no signals", nan),
+}
 
 
-def slow_reasons(table: SignalsTable, duplicates: Collection[int], rules: RuleSet, line: int) -> list[tuple[str, float]]:
+def slow_reasons(
+    table: SignalsTable, duplicates: Collection[int], rules: RuleSet, line: int
+) -> list[tuple[str, float]]:
     """Reasons against the document on a line that has signals, with what was judged."""
     complaints = judge(table.values_at(table.row_of(line)), rules)
-    found = [(complaint.rule, nan if complaint.value is None else complaint.value) for complaint in complaints]
+    found = [
+        (complaint.rule, nan if complaint.value is None else complaint.value)
+        for complaint in complaints
+    ]
     return [("duplicate", 1.0)] * (line in duplicates) + found
 
 
-def slow_lines(shard: Shard, table: SignalsTable, dropped: Iterable[tuple[int, list[tuple[str, float]]]]) -> list[dict[str, Any]]:
+def slow_lines(
+    shard: Shard, table: SignalsTable, dropped: Iterable[tuple[int, list[tuple[str, float]]]]
+) -> list[dict[str, Any]]:
     """Lines of the table of dropped documents."""
     return [
         {
@@ -35,7 +46,9 @@ def slow_lines(shard: Shard, table: SignalsTable, dropped: Iterable[tuple[int, l
     ]
 
 
-def slow_counts(dropped: Iterable[tuple[int, list[tuple[str, float]]]]) -> tuple[dict[str, int], dict[str, int]]:
+def slow_counts(
+    dropped: Iterable[tuple[int, list[tuple[str, float]]]],
+) -> tuple[dict[str, int], dict[str, int]]:
     """How often each reason is a document's first, and how often it is found."""
     first, every = Counter[str](), Counter[str]()
     for _, reasons in dropped:

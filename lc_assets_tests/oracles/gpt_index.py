@@ -1,4 +1,6 @@
-"""Megatron's GPT index, the slow and obvious way: write every token down, then point at the ones that begin a sample."""
+"""Megatron's GPT index, the slow and obvious way: write every token down, then point at the ones
+that begin a sample.
+"""
 
 import math
 from typing import Any
@@ -19,14 +21,27 @@ def slow_gpt_index(
     """Return document, sample and shuffle index as lists."""
     chosen = list(range(len(lengths))) if documents is None else list(documents)
     epoch_tokens, n_epochs = sum(lengths[document] for document in chosen), 1
-    while n_samples is not None and n_epochs * epoch_tokens < n_samples * sequence_length + extra_token:
+    while (
+        n_samples is not None
+        and n_epochs * epoch_tokens < n_samples * sequence_length + extra_token
+    ):
         n_epochs += 1
     before_last = ((n_epochs - 1) * epoch_tokens - extra_token) // sequence_length
-    apart = n_epochs > 1 and n_samples - before_last < int(0.8 * ((epoch_tokens - extra_token) // sequence_length))
+    apart = n_epochs > 1 and n_samples - before_last < int(
+        0.8 * ((epoch_tokens - extra_token) // sequence_length)
+    )
     state = np.random.RandomState(seed)
-    order = _mixed(chosen * (n_epochs - 1), state) + _mixed(chosen, state) if apart else _mixed(chosen * n_epochs, state)
+    order = (
+        _mixed(chosen * (n_epochs - 1), state) + _mixed(chosen, state)
+        if apart
+        else _mixed(chosen * n_epochs, state)
+    )
 
-    tokens = [(place, offset) for place, document in enumerate(order) for offset in range(lengths[document])]
+    tokens = [
+        (place, offset)
+        for place, document in enumerate(order)
+        for offset in range(lengths[document])
+    ]
     begins = [(0, 0)]
     for sample in range(1, (len(tokens) - extra_token) // sequence_length + 1):
         place, offset = tokens[sample * sequence_length - 1]

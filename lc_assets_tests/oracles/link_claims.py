@@ -1,6 +1,8 @@
-"""Who holds what, by dictionaries and loops: the slow twin of `lc_assets.stages.longpacking.claiming`.
+"""Who holds what, by dictionaries and loops: the slow twin of
+`lc_assets.stages.longpacking.claiming`.
 
-Nothing here is shared with it but the hash of roots and of the held-out split, the key of a text, and the count of tokens.
+Nothing here is shared with it but the hash of roots and of the held-out split, the key of a text,
+and the count of tokens.
 """
 
 from collections import Counter, defaultdict
@@ -17,7 +19,9 @@ from lc_assets.tokens.orders import heldout
 
 @dataclass(frozen=True)
 class World:
-    """Documents (as lines of `FILTERED`), links (as lines of `PAGE_LINKS`), ids of removed documents."""
+    """Documents (as lines of `FILTERED`), links (as lines of `PAGE_LINKS`), ids of removed
+    documents.
+    """
 
     documents: Sequence[dict[str, Any]]
     links: Sequence[dict[str, Any]]
@@ -38,17 +42,35 @@ class Page:
 
 
 def slow_claims(
-    world: World, settings: LongPackSettings, *, splits: Sequence[tuple[int, float]], count: Callable[[str], int]
+    world: World,
+    settings: LongPackSettings,
+    *,
+    splits: Sequence[tuple[int, float]],
+    count: Callable[[str], int],
 ) -> tuple[list[dict[str, Any]], Counter[str]]:
     """The lines of the table of claims, and how many links are not kept, by why."""
-    pages = {line["id"]: page_of(line, settings, splits, count) for line in world.documents if line["id"] not in world.removed}
-    removed_keys = {page_key(line["url"]) for line in world.documents if line["id"] in world.removed} - {None}
+    pages = {
+        line["id"]: page_of(line, settings, splits, count)
+        for line in world.documents
+        if line["id"] not in world.removed
+    }
+    removed_keys = {
+        page_key(line["url"]) for line in world.documents if line["id"] in world.removed
+    } - {None}
     by_key: dict[str, Page] = {}
     for page in sorted(pages.values(), key=lambda page: page.id):
         by_key.setdefault(page.key, page) if page.key else None
     hubs = hubs_of(world, pages, by_key, settings)
     why = {
-        id(link): why_not(link, pages.get(link["id"]), by_key.get(link["target_key"]), removed_keys, hubs, settings) for link in world.links
+        id(link): why_not(
+            link,
+            pages.get(link["id"]),
+            by_key.get(link["target_key"]),
+            removed_keys,
+            hubs,
+            settings,
+        )
+        for link in world.links
     }
     refused: Counter[str] = Counter()
     links_of: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -63,7 +85,12 @@ def slow_claims(
     return take(pages, by_key, links_of, settings, refused), +refused
 
 
-def page_of(line: dict[str, Any], settings: LongPackSettings, splits: Sequence[tuple[int, float]], count: Callable[[str], int]) -> Page:
+def page_of(
+    line: dict[str, Any],
+    settings: LongPackSettings,
+    splits: Sequence[tuple[int, float]],
+    count: Callable[[str], int],
+) -> Page:
     key = page_key(line["url"])
     rank = int(root_ranks([key or line["id"]], settings.seed)[0])
     return Page(
@@ -75,7 +102,10 @@ def page_of(line: dict[str, Any], settings: LongPackSettings, splits: Sequence[t
         n_tokens=count(line["raw_content"]),
         rank=rank,
         is_root=settings.roots == 1 or rank < int(settings.roots * 2**64),
-        side=[bool(heldout([line["digest"] or line["id"]], seed=seed, fraction=fraction)[0]) for seed, fraction in splits],
+        side=[
+            bool(heldout([line["digest"] or line["id"]], seed=seed, fraction=fraction)[0])
+            for seed, fraction in splits
+        ],
     )
 
 
@@ -83,7 +113,9 @@ def host_of(key: str) -> str:
     return key.partition("?")[0].partition("/")[0]
 
 
-def hubs_of(world: World, pages: dict[str, Page], by_key: dict[str, Page], settings: LongPackSettings) -> set[str]:
+def hubs_of(
+    world: World, pages: dict[str, Page], by_key: dict[str, Page], settings: LongPackSettings
+) -> set[str]:
     """Ids of pages that more than a share of their host's pages point at, and more than ten."""
     pointing: dict[str, set[str]] = defaultdict(set)
     known: dict[str, set[str]] = defaultdict(set)
@@ -94,14 +126,25 @@ def hubs_of(world: World, pages: dict[str, Page], by_key: dict[str, Page], setti
         known[host_of(source.key)].add(source.id)
         if target is not None and host_of(source.key) == host_of(target.key):
             pointing[target.id].add(source.id)
-    return {name for name, found in pointing.items() if len(found) > max(10, settings.hub_share * len(known[host_of(pages[name].key)]))}
+    return {
+        name
+        for name, found in pointing.items()
+        if len(found) > max(10, settings.hub_share * len(known[host_of(pages[name].key)]))
+    }
 
 
 def why_not(
-    link: dict[str, Any], source: Page | None, target: Page | None, removed_keys: set[str], hubs: set[str], settings: LongPackSettings
+    link: dict[str, Any],
+    source: Page | None,
+    target: Page | None,
+    removed_keys: set[str],
+    hubs: set[str],
+    settings: LongPackSettings,
 ) -> str:
     portals = settings.portals == "drop"
-    home = target is not None and (target.key == host_of(target.key) or target.key.startswith(f"{host_of(target.key)}/index."))
+    home = target is not None and (
+        target.key == host_of(target.key) or target.key.startswith(f"{host_of(target.key)}/index.")
+    )
     says_nothing = link["generic"] or not link["keys"]
     for why, holds in (
         ("its page was removed", source is None),
@@ -112,7 +155,10 @@ def why_not(
         ("the page was removed", target is None and link["target_key"] in removed_keys),
         ("no such page", target is None),
         ("a home page", portals and home),
-        ("no words for it", not settings.paper_exact and says_nothing and target is not None and not target.title),
+        (
+            "no words for it",
+            not settings.paper_exact and says_nothing and target is not None and not target.title,
+        ),
         ("what its whole host points at", portals and target is not None and target.id in hubs),
     ):
         if holds:
@@ -128,7 +174,9 @@ def take(
     refused: Counter[str],
 ) -> list[dict[str, Any]]:
     """Round after round, root after root, link after link."""
-    roots = sorted((page for page in pages.values() if page.is_root), key=lambda page: (page.rank, page.id))
+    roots = sorted(
+        (page for page in pages.values() if page.is_root), key=lambda page: (page.rank, page.id)
+    )
     consume = settings.mode == "consume"
     copies: Counter[Any] = Counter()
     gone: set[str] = set()
@@ -144,7 +192,9 @@ def take(
             for parent, path in layer[root.id]:
                 for number, link in enumerate(links_of[parent.id]):
                     target = by_key[link["target_key"]]
-                    says_nothing = (link["generic"] or not link["keys"]) and not settings.paper_exact
+                    says_nothing = (
+                        link["generic"] or not link["keys"]
+                    ) and not settings.paper_exact
                     keys = target.title if says_nothing else link["keys"]
                     cost = target.n_tokens + len(keys.encode()) + 8
                     why = (
@@ -164,7 +214,16 @@ def take(
                         refused[why] += 1
                         continue
                     met.add(target.content)
-                    offered.append({"page": target, "parent": parent, "keys": keys, "cost": cost, "link": link, "path": [*path, number]})
+                    offered.append(
+                        {
+                            "page": target,
+                            "parent": parent,
+                            "keys": keys,
+                            "cost": cost,
+                            "link": link,
+                            "path": [*path, number],
+                        }
+                    )
             if depth == 1 and consume and root.id in gone:
                 refused["its root is held by another"] += len(offered)
                 continue

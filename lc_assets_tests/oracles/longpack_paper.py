@@ -1,7 +1,9 @@
-"""The LongPack paper's pseudo-code (appendix D, algorithm 1), line by line, with its three expressions as printed.
+"""The LongPack paper's pseudo-code (appendix D, algorithm 1), line by line, with its three
+expressions as printed.
 
-What the paper leaves open: a page that `P` does not hold is passed over, and keys of one address are joined by ``", "``.
-The first expression takes time in the cube of the length of hostile HTML; give it short texts.
+What the paper leaves open: a page that `P` does not hold is passed over, and keys of one address
+are joined by ``", "``. The first expression takes time in the cube of the length of hostile HTML;
+give it short texts.
 """
 
 import re
@@ -14,8 +16,11 @@ REGEX_KEY = r">([^<]+)</a>"
 Targets = list[tuple[str, str]]
 
 
-def longpack(r: str, u: str, H: Mapping[str, str], P: Mapping[str, str]) -> str:  # noqa: N803 - the paper's names
-    """Pack root ``r`` of address ``u`` out of HTML ``H`` and cleaned pages ``P``, both by address."""
+# The paper's names.
+def longpack(r: str, u: str, H: Mapping[str, str], P: Mapping[str, str]) -> str:  # noqa: N803
+    """Pack root ``r`` of address ``u`` out of HTML ``H`` and cleaned pages ``P``, both by
+    address.
+    """
     packed = ""
     for url, keys in targets(H[u]):
         content = P.get(url)

@@ -1,4 +1,6 @@
-"""Links as the LongPack paper's pseudo-code finds them: its three expressions, applied as printed. Cubic on hostile pages."""
+"""Links as the LongPack paper's pseudo-code finds them: its three expressions, applied as printed.
+Cubic on hostile pages.
+"""
 
 from lc_assets.text.links import REGEX_KEY, REGEX_REF, REGEX_URL
 

@@ -1,6 +1,8 @@
-"""Megatron's ``tools/preprocess_data.py``, row by row: JSON, tiktoken, lists of ints, an index of Python numbers.
+"""Megatron's ``tools/preprocess_data.py``, row by row: JSON, tiktoken, lists of ints, an index of
+Python numbers.
 
-Source: Megatron-LM ``tools/preprocess_data.py`` and ``IndexedDatasetBuilder`` (core 0.16.1), without torch. An empty document
+Source: Megatron-LM ``tools/preprocess_data.py`` and ``IndexedDatasetBuilder`` (core 0.16.1),
+    without torch. An empty document
 keeps its boundary there; ours is dropped, so that no test may hold one.
 """
 
@@ -13,7 +15,10 @@ import numpy as np
 def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
     """Write ``{prefix}.bin`` and ``.idx`` of a file of JSON lines."""
     lengths = []
-    with source.open(encoding="utf-8") as lines, prefix.with_name(f"{prefix.name}.bin").open("wb") as out:
+    with (
+        source.open(encoding="utf-8") as lines,
+        prefix.with_name(f"{prefix.name}.bin").open("wb") as out,
+    ):
         for line in lines:
             ids = encode(json.loads(line)["text"])
             if ids and eod is not None:
@@ -28,7 +33,10 @@ def preprocess(source, prefix, encode, *, eod=None, dtype=np.uint16):
 def write_index(out, lengths, dtype):
     """As ``_IndexWriter.write``, the loop over Python numbers included."""
     itemsize = np.dtype(dtype).itemsize
-    out.write(b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[itemsize], len(lengths), len(lengths) + 1))
+    out.write(
+        b"MMIDIDX\x00\x00"
+        + struct.pack("<QBQQ", 1, {2: 8, 4: 4}[itemsize], len(lengths), len(lengths) + 1)
+    )
     pointers, at = [], 0
     for length in lengths:
         pointers.append(at)

@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 
 
-def slow_counts(sentences_of: Mapping[str, Iterable[int]], edges: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+def slow_counts(
+    sentences_of: Mapping[str, Iterable[int]], edges: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
     """Pairs, neighbours and concepts: within one sentence, then by bucket."""
     pairs, neighbours, concepts = ([0] * (len(edges) + 2) for _ in range(3))
     for sentences in map(sorted, sentences_of.values()):

@@ -1,8 +1,10 @@
-"""Ticks without a daemon: sensors, the condition and schedules are asked as the daemon asks them, and what they ask for is run here.
+"""Ticks without a daemon: sensors, the condition and schedules are asked as the daemon asks them,
+and what they ask for is run here.
 
-A `Clockwork` is one code location over a tiny upstream, with an instance that lives as long as the test. Time is handed in. Looks
-are runs of Dagster, since their history counts; what is behind them is built by the stages' verbs, in the order of a run and ended by
-the first failure like one, at a tenth of the cost: neither the planner nor the condition asks how a partition came to be.
+A `Clockwork` is one code location over a tiny upstream, with an instance that lives as long as the
+test. Time is handed in. Looks are runs of Dagster, since their history counts; what is behind them
+is built by the stages' verbs, in the order of a run and ended by the first failure like one, at a
+tenth of the cost: neither the planner nor the condition asks how a partition came to be.
 """
 
 import contextlib
@@ -89,28 +91,42 @@ class Clockwork:
 
     def planned(self, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Plan]:
         """What is out of date."""
-        return {made.name: made for made in plan(self.lake, self.recipe, snapshots) if made.status != "current"}
+        return {
+            made.name: made
+            for made in plan(self.lake, self.recipe, snapshots)
+            if made.status != "current"
+        }
 
     def run(self, stages: Sequence[str], partition: str | None) -> None:
         """Build some stages of a partition, as a run would."""
         if looks := [stage for stage in LOOKS if stage in stages]:
             self.materialize(looks, partition)
         workshop = Workshop(
-            lake=self.lake, upstream=Upstream(str(self.upstream)), recipe=read_recipe(self.recipe_path), engine=LocalEngine()
+            lake=self.lake,
+            upstream=Upstream(str(self.upstream)),
+            recipe=read_recipe(self.recipe_path),
+            engine=LocalEngine(),
         )
         with contextlib.suppress(LcError):
             for step in CHAIN:
                 if step.name in stages and step.name not in LOOKS:
                     step.verb(workshop, partition or GLOBAL)
 
-    def materialize(self, stages: Sequence[str], partition: str | None) -> dg.ExecuteInProcessResult:
+    def materialize(
+        self, stages: Sequence[str], partition: str | None
+    ) -> dg.ExecuteInProcessResult:
         """Materialize some assets of a partition through Dagster."""
         return self.job.execute_in_process(
-            asset_selection=[ASSET_OF[stage] for stage in stages], partition_key=partition, instance=self.instance, raise_on_error=False
+            asset_selection=[ASSET_OF[stage] for stage in stages],
+            partition_key=partition,
+            instance=self.instance,
+            raise_on_error=False,
         )
 
     def tick(self, *, run: bool = True) -> list[Asked]:
-        """Let the condition be evaluated once, as the daemon does, and run what it asks for; returns that."""
+        """Let the condition be evaluated once, as the daemon does, and run what it asks for;
+        returns that.
+        """
         self.ticks += 1
         found = dg.evaluate_automation_conditions(
             self.defs,
@@ -124,7 +140,10 @@ class Clockwork:
         for stage, key in ASSET_OF.items():
             for partition in found.get_requested_partitions(key):
                 together[partition].add(stage)
-        asked = [Asked(partition, tuple(sorted(stages))) for partition, stages in sorted(together.items(), key=lambda item: str(item[0]))]
+        asked = [
+            Asked(partition, tuple(sorted(stages)))
+            for partition, stages in sorted(together.items(), key=lambda item: str(item[0]))
+        ]
         self._done(asked, run=run)
         return asked
 
@@ -137,18 +156,32 @@ class Clockwork:
         return ticks
 
     def look(self, *, sensor: str = "upstream", run: bool = True) -> tuple[list[Asked], str]:
-        """Let a sensor that looks at something tick once, and run what it asks for; returns that, and what it said."""
-        context = dg.build_sensor_context(instance=self.instance, cursor=self.sensor_cursors.get(sensor), definitions=self.defs)
+        """Let a sensor that looks at something tick once, and run what it asks for; returns that,
+        and what it said.
+        """
+        context = dg.build_sensor_context(
+            instance=self.instance, cursor=self.sensor_cursors.get(sensor), definitions=self.defs
+        )
         result = self.defs.resolve_sensor_def(sensor).evaluate_tick(context)
         self.sensor_cursors[sensor] = result.cursor
         asked = _asked(result.run_requests or [])
         self._done(asked, run=run)
         return asked, result.skip_message or ""
 
-    def night(self, hour: dt.datetime = START, name: str = "nightly", *, run: bool = True) -> list[Asked]:
-        """Ask what a schedule asks in an hour, and run it; keys that were used before are passed over, as Dagster does."""
-        of_kind = {stage: key for stage, key in ASSET_OF.items() if partitioned_by(stage) in KINDS[name]}
-        asker = Asker(lake=lambda: self.lake, recipe=lambda: read_recipe(self.recipe_path), snapshots=SNAPSHOTS)
+    def night(
+        self, hour: dt.datetime = START, name: str = "nightly", *, run: bool = True
+    ) -> list[Asked]:
+        """Ask what a schedule asks in an hour, and run it; keys that were used before are passed
+        over, as Dagster does.
+        """
+        of_kind = {
+            stage: key for stage, key in ASSET_OF.items() if partitioned_by(stage) in KINDS[name]
+        }
+        asker = Asker(
+            lake=lambda: self.lake,
+            recipe=lambda: read_recipe(self.recipe_path),
+            snapshots=SNAPSHOTS,
+        )
         used = {asked.key for asked in self.log}
         found = _asked(requests_of(asker, of_kind, self.instance, night=f"{hour:%Y-%m-%d}"))
         asked = [one for one in found if one.key not in used]
@@ -163,6 +196,10 @@ class Clockwork:
 
 def _asked(requests: Sequence[dg.RunRequest]) -> list[Asked]:
     return [
-        Asked(request.partition_key, tuple(sorted(STAGE_AT[key] for key in request.asset_selection or ())), request.run_key)
+        Asked(
+            request.partition_key,
+            tuple(sorted(STAGE_AT[key] for key in request.asset_selection or ())),
+            request.run_key,
+        )
         for request in requests
     ]

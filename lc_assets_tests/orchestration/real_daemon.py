@@ -1,4 +1,6 @@
-"""A code location with a home, an upstream and a lake of its own, and the real ``dagster-daemon`` over it, in processes of their own."""
+"""A code location with a home, an upstream and a lake of its own, and the real ``dagster-daemon``
+over it, in processes of their own.
+"""
 
 import contextlib
 import os
@@ -41,12 +43,16 @@ class Built:
 class House:
     """The processes are started and ended by the test."""
 
-    def __init__(self, folder: Path, snapshots: Sequence[str], *, automation: bool, **instance: str) -> None:
+    def __init__(
+        self, folder: Path, snapshots: Sequence[str], *, automation: bool, **instance: str
+    ) -> None:
         self.folder, self.home, self.lake = folder, folder / "home", LakeFolder(folder / "lake")
         self.home.mkdir()
         settings = (ROOT / "dagster.yaml").read_text()
         for name, value in instance.items():
-            before = next(line for line in settings.splitlines() if line.strip().startswith(f"{name}:"))
+            before = next(
+                line for line in settings.splitlines() if line.strip().startswith(f"{name}:")
+            )
             settings = settings.replace(before, f"{before.partition(':')[0]}: {value}")
         (self.home / "dagster.yaml").write_text(settings)
         self.upstream = tiny_upstream(folder / "upstream", snapshots=snapshots, tags=TAGS)
@@ -71,7 +77,9 @@ class House:
             "LC_WORKERS": "1",
             "PYTHONPATH": ROOT,
         }
-        self.environment = os.environ | {name: str(value) for name, value in settings_of_ours.items()}
+        self.environment = os.environ | {
+            name: str(value) for name, value in settings_of_ours.items()
+        }
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -79,18 +87,33 @@ class House:
         self.command("dagster", "instance", "info")  # the first use of a home must be alone
         with (self.folder / "daemon.log").open("ab") as log:
             command = [_script("dagster-daemon"), "run", "-m", "lc_assets.definitions"]
-            self.process = subprocess.Popen(command, env=self.environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command,
+                env=self.environment,
+                cwd=self.folder,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def command(self, name: str, *arguments: str) -> str:
         """Run a command of Dagster's to its end."""
         ended = subprocess.run(
-            [_script(name), *arguments], env=self.environment, cwd=self.folder, capture_output=True, text=True, check=False, timeout=300
+            [_script(name), *arguments],
+            env=self.environment,
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
         )
         assert ended.returncode == 0, ended.stderr[-4000:]
         return ended.stdout
 
     def stop(self) -> None:
-        """End the daemon, and what it started: its code server ends by itself within half a minute, too late for a test."""
+        """End the daemon, and what it started: its code server ends by itself within half a minute,
+        too late for a test.
+        """
         if self.process is None:
             return
         self.process.terminate()
@@ -110,13 +133,19 @@ class House:
 
     def behind(self, snapshots: Sequence[str]) -> list[str]:
         """What is out of date."""
-        return [made.name for made in plan(self.lake, self.recipe, snapshots) if made.status != "current"]
+        return [
+            made.name
+            for made in plan(self.lake, self.recipe, snapshots)
+            if made.status != "current"
+        ]
 
     def wait(self, ended: Callable[[], bool], most_seconds: float = 420) -> float:
         """Until something holds and no run is under way; returns the seconds."""
         started = time.monotonic()
         while not ended() or any(not run.is_finished for run in self.runs()):
-            assert time.monotonic() - started < most_seconds, (self.folder / "daemon.log").read_text()[-4000:]
+            assert time.monotonic() - started < most_seconds, (
+                self.folder / "daemon.log"
+            ).read_text()[-4000:]
             time.sleep(2)
         return time.monotonic() - started
 

@@ -1,4 +1,6 @@
-"""The chain in Dagster: materialized by its jobs, stale exactly where something changed, wrong nowhere in silence."""
+"""The chain in Dagster: materialized by its jobs, stale exactly where something changed, wrong
+nowhere in silence.
+"""
 
 import json
 from pathlib import Path
@@ -20,7 +22,13 @@ from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
 
-PER_SNAPSHOT = ("raw_snapshot", "filtered_documents", "token_documents", "token_grid", "megatron_rows")
+PER_SNAPSHOT = (
+    "raw_snapshot",
+    "filtered_documents",
+    "token_documents",
+    "token_grid",
+    "megatron_rows",
+)
 OLD, NEW = SNAPSHOTS
 
 
@@ -32,7 +40,9 @@ class House:
         self.lake = LakeFolder(folder / "lake")
         (folder / "instance").mkdir()
         self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
-        self.recipe = tiny_recipe(folder, packing=PackingSettings())  # packed rows: test_packed_rows_in_dagster.py
+        self.recipe = tiny_recipe(
+            folder, packing=PackingSettings()
+        )  # packed rows: test_packed_rows_in_dagster.py
         self.defs = self.fresh()
 
     def fresh(self) -> dg.Definitions:
@@ -44,9 +54,15 @@ class House:
         self.recipe = msgspec.structs.replace(self.recipe, **changes)
         self.defs = self.fresh()
 
-    def run(self, job: str, key: str | None = None, *, fails: bool = False) -> dg.ExecuteInProcessResult:
-        found = self.defs.resolve_job_def(job).execute_in_process(partition_key=key, instance=self.instance, raise_on_error=False)
-        assert found.success is not fails, [event.message for event in found.all_events if event.is_failure]
+    def run(
+        self, job: str, key: str | None = None, *, fails: bool = False
+    ) -> dg.ExecuteInProcessResult:
+        found = self.defs.resolve_job_def(job).execute_in_process(
+            partition_key=key, instance=self.instance, raise_on_error=False
+        )
+        assert found.success is not fails, [
+            event.message for event in found.all_events if event.is_failure
+        ]
         return found
 
     def run_all(self, snapshots=SNAPSHOTS) -> None:
@@ -60,7 +76,9 @@ class House:
     def stale(self) -> set[str]:
         """What Dagster itself calls stale, by asset and partition."""
         graph = self.defs.resolve_asset_graph()
-        resolver = CachingStaleStatusResolver(self.instance, graph, LoadingContextForTest(self.instance))
+        resolver = CachingStaleStatusResolver(
+            self.instance, graph, LoadingContextForTest(self.instance)
+        )
         found = set()
         for key in graph.materializable_asset_keys:
             partitions = graph.get(key).partitions_def
@@ -72,7 +90,11 @@ class House:
 
     def planned(self) -> dict[str, str]:
         """What our planner calls out of date."""
-        return {made.name: made.status for made in plan(self.lake, self.recipe, SNAPSHOTS) if made.status != "current"}
+        return {
+            made.name: made.status
+            for made in plan(self.lake, self.recipe, SNAPSHOTS)
+            if made.status != "current"
+        }
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +121,22 @@ def materializations(house: House, asset: str) -> list[dg.AssetMaterialization]:
 
 
 def test_every_stage_is_an_asset_and_says_what_it_is():
-    """Assets and stages are the same chain; each asset has one sentence, a group, a kind, an owner, a code version."""
+    """Assets and stages are the same chain; each asset has one sentence, a group, a kind, an owner,
+    a code version.
+    """
     defs = build_defs()
     assert {stage.name for _, stage in STAGE_OF.values()} == {step.name for step in CHAIN}
     for spec in defs.resolve_all_asset_specs():
         assert spec.description.endswith(".")
-        assert spec.group_name in {"documents", "links", "packing", "tokens", "training", "published", "reports"}
+        assert spec.group_name in {
+            "documents",
+            "links",
+            "packing",
+            "tokens",
+            "training",
+            "published",
+            "reports",
+        }
         assert spec.kinds
         assert spec.owners
         assert spec.tags["lc_assets/stage"] in {step.name for step in CHAIN}
@@ -112,7 +144,9 @@ def test_every_stage_is_an_asset_and_says_what_it_is():
 
 
 def test_the_code_location_is_loadable():
-    """Every job resolves and no two things share a name, as the web server and the daemon demand."""
+    """Every job resolves and no two things share a name, as the web server and the daemon
+    demand.
+    """
     dg.Definitions.validate_loadable(build_defs())
 
 
@@ -121,13 +155,20 @@ def test_the_graph_follows_the_chain():
     asset_of = {stage.name: name for name, (_, stage) in STAGE_OF.items()}
     specs = {spec.key.to_user_string(): spec for spec in build_defs().resolve_all_asset_specs()}
     for name, (_, stage) in STAGE_OF.items():
-        assert {dep.asset_key.to_user_string() for dep in specs[name].deps} == {asset_of[other] for other in stage.upstream}
+        assert {dep.asset_key.to_user_string() for dep in specs[name].deps} == {
+            asset_of[other] for other in stage.upstream
+        }
 
 
 def test_the_chain_lists_what_is_read_before_what_reads_it():
     """The planner and whoever builds all of it go down the list once."""
     names = [step.name for step in CHAIN]
-    assert [(step.name, other) for step in CHAIN for other in step.stage.upstream if names.index(other) > names.index(step.name)] == []
+    assert [
+        (step.name, other)
+        for step in CHAIN
+        for other in step.stage.upstream
+        if names.index(other) > names.index(step.name)
+    ] == []
 
 
 def test_definitions_load_on_an_empty_machine(tmp_path, monkeypatch):
@@ -141,7 +182,9 @@ def test_a_users_own_snapshots_are_partitions(tmp_path):
     """A name in LC_SNAPSHOTS can be materialized like RedPajama-V2's."""
     (tmp_path / "mine.txt").write_text("books-1\n")
     (spec,) = [
-        spec for spec in build_defs(snapshots=str(tmp_path / "mine.txt")).resolve_all_asset_specs() if spec.key.path == ["token_grid"]
+        spec
+        for spec in build_defs(snapshots=str(tmp_path / "mine.txt")).resolve_all_asset_specs()
+        if spec.key.path == ["token_grid"]
     ]
     assert len(spec.partitions_def.get_partition_keys()) == 85
     assert "books-1" in spec.partitions_def.get_partition_keys()
@@ -152,7 +195,9 @@ def test_a_materialization_tells_its_story(finished):
     (newest, *_) = materializations(finished, "filtered_documents")
     published = finished.lake.place("filtered", newest.partition).require()
     assert "**36 documents in: 27 kept, 9 dropped.**" in newest.metadata["summary"].value
-    assert newest.metadata["why_dropped"].value.startswith("![Why documents were dropped](data:image/png;base64,")
+    assert newest.metadata["why_dropped"].value.startswith(
+        "![Why documents were dropped](data:image/png;base64,"
+    )
     assert len(newest.metadata["why_dropped"].value) < 100_000
     assert newest.metadata["dagster/uri"].value == published.folder.as_uri()
     assert newest.metadata["dagster/row_count"].value == 27
@@ -160,9 +205,15 @@ def test_a_materialization_tells_its_story(finished):
 
 
 def test_every_materialization_tells_what_a_person_wants_to_know(finished):
-    told = {name: materializations(finished, name)[0] for name, (_, stage) in STAGE_OF.items() if stage.wanted(finished.recipe)}
+    told = {
+        name: materializations(finished, name)[0]
+        for name, (_, stage) in STAGE_OF.items()
+        if stage.wanted(finished.recipe)
+    }
     for name, found in told.items():
-        assert_told(found, finished.lake.place(STAGE_OF[name][1].name, found.partition or GLOBAL).require())
+        assert_told(
+            found, finished.lake.place(STAGE_OF[name][1].name, found.partition or GLOBAL).require()
+        )
     assert_columns_told(told, judged={"filtered_documents", "document_keys"})
 
 
@@ -197,20 +248,34 @@ def test_what_is_built_is_fresh(finished):
 
 
 def test_an_unchanged_rebuild_makes_nothing_stale(house):
-    """Everything again: found finished, same data versions, nothing downstream stale, no byte written."""
+    """Everything again: found finished, same data versions, nothing downstream stale, no byte
+    written.
+    """
     house.run_all()
-    files = {path: path.stat().st_mtime_ns for path in house.lake.root.rglob("*") if path.is_file() and path.name != ".lock"}
+    files = {
+        path: path.stat().st_mtime_ns
+        for path in house.lake.root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
     house.run_all()
-    again = {path: path.stat().st_mtime_ns for path in house.lake.root.rglob("*") if path.is_file() and path.name != ".lock"}
+    again = {
+        path: path.stat().st_mtime_ns
+        for path in house.lake.root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
     assert again == files
     for name, (_, stage) in STAGE_OF.items():
-        for newest in materializations(house, name)[: 1 if stage.partitioned_by == "nothing" else 2]:
+        for newest in materializations(house, name)[
+            : 1 if stage.partitioned_by == "nothing" else 2
+        ]:
             assert newest.metadata["built"].value.startswith("found finished")
     assert house.stale() == set()
 
 
 def test_a_changed_rule_makes_the_filter_stale_and_then_what_follows(house):
-    """Dagster's staleness and the planner's name `filtered`; once it is rebuilt with other documents, its followers."""
+    """Dagster's staleness and the planner's name `filtered`; once it is rebuilt with other
+    documents, its followers.
+    """
     house.run_all()
     house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=80))
     assert house.stale() == {f"filtered_documents/{snapshot}" for snapshot in SNAPSHOTS}
@@ -223,13 +288,17 @@ def test_a_changed_rule_makes_the_filter_stale_and_then_what_follows(house):
 
 
 def test_a_rule_that_changes_no_document_stops_there(house):
-    """A new threshold that keeps the same documents: `filtered` is rebuilt, nothing behind it is stale."""
+    """A new threshold that keeps the same documents: `filtered` is rebuilt, nothing behind it is
+    stale.
+    """
     house.run_all()
     house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
     for snapshot in SNAPSHOTS:
         job = house.defs.resolve_implicit_global_asset_job_def()
         asked = [dg.AssetKey("filtered_documents")]
-        assert job.execute_in_process(partition_key=snapshot, instance=house.instance, asset_selection=asked).success
+        assert job.execute_in_process(
+            partition_key=snapshot, instance=house.instance, asset_selection=asked
+        ).success
     assert house.planned() == {}
     assert house.stale() == set()
 
@@ -238,41 +307,69 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     """With one snapshot built and a second added, the first's versions stay as they are."""
     house.cook(mixes={"by-tokens": house.recipe.mixes["by-tokens"]})
     house.run_all(snapshots=[OLD])
-    before = {name: house.lake.place(name, OLD).require() for name in ("filtered", "near_pairs", "removals", "tokens", "grid", "megatron")}
-    assert {name for name, status in house.planned().items() if status == "missing"} == {f"raw/{NEW}"}
+    before = {
+        name: house.lake.place(name, OLD).require()
+        for name in ("filtered", "near_pairs", "removals", "tokens", "grid", "megatron")
+    }
+    assert {name for name, status in house.planned().items() if status == "missing"} == {
+        f"raw/{NEW}"
+    }
     house.run("snapshot", NEW)
-    assert house.stale() == {"longcrawl/None", *(f"blended_mix/{mix}" for mix in house.recipe.mixes)}
+    assert house.stale() == {
+        "longcrawl/None",
+        *(f"blended_mix/{mix}" for mix in house.recipe.mixes),
+    }
     house.run("all_snapshots")
     assert {name: house.lake.place(name, OLD).require() for name in before} == before
-    sources = json.loads((house.lake.place("longcrawl").require().folder / "sources.json").read_text())["sources"]
+    sources = json.loads(
+        (house.lake.place("longcrawl").require().folder / "sources.json").read_text()
+    )["sources"]
     assert [source["snapshot"] for source in sources] == sorted(SNAPSHOTS)
 
 
 def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
-    """A stage that finds its output wrong stops the run there, in words; the published version and its followers stay."""
+    """A stage that finds its output wrong stops the run there, in words; the published version and
+    its followers stay.
+    """
     house.run("snapshot", NEW)
     before = house.lake.place("filtered", NEW).require()
-    monkeypatch.setattr("lc_assets.stages.filtering._kept_line", lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"})
+    monkeypatch.setattr(
+        "lc_assets.stages.filtering._kept_line",
+        lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
+    )
     house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))
     failed = house.run("snapshot", NEW, fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
-    assert "AuditFailed: filtered/2023-14 is not published" in failure.step_failure_data.user_failure_data.description
+    assert (
+        "AuditFailed: filtered/2023-14 is not published"
+        in failure.step_failure_data.user_failure_data.description
+    )
     assert house.lake.place("filtered", NEW).require() == before
-    assert not [event for event in failed.all_events if event.event_type_value == "ASSET_MATERIALIZATION" and event.partition == NEW][1:]
+    assert not [
+        event
+        for event in failed.all_events
+        if event.event_type_value == "ASSET_MATERIALIZATION" and event.partition == NEW
+    ][1:]
 
 
 def test_a_damaged_file_turns_a_check_red(house):
-    """A flipped byte in a published file is found by the check that reads digests, in the next run of it."""
+    """A flipped byte in a published file is found by the check that reads digests, in the next run
+    of it.
+    """
     house.run("snapshot", NEW)
     (victim, *_) = sorted((house.lake.place("tokens", NEW).require().folder).glob("*.bin"))
     content = bytearray(victim.read_bytes())
     content[7] ^= 1
     victim.write_bytes(content)
     result = house.run("snapshot", NEW, fails=True)
-    red = [event.asset_check_evaluation_data for event in result.all_events if event.event_type_value == "ASSET_CHECK_EVALUATION"]
-    assert [(found.check_name, found.asset_key.to_user_string()) for found in red if not found.passed] == [
-        ("every_file_is_as_published", "token_documents")
+    red = [
+        event.asset_check_evaluation_data
+        for event in result.all_events
+        if event.event_type_value == "ASSET_CHECK_EVALUATION"
     ]
+    assert [
+        (found.check_name, found.asset_key.to_user_string()) for found in red if not found.passed
+    ] == [("every_file_is_as_published", "token_documents")]
 
 
 def test_an_unknown_partition_is_refused(house):
@@ -286,30 +383,52 @@ def test_a_snapshot_that_upstream_does_not_list_says_so(house):
     """A real snapshot that this upstream lacks fails with a sentence, and is not retried."""
     failed = house.run("snapshot", "2014-15", fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
-    assert "nothing is listed for snapshot 2014-15" in failure.step_failure_data.user_failure_data.description
+    assert (
+        "nothing is listed for snapshot 2014-15"
+        in failure.step_failure_data.user_failure_data.description
+    )
 
 
 def test_settings_are_part_of_the_code_version(tmp_path):
-    """Two recipes give an asset two code versions where it reads them, and one where it does not."""
-    lenient, strict = (_code_versions(FilteringSettings(min_words=words), tmp_path) for words in (10, 20))
+    """Two recipes give an asset two code versions where it reads them, and one where it does
+    not.
+    """
+    lenient, strict = (
+        _code_versions(FilteringSettings(min_words=words), tmp_path) for words in (10, 20)
+    )
     assert {name for name in lenient if lenient[name] != strict[name]} == {"filtered_documents"}
 
 
 def _code_versions(filtering: FilteringSettings, tmp_path) -> dict[str, str]:
     path = recipe_file(tmp_path / "recipe.toml", Recipe(filtering=filtering))
-    return {spec.key.to_user_string(): spec.code_version for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()}
+    return {
+        spec.key.to_user_string(): spec.code_version
+        for spec in build_defs(recipe=str(path)).resolve_all_asset_specs()
+    }
 
 
 def test_columns_are_followed_to_where_they_come_from(finished):
     """Every column that an asset says it is made of stands in the upstream asset's own table."""
-    newest = {name: found[0].metadata for name in STAGE_OF if (found := materializations(finished, name))}
+    newest = {
+        name: found[0].metadata for name in STAGE_OF if (found := materializations(finished, name))
+    }
     schemas = {
         name: {column.name for column in metadata["dagster/column_schema"].value.columns}
         for name, metadata in newest.items()
         if "dagster/column_schema" in metadata
     }
-    followed = {name: metadata["dagster/column_lineage"].value for name, metadata in newest.items() if "dagster/column_lineage" in metadata}
-    assert set(followed) >= {"filtered_documents", "near_duplicate_pairs", "removed_documents", "token_documents", "token_grid"}
+    followed = {
+        name: metadata["dagster/column_lineage"].value
+        for name, metadata in newest.items()
+        if "dagster/column_lineage" in metadata
+    }
+    assert set(followed) >= {
+        "filtered_documents",
+        "near_duplicate_pairs",
+        "removed_documents",
+        "token_documents",
+        "token_grid",
+    }
     specs = {spec.key.to_user_string(): spec for spec in finished.defs.resolve_all_asset_specs()}
     for name, lineage in followed.items():
         assert set(lineage.deps_by_column) <= schemas[name]

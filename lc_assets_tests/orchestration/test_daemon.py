@@ -1,6 +1,8 @@
-"""The real daemon over a tiny upstream: what changed is built exactly once, in order, by as few runs as can be; pools bound a backfill.
+"""The real daemon over a tiny upstream: what changed is built exactly once, in order, by as few
+runs as can be; pools bound a backfill.
 
-``pytest -s -m slow lc_assets_tests/orchestration/test_daemon.py``: ten minutes, most of them the daemon's own pauses.
+``pytest -s -m slow lc_assets_tests/orchestration/test_daemon.py``: ten minutes, most of them the
+daemon's own pauses.
 """
 
 import time
@@ -75,14 +77,19 @@ def documents_of(house: House, snapshot: str) -> set[str]:
 
 
 def test_what_changes_is_built_once_by_itself(house_of):
-    """A first snapshot; a second one appears; nothing; a threshold; a withdrawn document; nothing again."""
+    """A first snapshot; a second one appears; nothing; a threshold; a withdrawn document; nothing
+    again.
+    """
     house = house_of([OLD], automation=True)
     said = []
 
     def settle(what: str, snapshots: Sequence[str]) -> Since:
         since = settle.since
         seconds = house.wait(lambda: not house.behind(snapshots))
-        said.append(f"{what}: {seconds:.0f} s, {since.n_runs()} runs, {sum(since.counts().values())} materializations")
+        said.append(
+            f"{what}: {seconds:.0f} s, {since.n_runs()} runs, {sum(since.counts().values())} "
+            "materializations"
+        )
         assert set(since.counts().values()) == {1}, since.counts()
         assert_in_order(since)
         settle.since = Since(house)
@@ -123,19 +130,27 @@ def test_what_changes_is_built_once_by_itself(house_of):
 
 
 def most_at_once(house: House, names: set[str]) -> int:
-    """The most runs that were under way at a time, by when the history has them started and ended."""
+    """The most runs that were under way at a time, by when the history has them started and
+    ended.
+    """
     with house.instance() as instance:
-        records = [record for record in instance.get_run_records() if record.dagster_run.run_id in names]
-    steps = sorted([(record.start_time, 1) for record in records] + [(record.end_time, -1) for record in records])
+        records = [
+            record for record in instance.get_run_records() if record.dagster_run.run_id in names
+        ]
+    steps = sorted(
+        [(record.start_time, 1) for record in records]
+        + [(record.end_time, -1) for record in records]
+    )
     under_way = [sum(change for _, change in steps[: at + 1]) for at in range(len(steps))]
     return max(under_way)
 
 
 def test_a_backfill_waits_for_its_pools(house_of):
-    """Room for four runs: snapshots one at a time while the pools have room for one, which is the default; two when for two.
+    """Room for four runs: snapshots one at a time while the pools have room for one, which is the
+    default; two when for two.
 
-    Dagster 1.13 makes a pool of the default size when it first lets a run out that needs it, and that once it lets out whatever waits:
-    so one snapshot goes before.
+    Dagster 1.13 makes a pool of the default size when it first lets a run out that needs it, and
+    that once it lets out whatever waits: so one snapshot goes before.
     """
     house = house_of(FOUR, automation=False, max_concurrent_runs="4")
     house.start()
@@ -146,9 +161,19 @@ def test_a_backfill_waits_for_its_pools(house_of):
 
 
 def backfilled(house: House, snapshots: Sequence[str]) -> tuple[int, float]:
-    """Backfill snapshots' documents; returns the most runs that were under way at once, and the seconds that it took."""
+    """Backfill snapshots' documents; returns the most runs that were under way at once, and the
+    seconds that it took.
+    """
     before = {run.run_id for run in house.runs()}
-    words = ("-m", "lc_assets.definitions", "-j", "snapshot_documents", "--noprompt", "--partitions", ",".join(snapshots))
+    words = (
+        "-m",
+        "lc_assets.definitions",
+        "-j",
+        "snapshot_documents",
+        "--noprompt",
+        "--partitions",
+        ",".join(snapshots),
+    )
     house.command("dagster", "job", "backfill", *words)
     seconds = house.wait(lambda: len(house.runs()) == len(before) + len(snapshots))
     ours = [run for run in house.runs() if run.run_id not in before]

@@ -1,4 +1,6 @@
-"""The instance's settings as they are shipped, loaded by the installed Dagster; that pools bound a backfill: `test_daemon.py`."""
+"""The instance's settings as they are shipped, loaded by the installed Dagster; that pools bound a
+backfill: `test_daemon.py`.
+"""
 
 import shutil
 from pathlib import Path

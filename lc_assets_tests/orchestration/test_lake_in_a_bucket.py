@@ -1,4 +1,6 @@
-"""The whole chain with a bucket for a lake, through Dagster and dagster-gcp's resource, against an emulator on loopback."""
+"""The whole chain with a bucket for a lake, through Dagster and dagster-gcp's resource, against an
+emulator on loopback.
+"""
 
 import shutil
 
@@ -19,12 +21,16 @@ from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_lake, tiny_rec
 
 pytest.importorskip("gcsfs")
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning",  # Google's client keeps connections open until it is collected
+    # Google's client keeps connections open until it is collected
+    "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore:InitResourceContext.dagster_run is deprecated",  # dagster-gcp 0.29 asks for it
 )
 
 LAKE = "gs://crawl/lake"
-JOBS = [*((job, snapshot) for snapshot in SNAPSHOTS for job in ("snapshot", "snapshot_packing")), ("all_snapshots", None)]
+JOBS = [
+    *((job, snapshot) for snapshot in SNAPSHOTS for job in ("snapshot", "snapshot_packing")),
+    ("all_snapshots", None),
+]
 MOST_REQUESTS = 60
 """Of one partition, files included; a listing per file would be hundreds."""
 
@@ -44,36 +50,61 @@ def house(tmp_path_factory, local):
         defs = build_defs(lake=LAKE, upstream=local.workshop.upstream.root, recipe=str(recipe))
         instance = dg.DagsterInstance.ephemeral(tempdir=str(folder))
         requests = {}
-        for job, key in [*JOBS, *(("mixes", mix) for mix in sorted(tiny_recipe(folder).mixes)), ("card", None)]:
+        for job, key in [
+            *JOBS,
+            *(("mixes", mix) for mix in sorted(tiny_recipe(folder).mixes)),
+            ("card", None),
+        ]:
             server.requests.clear()
-            ended = defs.resolve_job_def(job).execute_in_process(partition_key=key, instance=instance, raise_on_error=False)
+            ended = defs.resolve_job_def(job).execute_in_process(
+                partition_key=key, instance=instance, raise_on_error=False
+            )
             assert ended.success, [event.message for event in ended.all_events if event.is_failure]
             requests[job, key] = server.requests.copy()
         yield server, folder, tiny_recipe(folder), requests
 
 
 def test_the_bucket_holds_the_same_bytes_as_a_folder(house, local):
-    """Every partition's digest is the local lake's; another machine, with nothing at hand, reads what is promised."""
+    """Every partition's digest is the local lake's; another machine, with nothing at hand, reads
+    what is promised.
+    """
     _, folder, _, _ = house
     other = open_lake(LAKE, environment={"LC_CACHE": str(folder / "other")})
     for step in CHAIN:
-        wanted = {key: published.digest for key, published in local.workshop.lake.published(step.name).items()}
+        wanted = {
+            key: published.digest
+            for key, published in local.workshop.lake.published(step.name).items()
+        }
         found = other.published(step.name)
         assert {key: published.digest for key, published in found.items()} == wanted
-        assert [damage for published in found.values() for damage in (published.folder and published.damage())] == []
+        assert [
+            damage
+            for published in found.values()
+            for damage in (published.folder and published.damage())
+        ] == []
 
 
 def test_what_stands_in_a_bucket_is_current(house):
     _, folder, recipe, _ = house
-    plans = plan(open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")}), recipe, SNAPSHOTS)
+    plans = plan(
+        open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")}), recipe, SNAPSHOTS
+    )
     assert {made.status for made in plans} == {"current"}
 
 
 def test_requests_are_bounded_and_listings_few(house):
-    """A listing for the check of each partition, and one for each stage that is read in all of its partitions."""
+    """A listing for the check of each partition, and one for each stage that is read in all of its
+    partitions.
+    """
     _, _, _, requests = house
     for (job, _), counted in requests.items():
-        n_partitions = {"snapshot": 13, "snapshot_packing": 2, "all_snapshots": 2, "mixes": 1, "card": 1}[job]
+        n_partitions = {
+            "snapshot": 13,
+            "snapshot_packing": 2,
+            "all_snapshots": 2,
+            "mixes": 1,
+            "card": 1,
+        }[job]
         print(job, dict(counted))
         assert sum(counted.values()) <= MOST_REQUESTS * n_partitions
         assert counted["list"] <= 2 * n_partitions + 1
@@ -89,7 +120,9 @@ def test_rows_are_read_from_the_bucket_as_from_the_folder(house, local):
 def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     """The check reads what is published, not what this machine has copied."""
     server, folder, _, _ = house
-    name = next(name for name in server.names() if name.startswith("lake/tokens/") and name.endswith(".bin"))
+    name = next(
+        name for name in server.names() if name.startswith("lake/tokens/") and name.endswith(".bin")
+    )
     whole = server.storage.get_file("crawl", name)
     server.spoil(name)
     for at_hand in (tmp_path, folder / "cache"):
@@ -97,7 +130,12 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
         finding = every_file_is_as_published(lake.place("tokens", name.split("/")[2]).require())
         assert not finding.passed
         assert name.rsplit("/", 1)[1] in finding.words
-    server.storage.create_file("crawl", name, whole, server.storage.get_file_obj("crawl", name) | {"crc32c": None, "md5Hash": None})
+    server.storage.create_file(
+        "crawl",
+        name,
+        whole,
+        server.storage.get_file_obj("crawl", name) | {"crc32c": None, "md5Hash": None},
+    )
 
 
 def test_without_its_copies_a_machine_goes_on(house, tmp_path):
@@ -119,7 +157,9 @@ def test_what_steps_print_is_kept_in_the_bucket(tmp_path, monkeypatch):
     with bucket_server(monkeypatch) as server:
         manager = GCSComputeLogManager(bucket="crawl", local_dir=str(tmp_path), prefix="logs")
         key = ["run", "compute_logs", "step"]
-        with manager.open_log_stream(key, dg._core.storage.compute_log_manager.ComputeIOType.STDERR) as stream:
+        with manager.open_log_stream(
+            key, dg._core.storage.compute_log_manager.ComputeIOType.STDERR
+        ) as stream:
             stream.write("40 shards a minute")
         assert any(name.startswith("logs/") for name in server.names())
         assert manager.get_log_data(key).stderr == b"40 shards a minute"

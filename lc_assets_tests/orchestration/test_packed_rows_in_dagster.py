@@ -1,4 +1,6 @@
-"""Packed rows in Dagster: made by a job of their own, where the recipe wants them; told in plots and decoded lines."""
+"""Packed rows in Dagster: made by a job of their own, where the recipe wants them; told in plots
+and decoded lines.
+"""
 
 import dagster as dg
 import pytest
@@ -19,11 +21,19 @@ def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     lake, upstream = folder / "lake", tiny_upstream(folder / "upstream", snapshots=[SNAPSHOT])
     recipe = tiny_recipe(folder)
-    defs = build_defs(lake=str(lake), upstream=str(upstream), recipe=str(recipe_file(folder / "recipe.toml", recipe)))
+    defs = build_defs(
+        lake=str(lake),
+        upstream=str(upstream),
+        recipe=str(recipe_file(folder / "recipe.toml", recipe)),
+    )
     (folder / "instance").mkdir()
     instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
     for job in ("snapshot", "snapshot_packing"):
-        assert defs.resolve_job_def(job).execute_in_process(partition_key=SNAPSHOT, instance=instance).success
+        assert (
+            defs.resolve_job_def(job)
+            .execute_in_process(partition_key=SNAPSHOT, instance=instance)
+            .success
+        )
     return LakeFolder(lake), recipe, instance
 
 
@@ -48,12 +58,17 @@ def test_packed_rows_tell_their_story(finished):
     heads, _, first, *_ = told.metadata["first_rows"].value.splitlines()
     assert heads.startswith("| row | piece | begins |")
     assert first.startswith("| 0 | 0 | ")
-    assert [column.name for column in told.metadata["dagster/column_schema"].value.columns] == PACKED_SPANS.names
+    assert [
+        column.name for column in told.metadata["dagster/column_schema"].value.columns
+    ] == PACKED_SPANS.names
     assert_told(told, published)
 
 
 def test_their_tokens_are_of_documents_of_any_length(finished):
-    told = {name: metadata_of(finished, name) for name in ("packing_tokens", "packed_rows", "filtered_documents")}
+    told = {
+        name: metadata_of(finished, name)
+        for name in ("packing_tokens", "packed_rows", "filtered_documents")
+    }
     assert "data:image/png;base64," in told["packing_tokens"].metadata["lengths"].value
     assert_told(told["packing_tokens"], finished[0].place("packing_tokens", SNAPSHOT).require())
     assert_columns_told(told, judged={"filtered_documents"})
@@ -61,9 +76,14 @@ def test_their_tokens_are_of_documents_of_any_length(finished):
 
 def test_every_claim_about_them_is_a_check_that_passed(finished):
     for name in ("packing_tokens", "packed_rows"):
-        checks = [dg.AssetCheckKey(dg.AssetKey(name), claim.__name__) for claim in STAGE_OF[name][1].claims]
+        checks = [
+            dg.AssetCheckKey(dg.AssetKey(name), claim.__name__)
+            for claim in STAGE_OF[name][1].claims
+        ]
         found = finished[2].event_log_storage.get_asset_check_summary_records(checks)
-        assert {summary.last_check_execution_record.status.value for summary in found.values()} == {"SUCCEEDED"}
+        assert {summary.last_check_execution_record.status.value for summary in found.values()} == {
+            "SUCCEEDED"
+        }
 
 
 def test_the_planner_knows_them_where_they_are_wanted(finished, tmp_path):
@@ -72,4 +92,7 @@ def test_the_planner_knows_them_where_they_are_wanted(finished, tmp_path):
     made = {step.stage: step.status for step in plan(lake, recipe, [SNAPSHOT])}
     assert (made["packing_tokens"], made["packed"]) == ("current", "current")
     without = tiny_recipe(tmp_path, packing=type(recipe.packing)())
-    assert not {step.stage for step in plan(lake, without, [SNAPSHOT])} & {"packing_tokens", "packed"}
+    assert not {step.stage for step in plan(lake, without, [SNAPSHOT])} & {
+        "packing_tokens",
+        "packed",
+    }

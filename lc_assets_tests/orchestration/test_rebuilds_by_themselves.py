@@ -1,4 +1,6 @@
-"""Rebuilds that take care of themselves: what changed is asked for once, in order, until it is built; nothing else is."""
+"""Rebuilds that take care of themselves: what changed is asked for once, in order, until it is
+built; nothing else is.
+"""
 
 import functools
 import http.server
@@ -49,8 +51,14 @@ IN_A_ROW = ("contamination", "filtered", "keys", "signature_bands", "signatures"
 ROWS = ("grid", "lineage", "megatron", "removals", "tokens", "withdrawals")
 """What waits for `withdrawn`, which is of all snapshots."""
 THEN = tuple(sorted((*ROWS, "near_pairs")))
-SMALL = {"mixes": {"by-tokens": MixSettings()}, "deduplication": DeduplicationSettings(near=False), "packing": PackingSettings()}
-"""One mix, no comparison of texts, no second branch: as little work as shows every kind of partition."""
+SMALL = {
+    "mixes": {"by-tokens": MixSettings()},
+    "deduplication": DeduplicationSettings(near=False),
+    "packing": PackingSettings(),
+}
+"""One mix, no comparison of texts, no second branch: as little work as shows every kind of
+partition.
+"""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +76,9 @@ def clock(tmp_path, upstream) -> Clockwork:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, upstream) -> Path:
-    """A lake in which everything is built; to be copied. Paths of rules are in no version's name, only what they say."""
+    """A lake in which everything is built; to be copied. Paths of rules are in no version's name,
+    only what they say.
+    """
     folder = tmp_path_factory.mktemp("whole")
     build_all(tiny_workshop(folder, upstream=upstream, **SMALL))
     return folder / "lake"
@@ -96,7 +106,9 @@ def change_shard(clock: Clockwork, tag: str, seed: int = 9) -> None:
 
 def stages_of(clock: Clockwork) -> Counter:
     """How often each partition was asked for."""
-    return Counter(f"{stage}/{asked.partition or 'all'}" for asked in clock.log for stage in asked.stages)
+    return Counter(
+        f"{stage}/{asked.partition or 'all'}" for asked in clock.log for stage in asked.stages
+    )
 
 
 def filtering_with(clock: Clockwork, **changes):
@@ -104,7 +116,9 @@ def filtering_with(clock: Clockwork, **changes):
 
 
 def test_from_nothing_everything_is_built_once_and_in_order(clock):
-    """The sensor begins two snapshots; in four ticks all of it stands, each partition asked for once."""
+    """The sensor begins two snapshots; in four ticks all of it stands, each partition asked for
+    once.
+    """
     asked, _ = clock.look()
     assert [(one.partition, one.stages) for one in asked] == [(OLD, ("raw",)), (NEW, ("raw",))]
     ticks = [[tuple(one) for one in tick] for tick in clock.settle()]
@@ -124,10 +138,14 @@ def test_an_empty_lake_asks_for_nothing(clock):
     assert clock.night() == []
 
 
-def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(looked, monkeypatch):
+def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(
+    looked, monkeypatch
+):
     """Five ticks of each: no run, one plan per tick of the condition, however many assets."""
     plans, really = [], asking.plan
-    monkeypatch.setattr(asking, "plan", lambda *words, **more: plans.append(1) or really(*words, **more))
+    monkeypatch.setattr(
+        asking, "plan", lambda *words, **more: plans.append(1) or really(*words, **more)
+    )
     for _ in range(5):
         assert looked.tick() == []
         assert looked.look()[0] == []
@@ -137,7 +155,9 @@ def test_where_nothing_changed_nothing_is_asked_for_and_the_planner_once_a_tick(
 
 
 def test_a_changed_rule_is_seen_without_loading_anything_again(built):
-    """The recipe's file changes under the running code location: every partition behind the rule is built once, the manifests stay."""
+    """The recipe's file changes under the running code location: every partition behind the rule is
+    built once, the manifests stay.
+    """
     built.cook(filtering=filtering_with(built, min_words=100))
     built.settle()
     assert built.planned() == {}
@@ -149,7 +169,10 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
 
 def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built):
     """What follows in the same run is found finished, and no other partition is asked for."""
-    before = {name: built.lake.place(*name.split("/")).require() for name in (f"tokens/{OLD}", f"tokens/{NEW}", "longcrawl/all")}
+    before = {
+        name: built.lake.place(*name.split("/")).require()
+        for name in (f"tokens/{OLD}", f"tokens/{NEW}", "longcrawl/all")
+    }
     built.cook(filtering=filtering_with(built, min_words=41))
     assert len(built.settle()) == 1
     assert built.planned() == {}
@@ -158,10 +181,16 @@ def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built
 
 
 def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
-    """A list names a document of one snapshot: of the other its part of the list is made, and nothing behind that is asked for."""
-    before = {stage: built.lake.place(stage, OLD).require() for stage in ROWS if stage != "withdrawals"}
+    """A list names a document of one snapshot: of the other its part of the list is made, and
+    nothing behind that is asked for.
+    """
+    before = {
+        stage: built.lake.place(stage, OLD).require() for stage in ROWS if stage != "withdrawals"
+    }
     held = rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
-    (tmp_path / "withdrawn.csv").write_text(f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n")
+    (tmp_path / "withdrawn.csv").write_text(
+        f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n"
+    )
     built.cook(withdrawals=WithdrawalSettings(lists=(str(tmp_path / "withdrawn.csv"),)))
     ticks = [[tuple(one) for one in tick] for tick in built.settle()]
     assert ticks == [
@@ -199,7 +228,9 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
 
 
 def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_path, upstream):
-    """Of two snapshots one was indexed: its archives are watched, the other's are not; what has changed is asked for once."""
+    """Of two snapshots one was indexed: its archives are watched, the other's are not; what has
+    changed is asked for once.
+    """
     (tmp_path / "clock").mkdir()
     recipe = tiny_recipe(tmp_path / "clock", **SMALL, longpack=LongPackSettings(wanted=True))
     there = copied(upstream, tmp_path / "upstream")
@@ -217,7 +248,9 @@ def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_p
 
 
 def test_an_update_that_comes_while_a_run_is_asked_for_is_not_lost(built):
-    """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another version is wanted."""
+    """Asked for and not yet run, the recipe changes again: the next tick asks anew, because another
+    version is wanted.
+    """
     built.cook(filtering=filtering_with(built, min_words=100))
     first = built.tick(run=False)
     built.cook(filtering=filtering_with(built, min_words=90))
@@ -238,7 +271,9 @@ def test_nothing_is_asked_for_twice_while_it_waits_to_run(built):
 
 
 def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, monkeypatch):
-    """In the middle of a run the recipe changes again: no second run beside it, and afterwards the newer one."""
+    """In the middle of a run the recipe changes again: no second run beside it, and afterwards the
+    newer one.
+    """
     during = []
     really = filtering.filter_snapshot
 
@@ -260,7 +295,9 @@ def test_a_change_while_its_partition_is_being_built_waits_for_the_end(built, mo
 
 
 def test_without_its_history_the_lake_still_says_what_stands(built):
-    """Dagster's database is lost: nothing is rebuilt; the sensor looks once, and finds the manifests finished."""
+    """Dagster's database is lost: nothing is rebuilt; the sensor looks once, and finds the
+    manifests finished.
+    """
     before = {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")}
     assert built.cursor is None
     assert not built.sensor_cursors
@@ -268,11 +305,15 @@ def test_without_its_history_the_lake_still_says_what_stands(built):
     assert [one.stages for one in built.look()[0]] == [("raw",), ("raw",)]
     assert built.look()[0] == []
     assert built.tick() == []
-    assert {path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")} == before
+    assert {
+        path: path.stat().st_mtime_ns for path in built.lake.root.rglob("receipt.json")
+    } == before
 
 
 def test_what_fails_is_not_tried_again_until_something_changes(built, monkeypatch):
-    """A stage that cannot end well is asked for twice at most (once in a row with others), then left alone; a new recipe frees it."""
+    """A stage that cannot end well is asked for twice at most (once in a row with others), then
+    left alone; a new recipe frees it.
+    """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
     built.cook(filtering=filtering_with(built, min_words=100))
     built.settle()
@@ -293,8 +334,13 @@ def broken(task):
 
 
 def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatch):
-    """The very version that was refused is not made again by any machine; `lc plan` says where it lies."""
-    monkeypatch.setattr("lc_assets.stages.filtering._kept_line", lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"})
+    """The very version that was refused is not made again by any machine; `lc plan` says where it
+    lies.
+    """
+    monkeypatch.setattr(
+        "lc_assets.stages.filtering._kept_line",
+        lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
+    )
     built.cook(filtering=filtering_with(built, min_words=41))
     built.settle()
     made = built.planned()[f"filtered/{NEW}"]
@@ -305,7 +351,9 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
 
 
 def test_the_night_tries_once_more_what_failed(built, monkeypatch):
-    """What the condition has given up is asked for by the schedule: once a night, not once an hour, and the next night again."""
+    """What the condition has given up is asked for by the schedule: once a night, not once an hour,
+    and the next night again.
+    """
     monkeypatch.setattr(tokenizing, "tokenize_shard", broken)
     built.cook(filtering=filtering_with(built, min_words=100))
     built.settle()
@@ -322,7 +370,9 @@ def test_the_night_tries_once_more_what_failed(built, monkeypatch):
 
 
 def test_nights_alone_rebuild_everything(built):
-    """With the condition off, each hour of a night builds what can be built then; mixes have a schedule of their own."""
+    """With the condition off, each hour of a night builds what can be built then; mixes have a
+    schedule of their own.
+    """
     built.cook(filtering=filtering_with(built, min_words=100))
     for hour in range(1, 7):
         for name in ("nightly", "nightly_mixes"):
@@ -347,7 +397,9 @@ def test_the_night_leaves_alone_what_is_being_built(built, monkeypatch):
 
 
 def test_a_new_snapshot_is_seen_begun_and_built_and_the_old_ones_stay(looked, tmp_path):
-    """Listed upstream and in no list: said, with what to do. Written down and loaded again: built, and nothing of the others."""
+    """Listed upstream and in no list: said, with what to do. Written down and loaded again: built,
+    and nothing of the others.
+    """
     built = looked
     tiny_upstream(built.upstream, snapshots=["books-1"], tags=("0000/en_head",))
     asked, said = built.look()
@@ -366,16 +418,23 @@ def test_a_new_snapshot_is_seen_begun_and_built_and_the_old_ones_stay(looked, tm
 
 
 def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):
-    """Evaluated as the daemon does, by an instance on disk: runs with keys of the night, or a word that nothing is to be done."""
+    """Evaluated as the daemon does, by an instance on disk: runs with keys of the night, or a word
+    that nothing is to be done.
+    """
     with dg.DagsterInstance.local_temp(str(tmp_path)) as instance:
         for name, wanted in (("nightly", []), ("nightly_mixes", ["by-tokens"])):
             built.cook(mixes={"by-tokens": MixSettings(samples=50)})
             context = dg.build_schedule_context(
-                instance=instance, scheduled_execution_time=START, repository_def=built.defs.get_repository_def()
+                instance=instance,
+                scheduled_execution_time=START,
+                repository_def=built.defs.get_repository_def(),
             )
             found = built.defs.resolve_schedule_def(name).evaluate_tick(context)
             assert [request.partition_key for request in found.run_requests or []] == wanted
-            assert all(request.run_key.startswith("2030-01-01/by-tokens/") for request in found.run_requests or [])
+            assert all(
+                request.run_key.startswith("2030-01-01/by-tokens/")
+                for request in found.run_requests or []
+            )
             assert wanted or found.skip_message == "nothing is out of date that could be built now"
 
 
@@ -384,7 +443,9 @@ def test_what_asks_is_off_by_default_and_on_by_one_switch():
     for said, status in (("off", "STOPPED"), ("on", "RUNNING")):
         defs = from_environment({"LC_AUTOMATION": said})
         found = {made.name: made.default_status.value for made in [*defs.sensors, *defs.schedules]}
-        assert found == dict.fromkeys(("upstream", "out_of_date", "nightly", "nightly_mixes"), status)
+        assert found == dict.fromkeys(
+            ("upstream", "out_of_date", "nightly", "nightly_mixes"), status
+        )
     assert all(made.default_status.value == "STOPPED" for made in from_environment({}).sensors)
     with pytest.raises(BadInput, match="LC_AUTOMATION is 'yes'; wanted on or off"):
         from_environment({"LC_AUTOMATION": "yes"})
@@ -394,7 +455,9 @@ def test_the_condition_is_evaluated_by_its_sensor_where_our_code_is(built):
     """The sensor's own tick: runs with a low priority, so that what a person starts goes first."""
     built.cook(mixes={"by-tokens": MixSettings(samples=50)})
     sensor = built.defs.resolve_sensor_def("out_of_date")
-    found = sensor.evaluate_tick(dg.build_sensor_context(instance=built.instance, definitions=built.defs))
+    found = sensor.evaluate_tick(
+        dg.build_sensor_context(instance=built.instance, definitions=built.defs)
+    )
     (request,) = found.run_requests or []
     assert (request.partition_key, request.asset_selection) == ("by-tokens", [ASSET_OF["mixes"]])
     assert request.tags["dagster/priority"] == "-1"
@@ -405,9 +468,13 @@ def test_a_cursor_of_another_condition_says_nothing():
     assert decoded('{"a": "b"}') == {"a": "b"}
 
 
-@pytest.mark.parametrize("error", sorted(PATIENCE, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "error", sorted(PATIENCE, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__
+)
 def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error):
-    """It fails as often as is borne with, then it works: one run, one materialization, and the attempts in its history."""
+    """It fails as often as is borne with, then it works: one run, one materialization, and the
+    attempts in its history.
+    """
     left = [PATIENCE[error].retries]
     really = raw.take_stock
 
@@ -418,19 +485,29 @@ def test_what_may_pass_is_tried_again_in_the_same_run(clock, monkeypatch, error)
         return really(workshop, snapshot)
 
     monkeypatch.setattr(raw, "take_stock", flaky)
-    monkeypatch.setattr("lc_assets.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)})
+    monkeypatch.setattr(
+        "lc_assets.resources.PATIENCE", {error: Patience(PATIENCE[error].retries, 0)}
+    )
     ended = clock.materialize(["raw"], OLD)
     assert ended.success
-    assert sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in ended.all_events) == PATIENCE[error].retries
+    assert (
+        sum(event.event_type_value == "STEP_UP_FOR_RETRY" for event in ended.all_events)
+        == PATIENCE[error].retries
+    )
 
 
 def test_what_goes_on_for_too_long_fails_with_its_words(clock, monkeypatch):
     """More often than is borne with: the run fails, and says what upstream said."""
-    monkeypatch.setattr(raw, "take_stock", functools.partial(always, Unreachable("the bucket is asleep")))
+    monkeypatch.setattr(
+        raw, "take_stock", functools.partial(always, Unreachable("the bucket is asleep"))
+    )
     monkeypatch.setattr("lc_assets.resources.PATIENCE", {Unreachable: Patience(2, 0)})
     ended = clock.materialize(["raw"], OLD)
     (failure,) = [event for event in ended.all_events if event.event_type_value == "STEP_FAILURE"]
-    assert "Unreachable: the bucket is asleep" in failure.step_failure_data.user_failure_data.description
+    assert (
+        "Unreachable: the bucket is asleep"
+        in failure.step_failure_data.user_failure_data.description
+    )
 
 
 def test_what_cannot_pass_is_not_tried_again(clock, monkeypatch):
@@ -438,7 +515,9 @@ def test_what_cannot_pass_is_not_tried_again(clock, monkeypatch):
     monkeypatch.setattr(raw, "take_stock", functools.partial(always, CorruptFile("no good")))
     ended = clock.materialize(["raw"], OLD)
     assert not ended.success
-    assert not [event for event in ended.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"]
+    assert not [
+        event for event in ended.all_events if event.event_type_value == "STEP_UP_FOR_RETRY"
+    ]
 
 
 def always(error, *_):
@@ -452,7 +531,11 @@ def test_a_run_notes_what_became_of_each_shard_beside_its_log(clock):
     path = Path(clock.instance.storage_directory()) / ended.run_id / "shards.jsonl"
     lines = [msgspec.json.decode(line) for line in path.read_bytes().splitlines()]
     assert [(line["stage"], line["fate"]) for line in lines] == [("filtered", "computed")] * 2
-    said = [entry.user_message for entry in clock.instance.all_logs(ended.run_id) if entry.dagster_event is None]
+    said = [
+        entry.user_message
+        for entry in clock.instance.all_logs(ended.run_id)
+        if entry.dagster_event is None
+    ]
     assert f"what became of each shard: {path}" in said
     assert len(said) < 6
 
@@ -461,18 +544,30 @@ SEEN = Survey(states={"a": "1", "b": "1"})
 
 
 def decided(cursor=None, *, looked=None, running=(), now=1000.0, seen=SEEN):
-    return decide(seen, cursor or Cursor(), looked=(looked or {}).get, is_running=lambda name: name in running, now=now)
+    return decide(
+        seen,
+        cursor or Cursor(),
+        looked=(looked or {}).get,
+        is_running=lambda name: name in running,
+        now=now,
+    )
 
 
 def test_a_look_is_asked_for_until_one_has_seen_that_state():
-    """Asked for; not again before it is due; then again, later and later; done when the history has that state."""
+    """Asked for; not again before it is due; then again, later and later; done when the history has
+    that state.
+    """
     first = decided(looked={"b": "1"})
     assert [name for name, _ in first.looks] == ["a"]
     assert first.cursor.seen == {"b": "1"}
     cursor, now, gaps = first.cursor, 1000.0, []
     for _ in range(12):
         assert decided(cursor, now=now + 1).looks == ()
-        due = next(wait for wait in (600.0 * 2**n for n in range(9)) if decided(cursor, now=now + min(wait, 86400.0)).looks)
+        due = next(
+            wait
+            for wait in (600.0 * 2**n for n in range(9))
+            if decided(cursor, now=now + min(wait, 86400.0)).looks
+        )
         now += min(due, 86400.0)
         cursor = decided(cursor, now=now).cursor
         gaps.append(min(due, 86400.0))
@@ -483,7 +578,9 @@ def test_a_look_is_asked_for_until_one_has_seen_that_state():
 
 
 def test_another_state_is_asked_for_at_once_and_a_running_look_is_waited_for():
-    """Back-off is about one state; while a look is under way nothing is asked for, and nothing is forgotten."""
+    """Back-off is about one state; while a look is under way nothing is asked for, and nothing is
+    forgotten.
+    """
     cursor = Cursor(seen={"b": "1"}, asked={"a": AskedFor("0", 5, 999.0)})
     assert [(name, one.times) for name, one in decided(cursor).looks] == [("a", 1)]
     waited = decided(cursor, running=("a",))
@@ -508,8 +605,12 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def served(clock):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(clock.upstream)))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(clock.upstream))
+    )
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     Quiet.requests.clear()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -517,7 +618,9 @@ def served(clock):
 
 
 def test_of_a_web_server_those_snapshots_are_watched_that_were_begun(clock, served):
-    """Nothing is begun by itself; what is published is asked for when its listing changes, by one request a tick."""
+    """Nothing is begun by itself; what is published is asked for when its listing changes, by one
+    request a tick.
+    """
     clock.upstream, folder = served, clock.upstream
     clock.load()
     assert clock.look()[0] == []
@@ -551,5 +654,7 @@ def test_every_stage_of_the_chain_is_watched():
     """Each asset has the condition of its own stage, and the sensor's target is all of them."""
     defs = build_defs()
     conditions = {spec.key: spec.automation_condition for spec in defs.resolve_all_asset_specs()}
-    assert {key: condition.stage for key, condition in conditions.items()} == {key: stage for stage, key in ASSET_OF.items()}
+    assert {key: condition.stage for key, condition in conditions.items()} == {
+        key: stage for stage, key in ASSET_OF.items()
+    }
     assert set(ASSET_OF) == {found.name for found in catalogue.CHAIN}

@@ -1,4 +1,6 @@
-"""The reports in Dagster: materialized by their job, with plots and tables, each claim a check that passed."""
+"""The reports in Dagster: materialized by their job, with plots and tables, each claim a check that
+passed.
+"""
 
 import dagster as dg
 import pytest
@@ -15,7 +17,9 @@ OLD = "2023-06"
 def instance(tmp_path_factory):
     """A snapshot's natural documents, and the reports on them."""
     folder = tmp_path_factory.mktemp("reports")
-    recipe = tiny_recipe(folder, packing=PackingSettings(), reports=ReportSettings(wanted=True, sample=3))
+    recipe = tiny_recipe(
+        folder, packing=PackingSettings(), reports=ReportSettings(wanted=True, sample=3)
+    )
     defs = build_defs(
         lake=str(folder / "lake"),
         upstream=str(tiny_upstream(folder / "upstream", snapshots=[OLD])),
@@ -23,11 +27,21 @@ def instance(tmp_path_factory):
     )
     found = dg.DagsterInstance.ephemeral(tempdir=str(folder))
     every = defs.resolve_implicit_global_asset_job_def()
-    assert defs.resolve_job_def("snapshot_documents").execute_in_process(partition_key=OLD, instance=found).success
+    assert (
+        defs.resolve_job_def("snapshot_documents")
+        .execute_in_process(partition_key=OLD, instance=found)
+        .success
+    )
     assert defs.resolve_job_def("withdrawn").execute_in_process(instance=found).success
     removed = [dg.AssetKey("snapshot_withdrawals"), dg.AssetKey("removed_documents")]
-    assert every.execute_in_process(partition_key=OLD, instance=found, asset_selection=removed).success
-    assert defs.resolve_job_def("snapshot_reports").execute_in_process(partition_key=OLD, instance=found).success
+    assert every.execute_in_process(
+        partition_key=OLD, instance=found, asset_selection=removed
+    ).success
+    assert (
+        defs.resolve_job_def("snapshot_reports")
+        .execute_in_process(partition_key=OLD, instance=found)
+        .success
+    )
     return found
 
 
@@ -56,11 +70,20 @@ def test_densities_are_plotted_beside_the_papers(instance):
     assert found["pairs_natural"].value.startswith("![Pairs of mentions, natural]")
     _, _, *lines = found["densities"].value.splitlines()
     papers = {cells[5]: cells[7].strip(" |") for cells in (line.split(" | ") for line in lines)}
-    assert papers == {"same sentence": "", "1-32": "0.57", "32-128": "0.41", "128-512": "0.02", "512-": "0"}
+    assert papers == {
+        "same sentence": "",
+        "1-32": "0.57",
+        "32-128": "0.41",
+        "128-512": "0.02",
+        "512-": "0",
+    }
 
 
 def test_the_reports_tell_what_a_person_wants_to_know(instance):
-    told = {name: told_of(instance, name) for name in ("length_report", "referral_report", "filtered_documents")}
+    told = {
+        name: told_of(instance, name)
+        for name in ("length_report", "referral_report", "filtered_documents")
+    }
     assert_columns_told(told, judged={"filtered_documents"})
     for name in ("length_report", "referral_report"):
         assert told[name].metadata["summary"].value.startswith("**")
@@ -68,7 +91,11 @@ def test_the_reports_tell_what_a_person_wants_to_know(instance):
 
 def test_every_claim_is_a_check_that_passed(instance):
     for name in ("length_report", "referral_report"):
-        checks = {claim.__name__ for claim in STAGE_OF[name][1].claims} | {"every_file_is_as_published"}
+        checks = {claim.__name__ for claim in STAGE_OF[name][1].claims} | {
+            "every_file_is_as_published"
+        }
         keys = [dg.AssetCheckKey(dg.AssetKey(name), check) for check in checks]
         summaries = instance.event_log_storage.get_asset_check_summary_records(keys)
-        assert {summary.last_check_execution_record.status.value for summary in summaries.values()} == {"SUCCEEDED"}
+        assert {
+            summary.last_check_execution_record.status.value for summary in summaries.values()
+        } == {"SUCCEEDED"}

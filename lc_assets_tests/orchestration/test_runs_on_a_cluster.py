@@ -1,6 +1,8 @@
-"""Runs of Dagster whose shards are done on a cluster of Ray: what one sees of them, and that they end with their run.
+"""Runs of Dagster whose shards are done on a cluster of Ray: what one sees of them, and that they
+end with their run.
 
-Needs ``lc_assets[ray]``: ``pytest -m network lc_assets_tests/orchestration/test_runs_on_a_cluster.py``.
+Needs ``lc_assets[ray]``: ``pytest -m network
+lc_assets_tests/orchestration/test_runs_on_a_cluster.py``.
 """
 
 import contextlib
@@ -59,7 +61,9 @@ def started(folder: Path, address: str, *kinds: str) -> Iterator[subprocess.Pope
     script = folder / "run.py"
     script.write_text(RUN)
     command = [sys.executable, str(script), str(folder), address, *kinds]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment(DAGSTER_DISABLE_TELEMETRY="1")) as run:
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=environment(DAGSTER_DISABLE_TELEMETRY="1")
+    ) as run:
         try:
             yield run
         finally:
@@ -67,7 +71,9 @@ def started(folder: Path, address: str, *kinds: str) -> Iterator[subprocess.Pope
 
 
 def test_remote_tasks_end_with_a_run_that_is_terminated(address, tmp_path):
-    """Both workers of the cluster are in the middle of a task that never returns; seconds later neither is."""
+    """Both workers of the cluster are in the middle of a task that never returns; seconds later
+    neither is.
+    """
     hanging = chores(tmp_path, "hang", "hang")
     with started(tmp_path, address, "hang", "hang", "double") as run:
         deadline = time.monotonic() + 120
@@ -87,7 +93,9 @@ def test_remote_tasks_end_with_a_run_that_is_terminated(address, tmp_path):
 
 
 def test_what_remote_tasks_say_and_how_they_fail_is_in_the_run(address, tmp_path):
-    """Progress with its rate, lines that a task writes there, and the sentence of the one that fails."""
+    """Progress with its rate, lines that a task writes there, and the sentence of the one that
+    fails.
+    """
     with started(tmp_path, address, *["while"] * 150, "say", *["while"] * 30, "fail") as run:
         said = run.communicate(timeout=200)[1]
     assert "shards of a test" in said
@@ -97,13 +105,22 @@ def test_what_remote_tasks_say_and_how_they_fail_is_in_the_run(address, tmp_path
 
 
 def test_shards_done_on_a_cluster_are_timed_in_the_run(address, tmp_path):
-    """A job of the chain: every partition materialized, and a line for every shard with its fate and its seconds."""
+    """A job of the chain: every partition materialized, and a line for every shard with its fate
+    and its seconds.
+    """
     from lc_assets.definitions import build_defs
 
     recipe = recipe_file(tmp_path / "recipe.toml", tiny_recipe(tmp_path))
-    defs = build_defs(lake=str(tmp_path / "lake"), upstream=str(tiny_upstream(tmp_path / "upstream")), recipe=str(recipe), engine=address)
+    defs = build_defs(
+        lake=str(tmp_path / "lake"),
+        upstream=str(tiny_upstream(tmp_path / "upstream")),
+        recipe=str(recipe),
+        engine=address,
+    )
     instance = dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "home"))
-    ended = defs.resolve_job_def("snapshot").execute_in_process(partition_key="2023-06", instance=instance, raise_on_error=False)
+    ended = defs.resolve_job_def("snapshot").execute_in_process(
+        partition_key="2023-06", instance=instance, raise_on_error=False
+    )
     assert ended.success, [event.message for event in ended.all_events if event.is_failure]
     (log,) = (tmp_path / "home").rglob("shards.jsonl")
     lines = [msgspec.json.decode(line) for line in log.read_bytes().splitlines()]

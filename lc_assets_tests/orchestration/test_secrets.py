@@ -1,4 +1,6 @@
-"""Secrets that were planted where they may stand, and are found nowhere else: not on disk, not in any log, event, setting or error."""
+"""Secrets that were planted where they may stand, and are found nowhere else: not on disk, not in
+any log, event, setting or error.
+"""
 
 import functools
 import http.server
@@ -19,7 +21,9 @@ from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 
-pytestmark = pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition.environment_vars`")  # of what the UI is told
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Property `ScheduleDefinition.environment_vars`"
+)  # of what the UI is told
 
 PASSWORD, TOKEN, KEY = "planted-pa55word", "planted-t0ken", "planted-k3y"
 SECRETS = (PASSWORD, TOKEN, KEY)
@@ -33,13 +37,28 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def house(tmp_path, monkeypatch) -> Iterator[tuple[str, Path]]:
-    """An upstream behind a password, a key file with a private key in it, and the environment that names both."""
+    """An upstream behind a password, a key file with a private key in it, and the environment that
+    names both.
+    """
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=[OLD])
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(upstream)))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(upstream))
+    )
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     url = f"http://me:{PASSWORD}@127.0.0.1:{server.server_port}"
     key_file = tmp_path / "key.json"
-    key_file.write_text(json.dumps({"type": "service_account", "private_key": KEY, "client_email": "me@example.org", "token_uri": "x"}))
+    key_file.write_text(
+        json.dumps(
+            {
+                "type": "service_account",
+                "private_key": KEY,
+                "client_email": "me@example.org",
+                "token_uri": "x",
+            }
+        )
+    )
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key_file))
     monkeypatch.setenv("LC_TEST_TOKEN", TOKEN)
     monkeypatch.setenv("LC_UPSTREAM", url)
@@ -52,20 +71,36 @@ def house(tmp_path, monkeypatch) -> Iterator[tuple[str, Path]]:
 def holding(folder: Path) -> list[str]:
     """Files below a folder that hold a secret."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    return [path.name for path in files if any(secret.encode() in path.read_bytes() for secret in SECRETS)]
+    return [
+        path.name
+        for path in files
+        if any(secret.encode() in path.read_bytes() for secret in SECRETS)
+    ]
 
 
 def test_a_whole_run_keeps_them_to_itself(house, capfd):
-    """Lake, instance with runs and events, what was printed, and what the UI is told of the code location."""
+    """Lake, instance with runs and events, what was printed, and what the UI is told of the code
+    location.
+    """
     url, folder = house
     recipe = recipe_file(folder / "recipe.toml", tiny_recipe(folder))
     defs = from_environment(
-        {"LC_ROOT": str(folder / "lake"), "LC_UPSTREAM": url, "LC_CRAWL": f"{url}/{CRAWL}", "LC_RECIPE": str(recipe), "LC_WORKERS": "1"}
+        {
+            "LC_ROOT": str(folder / "lake"),
+            "LC_UPSTREAM": url,
+            "LC_CRAWL": f"{url}/{CRAWL}",
+            "LC_RECIPE": str(recipe),
+            "LC_WORKERS": "1",
+        }
     )
     (folder / "home").mkdir()
     with dg.DagsterInstance.local_temp(str(folder / "home")) as instance:
         for job, key in (("snapshot", OLD), ("all_snapshots", None), ("card", None)):
-            assert defs.resolve_job_def(job).execute_in_process(partition_key=key, instance=instance).success
+            assert (
+                defs.resolve_job_def(job)
+                .execute_in_process(partition_key=key, instance=instance)
+                .success
+            )
         failed = defs.resolve_job_def("snapshot").execute_in_process(
             partition_key="2014-15", instance=instance, raise_on_error=False
         )  # it has no listing
@@ -83,7 +118,9 @@ def test_a_whole_run_keeps_them_to_itself(house, capfd):
 
 
 def test_tracebacks_of_what_cannot_be_reached_hold_none(house):
-    """Of the whole chain of causes, and of repr; a closed port, a missing file, a lake in a bucket whose key is no key."""
+    """Of the whole chain of causes, and of repr; a closed port, a missing file, a lake in a bucket
+    whose key is no key.
+    """
     url, _ = house
     closed = f"http://me:{PASSWORD}@127.0.0.1:9"
     asked = [
@@ -107,7 +144,9 @@ def test_tracebacks_of_what_cannot_be_reached_hold_none(house):
 
 
 def test_what_a_message_hides_and_what_it_leaves():
-    """User and password of any URL; values whose names say that they open doors; nothing of a document's own address."""
+    """User and password of any URL; values whose names say that they open doors; nothing of a
+    document's own address.
+    """
     for words in (
         f"gs://{TOKEN}@bucket/x",
         f"https://h/x?X-Goog-Signature={TOKEN}&alt=media",
@@ -116,7 +155,11 @@ def test_what_a_message_hides_and_what_it_leaves():
         f"https://h/x#access_token={TOKEN}",
     ):
         assert not [secret for secret in SECRETS if secret in without_secrets(words)]
-        assert not [secret for secret in SECRETS if secret in str(Unreachable(words)) + repr(Unreachable(words))]
+        assert not [
+            secret
+            for secret in SECRETS
+            if secret in str(Unreachable(words)) + repr(Unreachable(words))
+        ]
     plain = "https://example.org/@me/x?q=[a]&page=2, mail me@example.org: 3 of 4 rows"
     assert without_secrets(plain) == plain
     assert PASSWORD not in repr(Upstream(f"https://me:{PASSWORD}@h"))

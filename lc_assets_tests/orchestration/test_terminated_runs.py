@@ -1,4 +1,6 @@
-"""A run that is terminated: its workers end with it, in the middle of their tasks, and Dagster says that it was interrupted."""
+"""A run that is terminated: its workers end with it, in the middle of their tasks, and Dagster says
+that it was interrupted.
+"""
 
 import os
 import signal
@@ -34,13 +36,19 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
+)
 def test_workers_end_with_a_run_that_is_terminated(tmp_path):
     script = tmp_path / "run.py"
     script.write_text(RUN)
     hanging = chores(tmp_path, "hang", "hang")
     with subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)], stderr=subprocess.PIPE, text=True, start_new_session=True, env=here_first()
+        [sys.executable, str(script), str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=here_first(),
     ) as run:
         deadline = time.monotonic() + 60
         while not all(chore.begun for chore in hanging) and time.monotonic() < deadline:
@@ -62,4 +70,8 @@ def test_workers_end_with_a_run_that_is_terminated(tmp_path):
 
 def here_first() -> dict[str, str]:
     """The environment, with this checkout before any that is installed."""
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    return {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+    }

@@ -1,4 +1,6 @@
-"""Pieces of 2^k tokens: none crosses a document, each token is in one piece or left over at the end."""
+"""Pieces of 2^k tokens: none crosses a document, each token is in one piece or left over at the
+end.
+"""
 
 import numpy as np
 import pytest
@@ -26,7 +28,9 @@ def plainly(lengths, shortest, longest):
 
 def listed(pieces):
     """As tuples."""
-    return list(zip(pieces.document.tolist(), pieces.start.tolist(), pieces.exponent.tolist(), strict=True))
+    return list(
+        zip(pieces.document.tolist(), pieces.start.tolist(), pieces.exponent.tolist(), strict=True)
+    )
 
 
 @given(LENGTHS, BOUNDS)
@@ -34,14 +38,20 @@ def test_it_takes_the_longest_that_fits(lengths, bounds):
     """As one would cut by hand."""
     pieces = decomposed(np.array(lengths, np.int64), shortest=bounds[0], longest=bounds[1])
     assert listed(pieces) == plainly(lengths, *bounds)
-    assert sum(pieces.n_tokens(k) for k in range(bounds[0], bounds[1] + 1)) == sum(n >> bounds[0] << bounds[0] for n in lengths)
+    assert sum(pieces.n_tokens(k) for k in range(bounds[0], bounds[1] + 1)) == sum(
+        n >> bounds[0] << bounds[0] for n in lengths
+    )
 
 
 @given(LENGTHS, BOUNDS, st.integers(0, 5), st.randoms(use_true_random=False))
 def test_a_drawn_order_is_the_same_pieces_without_a_gap(lengths, bounds, seed, random):
     """Whatever else is in the set, a document is cut in the same way."""
     keys = [f"doc {n}" for n in range(len(lengths))]
-    pieces = listed(decomposed(np.array(lengths, np.int64), shortest=bounds[0], longest=bounds[1], keys=keys, seed=seed))
+    pieces = listed(
+        decomposed(
+            np.array(lengths, np.int64), shortest=bounds[0], longest=bounds[1], keys=keys, seed=seed
+        )
+    )
     usual = plainly(lengths, *bounds)
     assert sorted((document, exponent) for document, _, exponent in pieces) == sorted(
         (document, exponent) for document, _, exponent in usual
@@ -53,14 +63,22 @@ def test_a_drawn_order_is_the_same_pieces_without_a_gap(lengths, bounds, seed, r
     places = list(range(len(lengths)))
     random.shuffle(places)
     shuffled = decomposed(
-        np.array([lengths[n] for n in places], np.int64), shortest=bounds[0], longest=bounds[1], keys=[keys[n] for n in places], seed=seed
+        np.array([lengths[n] for n in places], np.int64),
+        shortest=bounds[0],
+        longest=bounds[1],
+        keys=[keys[n] for n in places],
+        seed=seed,
     )
-    assert sorted((places[document], start, exponent) for document, start, exponent in listed(shuffled)) == sorted(pieces)
+    assert sorted(
+        (places[document], start, exponent) for document, start, exponent in listed(shuffled)
+    ) == sorted(pieces)
 
 
 def test_a_drawn_order_draws():
     """Short pieces come from everywhere in a document, not from its end alone."""
-    pieces = decomposed(np.full(200, 15), shortest=0, longest=3, keys=[str(n) for n in range(200)], seed=1)
+    pieces = decomposed(
+        np.full(200, 15), shortest=0, longest=3, keys=[str(n) for n in range(200)], seed=1
+    )
     _, starts = pieces.of(0)
     assert set(starts.tolist()) == {0, 2, 4, 6, 8, 10, 12, 14}
 

@@ -9,7 +9,10 @@ from lc_assets.errors import BadInput
 from lc_assets.packing.growth import PAPER, growth
 
 
-@given(st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 5000)), min_size=1, max_size=30), st.integers(0, 50))
+@given(
+    st.lists(st.tuples(st.integers(1, 1000), st.integers(0, 5000)), min_size=1, max_size=30),
+    st.integers(0, 50),
+)
 def test_growth_is_what_it_says(documents, others):
     before = np.array([one for one, _ in documents])
     after = before + np.array([more for _, more in documents])

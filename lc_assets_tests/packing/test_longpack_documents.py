@@ -1,9 +1,23 @@
-"""LongPack's documents: byte for byte the paper's on request; otherwise every part is where its span says, and nothing is cut."""
+"""LongPack's documents: byte for byte the paper's on request; otherwise every part is where its
+span says, and nothing is cut.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.packing.longpack import PART_END, ROOT_LINE, Child, Part, Placed, one_line, pack, part_content, part_cost, part_text, written
+from lc_assets.packing.longpack import (
+    PART_END,
+    ROOT_LINE,
+    Child,
+    Part,
+    Placed,
+    one_line,
+    pack,
+    part_content,
+    part_cost,
+    part_text,
+    written,
+)
 from lc_assets_tests.oracles import longpack_paper
 from lc_assets_tests.strategies import hostile_text
 
@@ -22,8 +36,18 @@ def pages():
 
 def trees():
     leaf = st.builds(Child, page=pages(), keys=hostile_text())
-    branch = st.builds(Child, page=pages(), keys=hostile_text(), children=st.lists(leaf, max_size=3).map(tuple))
-    return st.lists(st.builds(Child, page=pages(), keys=hostile_text(), children=st.lists(branch, max_size=3).map(tuple)), max_size=4)
+    branch = st.builds(
+        Child, page=pages(), keys=hostile_text(), children=st.lists(leaf, max_size=3).map(tuple)
+    )
+    return st.lists(
+        st.builds(
+            Child,
+            page=pages(),
+            keys=hostile_text(),
+            children=st.lists(branch, max_size=3).map(tuple),
+        ),
+        max_size=4,
+    )
 
 
 def post_order(children, depth=1):
@@ -34,11 +58,26 @@ def post_order(children, depth=1):
 
 
 def rounds_of(level):
-    """Children with their ancestors, as they are pointed at: the first round, then the second, and so on."""
-    return [*level, *rounds_of([((*above, child), other) for above, child in level for other in child.children])] if level else []
+    """Children with their ancestors, as they are pointed at: the first round, then the second, and
+    so on.
+    """
+    return (
+        [
+            *level,
+            *rounds_of(
+                [((*above, child), other) for above, child in level for other in child.children]
+            ),
+        ]
+        if level
+        else []
+    )
 
 
-ANCHOR = st.text(alphabet=st.characters(exclude_characters="<>", exclude_categories=("Cs",)), min_size=1, max_size=12)
+ANCHOR = st.text(
+    alphabet=st.characters(exclude_characters="<>", exclude_categories=("Cs",)),
+    min_size=1,
+    max_size=12,
+)
 
 
 @given(
@@ -51,7 +90,11 @@ def test_paper_exact_is_the_pseudo_code_byte_for_byte(links, cleaned, root):
     html = "<p>".join(f'<a class=x href="{url}" rel=y>{key}</a>' for url, key in links)
     theirs = longpack_paper.longpack(root, "u", {"u": html}, cleaned)
     merged = longpack_paper.targets(html)
-    children = [Child(page=Part(url=url, text=cleaned[url]), keys=keys) for url, keys in merged if url in cleaned]
+    children = [
+        Child(page=Part(url=url, text=cleaned[url]), keys=keys)
+        for url, keys in merged
+        if url in cleaned
+    ]
     ours = pack(Part(url="u", text=root), children, paper_exact=True)
     assert ours.text.encode("utf-8", "surrogatepass") == theirs.encode("utf-8", "surrogatepass")
 
@@ -62,8 +105,16 @@ def test_a_document_is_readable():
     bees = Child(page=Part(url="b", text="\nBees fly.  \n"), keys="bees, insects", children=(deep,))
     wasps = Child(page=Part(url="d", text="Wasps sting."), keys="wasps")
     packed = pack(Part(url="a", text=" About bees. "), [bees, wasps])
-    assert packed.text == "wings\nWings beat.\n\nbees, insects\nBees fly.\n\nwasps\nWasps sting.\n\nroot : \n About bees. "
-    assert [(span.role, span.depth) for span in packed.spans] == [("child", 2), ("child", 1), ("child", 1), ("root", 0)]
+    assert packed.text == (
+        "wings\nWings beat.\n\nbees, insects\nBees fly.\n\nwasps\nWasps sting.\n\nroot : \n "
+        "About bees. "
+    )
+    assert [(span.role, span.depth) for span in packed.spans] == [
+        ("child", 2),
+        ("child", 1),
+        ("child", 1),
+        ("root", 0),
+    ]
 
 
 @given(pages(), trees(), st.booleans(), st.none() | st.integers(0, 400))
@@ -74,7 +125,10 @@ def test_spans_touch_and_hold_their_parts(root, children, exact, max_tokens):
     assert spans[-1].stop == len(packed.text)
     assert packed.text.endswith(ROOT_LINE + root.text)
     assert [span.role for span in spans] == ["child"] * (len(spans) - 1) + ["root"]
-    given_pages = [(child.page.url, child.page.text.strip(), child.page.cluster) for _, child in post_order(children)]
+    given_pages = [
+        (child.page.url, child.page.text.strip(), child.page.cluster)
+        for _, child in post_order(children)
+    ]
     for span in spans[:-1]:
         part = packed.text[span.start : span.stop]
         content = part_content(part, span)
@@ -84,18 +138,30 @@ def test_spans_touch_and_hold_their_parts(root, children, exact, max_tokens):
 
 
 @given(pages(), trees(), st.none() | st.integers(0, 400))
-def test_children_are_admitted_round_by_round_and_written_before_what_points_at_them(root, children, max_tokens):
-    """Against the obvious loops: whole parts while there is room, no content twice, and in post-order."""
+def test_children_are_admitted_round_by_round_and_written_before_what_points_at_them(
+    root, children, max_tokens
+):
+    """Against the obvious loops: whole parts while there is room, no content twice, and in
+    post-order.
+    """
     admitted, held, used = [], {root.content}, part_cost(root.n_tokens, "")
     for above, child in rounds_of([((), child) for child in children]):
         cost = part_cost(child.page.n_tokens, child.keys)
         fits = max_tokens is None or used + cost <= max_tokens
-        if all(any(found is one for found in admitted) for one in above) and fits and child.page.content not in held:
+        if (
+            all(any(found is one for found in admitted) for one in above)
+            and fits
+            and child.page.content not in held
+        ):
             admitted.append(child)
             held.add(child.page.content)
             used += cost
     packed = pack(root, children, max_tokens=max_tokens)
-    wanted = [(depth, child) for depth, child in post_order(children) if any(child is one for one in admitted)]
+    wanted = [
+        (depth, child)
+        for depth, child in post_order(children)
+        if any(child is one for one in admitted)
+    ]
     assert [(span.depth, span.url, span.keys) for span in packed.spans[:-1]] == [
         (depth, child.page.url, one_line(child.keys)) for depth, child in wanted
     ]
@@ -103,7 +169,10 @@ def test_children_are_admitted_round_by_round_and_written_before_what_points_at_
 
 def test_what_does_not_fit_is_passed_over_and_the_next_is_tried():
     root = Part(url="a", text="root", n_tokens=10)
-    children = [Child(page=Part(url=name, text=name, n_tokens=n), keys="") for name, n in (("b", 50), ("c", 200), ("d", 30))]
+    children = [
+        Child(page=Part(url=name, text=name, n_tokens=n), keys="")
+        for name, n in (("b", 50), ("c", 200), ("d", 30))
+    ]
     limit = part_cost(10, "") + part_cost(50, "") + part_cost(30, "")
     assert [span.url for span in pack(root, children, max_tokens=limit).spans] == ["b", "d", "a"]
     assert [span.url for span in pack(root, children, max_tokens=limit - 1).spans] == ["b", "a"]
@@ -113,7 +182,14 @@ def test_what_does_not_fit_is_passed_over_and_the_next_is_tried():
 def test_a_ring_of_pages_ends():
     """A points at b, b at a and c, c at b: each content once."""
     a, b, c = (Part(url=name, text=name * 3) for name in "abc")
-    ring = Child(page=b, keys="b", children=(Child(page=a, keys="a"), Child(page=c, keys="c", children=(Child(page=b, keys="b"),))))
+    ring = Child(
+        page=b,
+        keys="b",
+        children=(
+            Child(page=a, keys="a"),
+            Child(page=c, keys="c", children=(Child(page=b, keys="b"),)),
+        ),
+    )
     assert [span.url for span in pack(a, [ring]).spans] == ["c", "b", "a"]
 
 
@@ -126,6 +202,8 @@ def test_a_tree_may_be_deep():
 
 
 def test_placed_children_are_written_as_they_come():
-    packed = written(Part(url="a", text="r"), [Placed(page=Part(url="b", text="x"), keys="k", depth=3)])
+    packed = written(
+        Part(url="a", text="r"), [Placed(page=Part(url="b", text="x"), keys="k", depth=3)]
+    )
     assert packed.text == f"k\nx{PART_END}{ROOT_LINE}r"
     assert packed.spans[0].depth == 3

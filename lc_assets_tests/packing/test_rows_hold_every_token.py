@@ -1,4 +1,6 @@
-"""Packing: rows never overflow, every token is in exactly one piece, and compiled code does what its plain twin does."""
+"""Packing: rows never overflow, every token is in exactly one piece, and compiled code does what
+its plain twin does.
+"""
 
 import itertools
 
@@ -12,7 +14,15 @@ from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
 from lc_assets.packing.concat import concatenate
 from lc_assets.packing.cutting import Ends, compiled_cut, cut_into_segments, plain_cut
 from lc_assets.packing.methods import METHODS, Shape, pack
-from lc_assets.packing.pieces import MOST_ROW_TOKENS, Pieces, balance, covered_as_often, cut_documents, cut_evenly, whole
+from lc_assets.packing.pieces import (
+    MOST_ROW_TOKENS,
+    Pieces,
+    balance,
+    covered_as_often,
+    cut_documents,
+    cut_evenly,
+    whole,
+)
 from lc_assets.packing.segments import compiled_deal, dispatch, interleave, plain_deal
 
 
@@ -20,7 +30,9 @@ from lc_assets.packing.segments import compiled_deal, dispatch, interleave, plai
 def documents(draw, *, most=60):
     """Lengths of documents, and of a row: many alike, some empty, some far longer than a row."""
     row_tokens = draw(st.integers(1, 40))
-    some = st.one_of(st.integers(0, 12), st.integers(0, row_tokens + 2), st.integers(0, 5 * row_tokens))
+    some = st.one_of(
+        st.integers(0, 12), st.integers(0, row_tokens + 2), st.integers(0, 5 * row_tokens)
+    )
     return np.array(draw(st.lists(some, max_size=most)), np.int64), row_tokens
 
 
@@ -36,7 +48,13 @@ def as_lists(packing):
     """Rows as lists of (document, start, stop)."""
     rows = [[] for _ in range(packing.n_rows)]
     pieces = packing.pieces
-    for row, *piece in zip(packing.row.tolist(), pieces.document.tolist(), pieces.start.tolist(), pieces.stop.tolist(), strict=True):
+    for row, *piece in zip(
+        packing.row.tolist(),
+        pieces.document.tolist(),
+        pieces.start.tolist(),
+        pieces.stop.tolist(),
+        strict=True,
+    ):
         rows[row].append(tuple(piece))
     return rows
 
@@ -45,7 +63,9 @@ def assert_sound(packing, lengths, times=None):
     """Rows in order, none empty, none too full; every token as often as asked, token by token."""
     rows = as_lists(packing)
     assert (np.diff(packing.row) >= 0).all()
-    assert all(0 < sum(stop - start for _, start, stop in row) <= packing.row_tokens for row in rows)
+    assert all(
+        0 < sum(stop - start for _, start, stop in row) <= packing.row_tokens for row in rows
+    )
     counts = [np.zeros(length, np.int64) for length in lengths]
     for document, start, stop in (piece for row in rows for piece in row):
         assert 0 <= start < stop <= lengths[document]
@@ -57,21 +77,29 @@ def assert_sound(packing, lengths, times=None):
 
 @given(case=documents(), method=st.sampled_from(sorted(METHODS)), data=st.data())
 def test_every_way_keeps_every_token_once_and_overfills_no_row(case, method, data):
-    """With segments of any length, ends or none, and documents in any order, some of them left out, some twice."""
+    """With segments of any length, ends or none, and documents in any order, some of them left out,
+    some twice.
+    """
     lengths, row_tokens = case
     shape = Shape(row_tokens=row_tokens, segment_tokens=data.draw(st.integers(1, row_tokens)))
     ends = data.draw(st.one_of(st.none(), ends_of(lengths)))
     assert_sound(pack(lengths, method=method, shape=shape, ends=ends), lengths)
-    places = st.lists(st.integers(0, len(lengths) - 1), max_size=60) if len(lengths) else st.just([])
+    places = (
+        st.lists(st.integers(0, len(lengths) - 1), max_size=60) if len(lengths) else st.just([])
+    )
     order = np.array(data.draw(places), np.int64)
     assert_sound(
-        pack(lengths, method=method, shape=shape, ends=ends, order=order), lengths, times=np.bincount(order, minlength=len(lengths))
+        pack(lengths, method=method, shape=shape, ends=ends, order=order),
+        lengths,
+        times=np.bincount(order, minlength=len(lengths)),
     )
 
 
 @given(case=documents())
 def test_the_balance_adds_up(case):
-    """Tokens in and repeated are tokens in rows and left over; rows are tokens and padding; against sums over lists."""
+    """Tokens in and repeated are tokens in rows and left over; rows are tokens and padding; against
+    sums over lists.
+    """
     lengths, row_tokens = case
     order = np.arange(len(lengths))[::2].repeat(2)
     packing = pack(lengths, method="concat", shape=Shape(row_tokens=row_tokens), order=order)
@@ -81,7 +109,12 @@ def test_the_balance_adds_up(case):
     assert found.in_rows + found.padding == found.rows * row_tokens
     assert (found.repeated, found.left_over) == (lengths[::2].sum(), lengths[1::2].sum())
     assert found.attention == sum((stop - start) ** 2 for row in rows for _, start, stop in row)
-    cut = {document for row in rows for document, start, stop in row if stop - start < lengths[document]}
+    cut = {
+        document
+        for row in rows
+        for document, start, stop in row
+        if stop - start < lengths[document]
+    }
     assert found.cut == len(cut)
     assert found.cut_needlessly == sum(lengths[document] <= row_tokens for document in cut)
 
@@ -99,7 +132,9 @@ def test_best_fit_is_its_twin(case):
 
 @given(case=documents())
 def test_best_fit_cuts_nothing_that_a_row_holds_and_leaves_no_two_halves(case):
-    """A document is cut when it is longer than a row, and then into full rows and a rest; two rows at most half full never stand."""
+    """A document is cut when it is longer than a row, and then into full rows and a rest; two rows
+    at most half full never stand.
+    """
     lengths, row_tokens = case
     packing = best_fit(lengths, row_tokens=row_tokens)
     np.testing.assert_array_equal(cut_documents(packing.pieces, lengths), lengths > row_tokens)
@@ -120,7 +155,9 @@ def test_concatenation_cuts_only_at_the_ends_of_rows(case):
     line = [(document, token) for document, length in enumerate(lengths) for token in range(length)]
     chunks = [line[start : start + row_tokens] for start in range(0, len(line), row_tokens)]
     packing = concatenate(lengths, row_tokens=row_tokens)
-    assert [[(d, t) for d, start, stop in row for t in range(start, stop)] for row in as_lists(packing)] == chunks
+    assert [
+        [(d, t) for d, start, stop in row for t in range(start, stop)] for row in as_lists(packing)
+    ] == chunks
     assert all(len({d for d, _, _ in row}) == len(row) for row in as_lists(packing))
     assert (packing.used[:-1] == row_tokens).all()
 
@@ -140,7 +177,9 @@ def test_a_dispatched_document_has_one_segment_in_a_row_at_most(case, data):
 @settings(deadline=None)  # the first call compiles
 @given(case=documents(most=120), data=st.data())
 def test_dealing_is_its_twin(case, data):
-    """Segments of random documents, each document's the longest first, into a random number of rows to begin with."""
+    """Segments of random documents, each document's the longest first, into a random number of rows
+    to begin with.
+    """
     lengths, row_tokens = case
     lengths = np.minimum(lengths[lengths > 0], row_tokens)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(lengths)), max_size=20)) | {0, len(lengths)})
@@ -150,22 +189,30 @@ def test_dealing_is_its_twin(case, data):
     fast, slow = (deal(ordered, first, n_rows, row_tokens) for deal in (compiled_deal, plain_deal))
     np.testing.assert_array_equal(fast[0], slow[0])
     assert fast[1] == slow[1]
-    assert (np.bincount(fast[0], ordered) <= row_tokens).all() if len(ordered) else fast[1] == n_rows
+    assert (
+        (np.bincount(fast[0], ordered) <= row_tokens).all() if len(ordered) else fast[1] == n_rows
+    )
 
 
 @settings(deadline=None)  # the first call compiles
 @given(case=documents(), data=st.data())
 def test_segments_end_at_ends_where_there_are_any(case, data):
-    """Compiled and plain alike; a segment is at most as long as asked, ends at an end or is full, and loses no token."""
+    """Compiled and plain alike; a segment is at most as long as asked, ends at an end or is full,
+    and loses no token.
+    """
     lengths, segment_tokens = case
     ends = data.draw(ends_of(lengths))
     pieces = cut_evenly(whole(lengths), 3 * segment_tokens)
     fast, slow = compiled_cut(pieces, segment_tokens, ends), plain_cut(pieces, segment_tokens, ends)
-    np.testing.assert_array_equal([fast.document, fast.start, fast.stop], [slow.document, slow.start, slow.stop])
+    np.testing.assert_array_equal(
+        [fast.document, fast.start, fast.stop], [slow.document, slow.start, slow.stop]
+    )
     assert (fast.lengths <= segment_tokens).all()
     assert covered_as_often(fast, lengths, np.ones(len(lengths), np.int64))
     kept = set(zip(pieces.document.tolist(), pieces.stop.tolist(), strict=True))
-    for document, start, stop in zip(fast.document.tolist(), fast.start.tolist(), fast.stop.tolist(), strict=True):
+    for document, start, stop in zip(
+        fast.document.tolist(), fast.start.tolist(), fast.stop.tolist(), strict=True
+    ):
         own = ends.token[ends.first[document] : ends.first[document + 1]].tolist()
         if (document, stop) not in kept and stop - start < segment_tokens:
             assert stop in own
@@ -175,7 +222,9 @@ def test_segments_end_at_ends_where_there_are_any(case, data):
 
 @given(case=documents(), data=st.data())
 def test_turns_keep_every_row_and_take_segments_one_of_each_piece(case, data):
-    """Against the obvious: the row's pieces chopped, first ones first; each row keeps its very tokens."""
+    """Against the obvious: the row's pieces chopped, first ones first; each row keeps its very
+    tokens.
+    """
     lengths, row_tokens = case
     segment_tokens = data.draw(st.integers(1, row_tokens))
     before = concatenate(lengths, row_tokens=row_tokens)
@@ -186,12 +235,16 @@ def test_turns_keep_every_row_and_take_segments_one_of_each_piece(case, data):
             for d, start, stop in row
         ]  # fmt: skip
         most = max(map(len, chopped))
-        assert turned == [parts[turn] for turn in range(most) for parts in chopped if turn < len(parts)]
+        assert turned == [
+            parts[turn] for turn in range(most) for parts in chopped if turn < len(parts)
+        ]
 
 
 @given(case=documents(), data=st.data())
 def test_turns_conserve_pairs_and_move_them_outwards(case, data):
-    """Pairs of tokens of one document within a row are as many as before: a row keeps its tokens; distances add up to no less."""
+    """Pairs of tokens of one document within a row are as many as before: a row keeps its tokens;
+    distances add up to no less.
+    """
     lengths, row_tokens = case
     before = concatenate(lengths, row_tokens=row_tokens)
     after = interleave(before, data.draw(st.integers(1, row_tokens)))
@@ -204,8 +257,13 @@ def test_turns_conserve_pairs_and_move_them_outwards(case, data):
 def pair_distances(row):
     """Distances between any two tokens of one document in a row."""
     line = [document for document, start, stop in row for _ in range(start, stop)]
-    places = {document: [at for at, other in enumerate(line) if other == document] for document in set(line)}
-    return [b - a for own in places.values() for number, a in enumerate(own) for b in own[number + 1 :]]
+    places = {
+        document: [at for at, other in enumerate(line) if other == document]
+        for document in set(line)
+    }
+    return [
+        b - a for own in places.values() for number, a in enumerate(own) for b in own[number + 1 :]
+    ]
 
 
 def test_a_document_of_more_segments_than_rows_makes_rows():
@@ -217,7 +275,9 @@ def test_a_document_of_more_segments_than_rows_makes_rows():
 
 @pytest.mark.parametrize(("n_docs", "most"), [(174, 0.04), (2000, 0.03)])
 def test_dealing_leaves_no_rows_nearly_empty(n_docs, most):
-    """A tenth of the paper's lengths: rows that are full all at once would each leave a segment over, in a row of its own."""
+    """A tenth of the paper's lengths: rows that are full all at once would each leave a segment
+    over, in a row of its own.
+    """
     lengths = np.random.default_rng(7).integers(1600, 6400, n_docs)
     found = balance(dispatch(lengths, row_tokens=13_107, segment_tokens=410), lengths)
     assert found.padding_share < most
@@ -249,23 +309,34 @@ def test_coverage_is_counted_token_by_token(case, data):
     pieces = cut_evenly(whole(lengths), most)
     some = st.lists(st.integers(0, len(pieces) - 1), max_size=12) if len(pieces) else st.just([])
     chosen = pieces.take(np.array(data.draw(some), np.int64))
-    times = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(lengths), max_size=len(lengths))), np.int64)
+    times = np.array(
+        data.draw(st.lists(st.integers(0, 2), min_size=len(lengths), max_size=len(lengths))),
+        np.int64,
+    )
     counts = [np.zeros(length, np.int64) for length in lengths]
-    for document, start, stop in zip(chosen.document.tolist(), chosen.start.tolist(), chosen.stop.tolist(), strict=True):
+    for document, start, stop in zip(
+        chosen.document.tolist(), chosen.start.tolist(), chosen.stop.tolist(), strict=True
+    ):
         counts[document][start:stop] += 1
-    assert covered_as_often(chosen, lengths, times) == all((count == often).all() for count, often in zip(counts, times, strict=True))
+    assert covered_as_often(chosen, lengths, times) == all(
+        (count == often).all() for count, often in zip(counts, times, strict=True)
+    )
 
 
 def test_what_cannot_be_meant_is_refused():
     """Each message says what could be."""
     for wrong in (0, -1, MOST_ROW_TOKENS + 1):
         for method in (best_fit, concatenate):
-            with pytest.raises(BadInput, match=f"a row has 1 to {MOST_ROW_TOKENS:,} tokens, got {wrong:,}"):
+            with pytest.raises(
+                BadInput, match=f"a row has 1 to {MOST_ROW_TOKENS:,} tokens, got {wrong:,}"
+            ):
                 method(np.array([3]), row_tokens=wrong)
     with pytest.raises(BadInput, match="a segment has 1 to 8 tokens, got 9"):
         dispatch(np.array([3]), row_tokens=8, segment_tokens=9)
     with pytest.raises(BadInput, match="a segment has at least 1 token, got 0"):
-        cut_into_segments(whole(np.array([3])), 0, Ends(first=np.array([0, 0]), token=np.empty(0, np.int64)))
+        cut_into_segments(
+            whole(np.array([3])), 0, Ends(first=np.array([0, 0]), token=np.empty(0, np.int64))
+        )
     with pytest.raises(BadInput, match="none negative"):
         best_fit(np.array([3, -1]), row_tokens=8)
     with pytest.raises(BadInput, match="there are bestfit, concat, segment, reorder"):
@@ -274,7 +345,9 @@ def test_what_cannot_be_meant_is_refused():
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_no_document_is_no_row(method):
-    packing = pack(np.empty(0, np.int64), method=method, shape=Shape(row_tokens=8, segment_tokens=2))
+    packing = pack(
+        np.empty(0, np.int64), method=method, shape=Shape(row_tokens=8, segment_tokens=2)
+    )
     assert (packing.n_rows, len(packing.pieces), packing.padding) == (0, 0, 0)
     assert balance(packing, np.empty(0, np.int64)).padding_share == 0
 

@@ -1,4 +1,6 @@
-"""Packs of similar pages: compiled equals plain, every page once, whatever the order of arrival; and topics come together."""
+"""Packs of similar pages: compiled equals plain, every page once, whatever the order of arrival;
+and topics come together.
+"""
 
 import math
 from collections import Counter
@@ -17,13 +19,23 @@ from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_v
 @st.composite
 def counted_pages(draw):
     """Pages of a few terms, of which many are shared, some by all and some by none."""
-    page = st.dictionaries(st.sampled_from([0, 1, 2, 3, 5, 8, 13, 1048575]), st.sampled_from([1, 2, 9, 5000]), max_size=6)
+    page = st.dictionaries(
+        st.sampled_from([0, 1, 2, 3, 5, 8, 13, 1048575]),
+        st.sampled_from([1, 2, 9, 5000]),
+        max_size=6,
+    )
     return draw(st.lists(page, max_size=14))
 
 
 def counts_of(pages):
     """As arrays."""
-    return TermCounts.of((np.array(sorted(page), np.int32), np.array([page[term] for term in sorted(page)], np.int32)) for page in pages)
+    return TermCounts.of(
+        (
+            np.array(sorted(page), np.int32),
+            np.array([page[term] for term in sorted(page)], np.int32),
+        )
+        for page in pages
+    )
 
 
 def vectors_of(pages, **more):
@@ -51,7 +63,9 @@ def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
     lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(similarity, "EFFORT", effort)
-        fast, slow = (pack(vectors, lengths, max_tokens, likeness) for pack in (compiled_packs, plain_packs))
+        fast, slow = (
+            pack(vectors, lengths, max_tokens, likeness) for pack in (compiled_packs, plain_packs)
+        )
     for name in ("order", "parents", "first"):
         assert getattr(fast, name).tolist() == getattr(slow, name).tolist()
 
@@ -59,11 +73,15 @@ def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
 @given(CASES, st.randoms(use_true_random=False))
 @settings(deadline=None)
 def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
-    """Packs hold whole pages within the limit; parents stand before their neighbours in the same pack."""
+    """Packs hold whole pages within the limit; parents stand before their neighbours in the same
+    pack.
+    """
     pages, likeness, max_tokens, step = case
     keys = [f"page {place}" for place in range(len(pages))]
     lengths = np.array([1 + (place * step) % 17 for place in range(len(pages))], np.int64)
-    packs = similar_packs(vectors_of(pages), lengths, keys, max_tokens=max_tokens, likeness=likeness)
+    packs = similar_packs(
+        vectors_of(pages), lengths, keys, max_tokens=max_tokens, likeness=likeness
+    )
     assert sorted(packs.order.tolist()) == list(range(len(pages)))
     assert all(len(pack) == 1 or lengths[pack].sum() <= max_tokens for pack in packs.packs())
     parent = dict(zip(packs.order.tolist(), packs.parents.tolist(), strict=True))
@@ -73,9 +91,15 @@ def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
     places = list(range(len(pages)))
     random.shuffle(places)
     shuffled = similar_packs(
-        vectors_of([pages[n] for n in places]), lengths[places], [keys[n] for n in places], max_tokens=max_tokens, likeness=likeness
+        vectors_of([pages[n] for n in places]),
+        lengths[places],
+        [keys[n] for n in places],
+        max_tokens=max_tokens,
+        likeness=likeness,
     )
-    assert [[keys[places[n]] for n in pack] for pack in shuffled.packs()] == [[keys[n] for n in pack] for pack in packs.packs()]
+    assert [[keys[places[n]] for n in pack] for pack in shuffled.packs()] == [
+        [keys[n] for n in pack] for pack in packs.packs()
+    ]
     assert shuffled.depths().tolist() == packs.depths().tolist()
 
 
@@ -86,7 +110,13 @@ def test_vectors_are_tf_idf_to_the_rounding(pages, most_terms):
     vectors = vectors_of(pages, most_terms=most_terms)
     for place, page in enumerate(pages):
         begin, end = vectors.begins[place : place + 2]
-        got = dict(zip(vectors.terms[begin:end].tolist(), (vectors.weights[begin:end] / UNIT).tolist(), strict=True))
+        got = dict(
+            zip(
+                vectors.terms[begin:end].tolist(),
+                (vectors.weights[begin:end] / UNIT).tolist(),
+                strict=True,
+            )
+        )
         value = {
             term: (1 + math.log(min(count, 4096))) * math.log(n_pages / pages_with[term])
             for term, count in page.items()
@@ -113,11 +143,15 @@ def test_parts_of_a_corpus_are_the_corpus():
 def test_topics_come_together():
     """Ten topics of eight pages each, with common words between them: no pack mixes two."""
     pages = [
-        {**dict.fromkeys(range(100 * topic, 100 * topic + 20), 3), 7777: 5, 8000 + page % 3: 1} for topic in range(10) for page in range(8)
+        {**dict.fromkeys(range(100 * topic, 100 * topic + 20), 3), 7777: 5, 8000 + page % 3: 1}
+        for topic in range(10)
+        for page in range(8)
     ]
     vectors = vectors_of(pages)
     for likeness in (Likeness(most_alike=1.0), Likeness(path=True, most_alike=1.0)):
-        packs = similar_packs(vectors, np.full(80, 10), [str(n) for n in range(80)], max_tokens=80, likeness=likeness)
+        packs = similar_packs(
+            vectors, np.full(80, 10), [str(n) for n in range(80)], max_tokens=80, likeness=likeness
+        )
         assert len(packs) == 10
         assert all(len({page // 8 for page in pack}) == 1 for pack in packs.packs())
 
@@ -127,18 +161,34 @@ def test_copies_are_not_each_others_neighbours():
     pages = [{1: 1, 2: 1}, {1: 1, 2: 1}, {1: 1, 3: 1}, {3: 1, 4: 1}, {2: 4, 4: 1}]
     keys = [str(n) for n in range(5)]
     for most, together in ((0.95, False), (1.0, True)):
-        packs = similar_packs(vectors_of(pages), np.full(5, 1), keys, max_tokens=2, likeness=Likeness(most_alike=most)).packs()
+        packs = similar_packs(
+            vectors_of(pages), np.full(5, 1), keys, max_tokens=2, likeness=Likeness(most_alike=most)
+        ).packs()
         assert any({0, 1} <= set(pack) for pack in packs) == together
 
 
 def test_common_terms_cost_no_more_than_the_effort():
-    """Twenty thousand pages that all share two hundred terms would be looked at 80 thousand million times."""
+    """Twenty thousand pages that all share two hundred terms would be looked at 80 thousand million
+    times.
+    """
     n_pages, shared = 20_000, np.arange(200, dtype=np.int32)
     own = np.arange(n_pages, dtype=np.int32) // 2 + 1000
-    terms = np.concatenate([np.tile(shared, (n_pages, 1)), own[:, np.newaxis]], axis=1).astype(np.int32)
+    terms = np.concatenate([np.tile(shared, (n_pages, 1)), own[:, np.newaxis]], axis=1).astype(
+        np.int32
+    )
     weights = np.full(terms.shape, 1000, np.int16)
-    vectors = TermVectors(begins=np.arange(n_pages + 1, dtype=np.int64) * 201, terms=terms.reshape(-1), weights=weights.reshape(-1))
-    packs = similar_packs(vectors, np.full(n_pages, 1), [str(n) for n in range(n_pages)], max_tokens=2, likeness=Likeness())
+    vectors = TermVectors(
+        begins=np.arange(n_pages + 1, dtype=np.int64) * 201,
+        terms=terms.reshape(-1),
+        weights=weights.reshape(-1),
+    )
+    packs = similar_packs(
+        vectors,
+        np.full(n_pages, 1),
+        [str(n) for n in range(n_pages)],
+        max_tokens=2,
+        likeness=Likeness(),
+    )
     assert all(pack[0] // 2 == pack[1] // 2 for pack in packs.packs())
 
 
@@ -152,13 +202,25 @@ def test_common_terms_cost_no_more_than_the_effort():
     ],
 )
 def test_what_cannot_be_meant_is_refused(changed, said):
-    usual = {"vectors": vectors_of([{1: 1}, {1: 1}]), "lengths": np.array([1, 1]), "keys": ["a", "b"], "max_tokens": 5}
+    usual = {
+        "vectors": vectors_of([{1: 1}, {1: 1}]),
+        "lengths": np.array([1, 1]),
+        "keys": ["a", "b"],
+        "max_tokens": 5,
+    }
     with pytest.raises(BadInput, match=said):
         similar_packs(**{**usual, "likeness": Likeness(), **changed})
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"neighbours": 0}, {"neighbours": 1001}, {"least_alike": 0.96}, {"most_alike": 1.01}, {"least_alike": -1}]
+    "wrong",
+    [
+        {"neighbours": 0},
+        {"neighbours": 1001},
+        {"least_alike": 0.96},
+        {"most_alike": 1.01},
+        {"least_alike": -1},
+    ],
 )
 def test_likeness_is_sound_from_birth(wrong):
     with pytest.raises(BadInput, match="wanted|neighbours"):

@@ -1,4 +1,6 @@
-"""Spans: positions, masks and cu_seqlens against a slow, obvious twin that walks through every token."""
+"""Spans: positions, masks and cu_seqlens against a slow, obvious twin that walks through every
+token.
+"""
 
 import numpy as np
 import pytest
@@ -7,7 +9,15 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.packing import spans
-from lc_assets.packing.ends import BEGINS_BLANK, ENDS_LINE, ENDS_SENTENCE, KEPT_OF, ends_in, ends_of_all, flags_of
+from lc_assets.packing.ends import (
+    BEGINS_BLANK,
+    ENDS_LINE,
+    ENDS_SENTENCE,
+    KEPT_OF,
+    ends_in,
+    ends_of_all,
+    flags_of,
+)
 
 
 @st.composite
@@ -29,15 +39,21 @@ def rows(draw):
 def columns(made):
     """The format's three columns."""
     first = np.concatenate([[0], np.cumsum([len(row) for row in made])]).astype(np.int64)
-    stop = np.array([stop for row in made for stop in np.cumsum([length for _, length in row])], np.int32)
+    stop = np.array(
+        [stop for row in made for stop in np.cumsum([length for _, length in row])], np.int32
+    )
     return first, stop, np.array([owner for row in made for owner, _ in row], np.int32)
 
 
 def walked(made, row_tokens, left, width):
-    """Owner, number of span, and place in the span as far as the stretch shows it, of each token."""
+    """Owner, number of span, and place in the span as far as the stretch shows it, of each
+    token.
+    """
     out = []
     for row in made:
-        line = [(owner, number) for number, (owner, length) in enumerate(row) for _ in range(length)]
+        line = [
+            (owner, number) for number, (owner, length) in enumerate(row) for _ in range(length)
+        ]
         line += [(-1, len(row))] * (row_tokens - len(line))
         seen: dict[int, int] = {}
         told = []
@@ -55,11 +71,19 @@ def test_all_that_is_told_is_what_walking_says(case):
     lengths, owners = spans.tiled(first, stop, owner, left=left, width=width)
     told, shape = walked(made, row_tokens, left, width), (len(made), width)
     assert (lengths.dtype, owners.dtype, lengths.sum()) == (np.int32, np.int32, len(made) * width)
-    assert spans.owners_of_tokens(lengths, owners, shape).tolist() == [[token[0] for token in row] for row in told]
+    assert spans.owners_of_tokens(lengths, owners, shape).tolist() == [
+        [token[0] for token in row] for row in told
+    ]
     assert spans.positions(lengths, shape).tolist() == [[token[2] for token in row] for row in told]
-    assert spans.learnt(lengths, owners, shape).tolist() == [[token[0] >= 0 and token[2] > 0 for token in row] for row in told]
-    edges = [(row, at) for row, line in enumerate(told) for at, token in enumerate(line) if token[2] == 0]
-    assert spans.cumulative(lengths).tolist() == [row * width + at for row, at in edges] + [len(made) * width]
+    assert spans.learnt(lengths, owners, shape).tolist() == [
+        [token[0] >= 0 and token[2] > 0 for token in row] for row in told
+    ]
+    edges = [
+        (row, at) for row, line in enumerate(told) for at, token in enumerate(line) if token[2] == 0
+    ]
+    assert spans.cumulative(lengths).tolist() == [row * width + at for row, at in edges] + [
+        len(made) * width
+    ]
     assert spans.attention_cost(lengths) == sum(length**2 for length in lengths.tolist())
 
 
@@ -71,7 +95,11 @@ def test_a_mask_lets_a_token_see_its_own_document_behind_it(case):
     mask = spans.block_diagonal(spans.owners_of_tokens(lengths, owners, (len(made), width)))
     for row, line in enumerate(walked(made, row_tokens, left, width)):
         for at, (mine, *_) in enumerate(line):
-            sees = [other for other, (theirs, *_) in enumerate(line) if other == at or (other < at and theirs == mine >= 0)]
+            sees = [
+                other
+                for other, (theirs, *_) in enumerate(line)
+                if other == at or (other < at and theirs == mine >= 0)
+            ]
             assert np.flatnonzero(mask[row, at]).tolist() == sees
 
 
@@ -94,7 +122,9 @@ def test_ends_are_the_best_of_each_stretch(ids, every):
         strength = 2 if ids[at] & ENDS_LINE else int(bool(sentence))
         if strength:
             best[at // every] = max(best.get(at // every, (0, 0)), (strength, at + 1))
-    assert ends_in(np.array(ids, np.int64), flags, every).tolist() == [end for _, end in best.values()]
+    assert ends_in(np.array(ids, np.int64), flags, every).tolist() == [
+        end for _, end in best.values()
+    ]
 
 
 def test_ends_of_documents_can_be_taken_in_any_order():

@@ -1,4 +1,6 @@
-"""Turns: the first root keeps a page, what does not fit stays free, a consumed page occurs once; what grows with repetitions."""
+"""Turns: the first root keeps a page, what does not fit stays free, a consumed page occurs once;
+what grows with repetitions.
+"""
 
 from collections import Counter
 
@@ -9,7 +11,16 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.packing.roots import are_roots, root_ranks
-from lc_assets.packing.turns import HELD, KEPT, NO_ROOM, Offer, Rules, Standing, first_fit, take_turns
+from lc_assets.packing.turns import (
+    HELD,
+    KEPT,
+    NO_ROOM,
+    Offer,
+    Rules,
+    Standing,
+    first_fit,
+    take_turns,
+)
 
 N_ROOTS, N_PAGES = 6, 12
 """Pages 0 to 5 are roots; a page's content is its number modulo 8, so some pages have the same."""
@@ -20,7 +31,9 @@ def rounds(draw, *, most_room=60):
     """Offers of one round, no content twice for a root nor its own; and rooms."""
     offers = []
     for root in range(N_ROOTS):
-        pages = draw(st.lists(st.integers(0, N_PAGES - 1), max_size=6, unique_by=lambda page: page % 8))
+        pages = draw(
+            st.lists(st.integers(0, N_PAGES - 1), max_size=6, unique_by=lambda page: page % 8)
+        )
         costs = draw(st.lists(st.integers(1, 30), min_size=len(pages), max_size=len(pages)))
         offers += [
             Offer(root, place, page, page % 8, cost)
@@ -59,15 +72,24 @@ def test_nobody_could_have_more(made, rule):
     offers, rooms = made
     standing = Standing()
     told = take_turns(offers, rooms, rule, standing)
-    left = {root: room - sum(offer.cost for offer in kept(told) if offer.root == root) for root, room in rooms.items()}
+    left = {
+        root: room - sum(offer.cost for offer in kept(told) if offer.root == root)
+        for root, room in rooms.items()
+    }
     took = {offer.root for offer in kept(told)}
-    refused = [offer for offer, why in told if why in (HELD, NO_ROOM) and (offer.root in took or not rule.consume)]
+    refused = [
+        offer
+        for offer, why in told
+        if why in (HELD, NO_ROOM) and (offer.root in took or not rule.consume)
+    ]
     assert kept(take_turns(refused, left, rule, standing, first_round=False)) == []
 
 
 @given(rounds())
 def test_the_first_root_keeps_a_page(made):
-    """Without a limit, each content goes to the smallest of the roots that point at it: a minimum per cluster."""
+    """Without a limit, each content goes to the smallest of the roots that point at it: a minimum
+    per cluster.
+    """
     offers, _ = made
     told = take_turns(offers, dict.fromkeys(range(N_ROOTS), 10**6), Rules(), Standing())
     first = {}
@@ -81,7 +103,10 @@ def test_more_repetitions_never_take_a_hit_away(made, repetitions):
     """Without a limit: with k + 1 every root holds at least what it holds with k."""
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
-    fewer, more = (set(kept(take_turns(offers, rooms, Rules(repetitions=k), Standing()))) for k in (repetitions, repetitions + 1))
+    fewer, more = (
+        set(kept(take_turns(offers, rooms, Rules(repetitions=k), Standing())))
+        for k in (repetitions, repetitions + 1)
+    )
     assert fewer <= more
 
 
@@ -91,12 +116,16 @@ def test_without_some_targets_nobody_holds_more(made, portals):
     offers, _ = made
     rooms = dict.fromkeys(range(N_ROOTS), 10**6)
     filtered = [offer for offer in offers if offer.cluster not in portals]
-    every, fewer = (set(kept(take_turns(some, rooms, Rules(), Standing()))) for some in (offers, filtered))
+    every, fewer = (
+        set(kept(take_turns(some, rooms, Rules(), Standing()))) for some in (offers, filtered)
+    )
     assert fewer <= every
 
 
 def test_a_root_that_was_taken_has_no_turn():
-    """0 takes 1, so what 1 points at is free for 2; and 2, which holds something, is nobody's child, unlike 3, which does not."""
+    """0 takes 1, so what 1 points at is free for 2; and 2, which holds something, is nobody's
+    child, unlike 3, which does not.
+    """
     offers = [
         Offer(0, 0, 1, 1, 1),
         Offer(1, 0, 9, 9, 1),
@@ -115,10 +144,18 @@ def test_a_root_that_was_taken_has_no_turn():
         (4, HELD),
         (5, KEPT),
     ]
-    assert [offer.root for offer in kept(take_turns(offers, rooms, Rules(), Standing()))] == [0, 1, 4, 5]
+    assert [offer.root for offer in kept(take_turns(offers, rooms, Rules(), Standing()))] == [
+        0,
+        1,
+        4,
+        5,
+    ]
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=40), st.lists(st.integers(0, 90), min_size=6, max_size=6))
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 40)), max_size=40),
+    st.lists(st.integers(0, 90), min_size=6, max_size=6),
+)
 def test_first_fit_is_the_obvious_loop(offers, room_of):
     offers = sorted(offers, key=lambda offer: offer[0])
     left, wanted = list(room_of), []

@@ -14,8 +14,12 @@ from lc_assets.randomness import keyed_u64
 def document_sets(draw):
     """Documents of a few sources: with and without long ones, some empty."""
     n_docs = draw(st.integers(0, 40))
-    lengths = draw(st.lists(st.sampled_from([0, 1, 3, 7, 20, 50, 51, 400]), min_size=n_docs, max_size=n_docs))
-    sources = draw(st.lists(st.sampled_from(["books", "code", "web"]), min_size=n_docs, max_size=n_docs))
+    lengths = draw(
+        st.lists(st.sampled_from([0, 1, 3, 7, 20, 50, 51, 400]), min_size=n_docs, max_size=n_docs)
+    )
+    sources = draw(
+        st.lists(st.sampled_from(["books", "code", "web"]), min_size=n_docs, max_size=n_docs)
+    )
     settings = {
         "threshold": draw(st.sampled_from([1, 20, 51, 1000])),
         "keep_short": draw(st.sampled_from([0.0, 0.1, 0.5, 1.0])),
@@ -27,11 +31,16 @@ def document_sets(draw):
 
 def plainly(lengths, sources, keys, *, threshold, keep_short, budget_tokens, seed):
     """Walk along each source's line, one document at a time."""
-    rank = dict(zip(keys, keyed_u64("upsampling order", seed=seed, keys=keys).tolist(), strict=True))
+    rank = dict(
+        zip(keys, keyed_u64("upsampling order", seed=seed, keys=keys).tolist(), strict=True)
+    )
     chance = dict(zip(keys, keyed_u64("keep short", seed=seed, keys=keys).tolist(), strict=True))
     taken = [0] * len(keys)
     for source in sorted(set(sources)):
-        line = sorted((doc for doc in range(len(keys)) if sources[doc] == source and lengths[doc]), key=lambda doc: rank[keys[doc]])
+        line = sorted(
+            (doc for doc in range(len(keys)) if sources[doc] == source and lengths[doc]),
+            key=lambda doc: rank[keys[doc]],
+        )
         long = [doc for doc in line if lengths[doc] >= threshold] or line
         kept = [doc for doc in line if doc in long or chance[keys[doc]] < keep_short * 2**64]
         left = budget_tokens * sum(int(lengths[doc]) for doc in line) // max(int(lengths.sum()), 1)
@@ -52,7 +61,9 @@ def plainly(lengths, sources, keys, *, threshold, keep_short, budget_tokens, see
 def test_it_is_the_walk_along_the_line(case):
     """The twin takes one document at a time, and looks at nothing else."""
     lengths, sources, keys, settings = case
-    assert upsampled(lengths, sources, keys, **settings).tolist() == plainly(lengths, sources, keys, **settings)
+    assert upsampled(lengths, sources, keys, **settings).tolist() == plainly(
+        lengths, sources, keys, **settings
+    )
 
 
 @given(document_sets())
@@ -60,10 +71,19 @@ def test_each_source_keeps_its_share_within_one_document(case):
     """No source exceeds its budget, or lacks a document that it has."""
     lengths, sources, keys, settings = case
     taken = upsampled(lengths, sources, keys, **settings)
-    shares = source_shares(lengths, sources, taken, threshold=settings["threshold"], budget_tokens=settings["budget_tokens"])
+    shares = source_shares(
+        lengths,
+        sources,
+        taken,
+        threshold=settings["threshold"],
+        budget_tokens=settings["budget_tokens"],
+    )
     assert [share.source for share in shares] == sorted(set(sources))
     for share in shares:
-        longest = max((int(n) for n, source in zip(lengths, sources, strict=True) if source == share.source), default=0)
+        longest = max(
+            (int(n) for n, source in zip(lengths, sources, strict=True) if source == share.source),
+            default=0,
+        )
         lacking = share.budget_tokens - share.n_tokens_taken
         assert 0 <= lacking < max(longest, 1)
 
@@ -74,7 +94,9 @@ def test_the_order_of_arrival_does_not_matter(case, random):
     lengths, sources, keys, settings = case
     places = list(range(len(keys)))
     random.shuffle(places)
-    shuffled = upsampled(lengths[places], [sources[n] for n in places], [keys[n] for n in places], **settings)
+    shuffled = upsampled(
+        lengths[places], [sources[n] for n in places], [keys[n] for n in places], **settings
+    )
     assert shuffled.tolist() == upsampled(lengths, sources, keys, **settings)[places].tolist()
 
 
@@ -83,32 +105,67 @@ def test_a_larger_budget_only_adds(case):
     """And a short document is never taken twice where its source has a long one."""
     lengths, sources, keys, settings = case
     more = {**settings, "budget_tokens": settings["budget_tokens"] * 2 + 7}
-    smaller, larger = upsampled(lengths, sources, keys, **settings), upsampled(lengths, sources, keys, **more)
+    smaller, larger = (
+        upsampled(lengths, sources, keys, **settings),
+        upsampled(lengths, sources, keys, **more),
+    )
     assert (smaller <= larger).all()
-    with_long = {source for source, n in zip(sources, lengths, strict=True) if n >= settings["threshold"]}
-    is_short = [n < settings["threshold"] and source in with_long for n, source in zip(lengths, sources, strict=True)]
+    with_long = {
+        source for source, n in zip(sources, lengths, strict=True) if n >= settings["threshold"]
+    }
+    is_short = [
+        n < settings["threshold"] and source in with_long
+        for n, source in zip(lengths, sources, strict=True)
+    ]
     assert (larger[np.array(is_short, bool)] <= 1).all()
 
 
 def test_upsampling_by_source_and_globally_differ_as_the_paper_says():
-    """Globally, the source with the long documents grows; by source, shares stay and each source's long documents grow."""
+    """Globally, the source with the long documents grows; by source, shares stay and each source's
+    long documents grow.
+    """
     lengths = np.array([1000] * 10 + [100] * 100 + [400] * 25, np.int64)
     sources = ["books"] * 10 + ["web"] * 125
     keys = [str(n) for n in range(135)]
     settings = {"threshold": 400, "keep_short": 0.1, "budget_tokens": 60_000, "seed": 64}
-    by_source = source_shares(lengths, sources, upsampled(lengths, sources, keys, **settings), threshold=400, budget_tokens=60_000)
-    everywhere = source_shares(lengths, sources, upsampled(lengths, None, keys, **settings), threshold=400, budget_tokens=60_000)
-    assert [share.n_tokens_taken // 1000 for share in by_source] == [20, 39]  # 100 tokens, the shortest document, are lacking
+    by_source = source_shares(
+        lengths,
+        sources,
+        upsampled(lengths, sources, keys, **settings),
+        threshold=400,
+        budget_tokens=60_000,
+    )
+    everywhere = source_shares(
+        lengths,
+        sources,
+        upsampled(lengths, None, keys, **settings),
+        threshold=400,
+        budget_tokens=60_000,
+    )
+    assert [share.n_tokens_taken // 1000 for share in by_source] == [
+        20,
+        39,
+    ]  # 100 tokens, the shortest document, are lacking
     assert everywhere[0].n_tokens_taken > 25_000
     assert by_source[1].n_long_tokens_taken > 3 * by_source[1].n_long_tokens
 
 
 def test_chances_are_those_asked_for():
-    """One short document in ten, to within five standard deviations, when the budget does not end before."""
+    """One short document in ten, to within five standard deviations, when the budget does not end
+    before.
+    """
     n_docs = 20_000
     lengths = np.full(n_docs, 10, np.int64)
     lengths[0] = 1000
-    taken = upsampled(lengths, None, [str(n) for n in range(n_docs)], threshold=1000, keep_short=0.1, budget_tokens=200_990, seed=1)
+    taken = upsampled(
+        lengths,
+        None,
+        [str(n) for n in range(n_docs)],
+        threshold=1000,
+        keep_short=0.1,
+        budget_tokens=200_990,
+        seed=1,
+    )
     assert abs(int(taken[1:].sum()) - 2000) < 5 * (n_docs * 0.1 * 0.9) ** 0.5
 
 

@@ -1,6 +1,8 @@
-"""One bit flipped in each published file of each stage: found every time, and never read as a token of number 0.
+"""One bit flipped in each published file of each stage: found every time, and never read as a token
+of number 0.
 
-Of every file the first and the last byte, and bytes by several seeds; the rate of detection is printed and is all of them.
+Of every file the first and the last byte, and bytes by several seeds; the rate of detection is
+printed and is all of them.
 """
 
 import contextlib
@@ -49,7 +51,10 @@ def everything(tmp_path_factory):
 
 def places(published: Published, path: str, n_bytes: int) -> set[int]:
     """Bits to flip: of the first byte, of the last, and some in between."""
-    drawn = {int(rng_for("bit flips", seed=seed, key=f"{published.name}/{path}").integers(8 * n_bytes)) for seed in SEEDS}
+    drawn = {
+        int(rng_for("bit flips", seed=seed, key=f"{published.name}/{path}").integers(8 * n_bytes))
+        for seed in SEEDS
+    }
     return {0, 8 * n_bytes - 1, *drawn}
 
 
@@ -63,15 +68,23 @@ def flip(path: Path, bit: int) -> None:
 
 
 def test_every_flipped_bit_is_found(everything):
-    """By `damage`, which `lc verify` prints, for each bit; by the check of the asset, once per file."""
+    """By `damage`, which `lc verify` prints, for each bit; by the check of the asset, once per
+    file.
+    """
     flipped: Counter[str] = Counter()
     found: Counter[str] = Counter()
     for stage in (step.name for step in CHAIN):
         for published in everything.published(stage).values():
             for fact in published.receipt.files:
-                for number, bit in enumerate(sorted(places(published, fact.path, fact.n_bytes)) if fact.n_bytes else []):
+                for number, bit in enumerate(
+                    sorted(places(published, fact.path, fact.n_bytes)) if fact.n_bytes else []
+                ):
                     flip(published.home / fact.path, bit)
-                    said = [every_file_is_as_published(published).words] if number == 0 else published.damage()
+                    said = (
+                        [every_file_is_as_published(published).words]
+                        if number == 0
+                        else published.damage()
+                    )
                     found[stage] += len(said) == 1 and said[0].startswith(f"{fact.path}: digest ")
                     flipped[stage] += 1
                     flip(published.home / fact.path, bit)
@@ -79,17 +92,25 @@ def test_every_flipped_bit_is_found(everything):
     for stage, n_bits in flipped.items():
         print(f"{stage}: {found[stage]} of {n_bits} flipped bits found")
     assert found == flipped
-    assert set(flipped) >= {step.name for step in CHAIN} - {"contamination"}  # it has no file where no evaluation set is named
+    assert set(flipped) >= {step.name for step in CHAIN} - {
+        "contamination"
+    }  # it has no file where no evaluation set is named
 
 
 def every_bit(content: bytes, rng: np.random.Generator) -> list[int]:
     """All bits of a small file, some of a larger one."""
     n_bits = 8 * len(content)
-    return list(range(n_bits)) if n_bits <= BITS else sorted({0, n_bits - 1, *rng.integers(n_bits, size=BITS).tolist()})
+    return (
+        list(range(n_bits))
+        if n_bits <= BITS
+        else sorted({0, n_bits - 1, *rng.integers(n_bits, size=BITS).tolist()})
+    )
 
 
 def n_found(path: Path, complaints: Callable[[], Sequence[str]]) -> tuple[int, int]:
-    """How many bits of a file were flipped, and how many of the flips were said, or refused by an error of ours."""
+    """How many bits of a file were flipped, and how many of the flips were said, or refused by an
+    error of ours.
+    """
     rng, bits, found = rng_for("bit flips", seed=64, key=path.name), [], 0
     assert not complaints()
     for bit in (bits := every_bit(path.read_bytes(), rng)):
@@ -104,24 +125,40 @@ def n_found(path: Path, complaints: Callable[[], Sequence[str]]) -> tuple[int, i
 
 
 def test_every_flipped_bit_of_receipts_and_pointers_is_found(everything):
-    """What says what a version is: by what `lc verify` and the check of the asset ask, also where it is no digest that changed."""
+    """What says what a version is: by what `lc verify` and the check of the asset ask, also where
+    it is no digest that changed.
+    """
     total = Counter[str]()
     for stage in (step.name for step in CHAIN):
         place = everything.place(stage, next(iter(everything.keys(stage))))
         for path in (place.require().home / RECEIPT, place.folder / CURRENT):
-            n_bits, found = n_found(path, lambda place=place: every_file_is_as_published(place.require()).words.split("; ")[:-1])
+            n_bits, found = n_found(
+                path,
+                lambda place=place: every_file_is_as_published(place.require()).words.split("; ")[
+                    :-1
+                ],
+            )
             total.update({"bits": n_bits, "found": found})
     print(f"\nreceipts and pointers: {total['found']} of {total['bits']} flipped bits found")
     assert total["found"] == total["bits"]
 
 
 def test_every_flipped_bit_of_a_release_is_found(everything):
-    """Of its file, of the note of what is gone of it, and of one file of each version that it pins."""
+    """Of its file, of the note of what is gone of it, and of one file of each version that it
+    pins.
+    """
     release(everything, "v1")
-    publish_gone(everything, "v1", Gone(versions=["tokens/2023-06/0123456789ab"], reason="asked for"))
+    publish_gone(
+        everything, "v1", Gone(versions=["tokens/2023-06/0123456789ab"], reason="asked for")
+    )
     notes = sorted((everything.root / "releases").glob("v1*.json"))
-    pins = [everything.place(*name.split("/")).require() for name in read_release(everything, "v1").pins]
-    files = [published.home / next(fact.path for fact in published.receipt.files if fact.n_bytes) for published in pins]
+    pins = [
+        everything.place(*name.split("/")).require() for name in read_release(everything, "v1").pins
+    ]
+    files = [
+        published.home / next(fact.path for fact in published.receipt.files if fact.n_bytes)
+        for published in pins
+    ]
     n_bits = n_said = 0
     for path in notes:
         here, found = n_found(path, lambda: note_damage(everything, "v1"))
@@ -137,9 +174,13 @@ def test_every_flipped_bit_of_a_release_is_found(everything):
 
 def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
     """What `lc megatron write` publishes, by what `lc verify` asks: both files and the receipt."""
-    (tmp_path / "in.jsonl").write_text("".join(f'{{"text": "line {number} of a text"}}\n' for number in range(5)))
+    (tmp_path / "in.jsonl").write_text(
+        "".join(f'{{"text": "line {number} of a text"}}\n' for number in range(5))
+    )
     prefix = tmp_path / "out" / "mine"
-    write_data_set([tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+    write_data_set(
+        [tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), engine=LocalEngine()
+    )
     n_bits = n_said = 0
     for path in sorted(prefix.parent.iterdir()):
         here, found = n_found(path, lambda: verify_data_set(prefix, Expected()).damage)
@@ -150,7 +191,12 @@ def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
 
 def shards_of(folder: Path) -> list[Path]:
     """The shards of every Zarr below a folder, and the chunks of the older format."""
-    return sorted([*(path for path in folder.rglob("c/*/*") if path.is_file()), *folder.rglob("*.zarr/[0-9]*.[0-9]*")])
+    return sorted(
+        [
+            *(path for path in folder.rglob("c/*/*") if path.is_file()),
+            *folder.rglob("*.zarr/[0-9]*.[0-9]*"),
+        ]
+    )
 
 
 def loaders_of(folder: Path, rows: Path | str, split: str):
@@ -158,12 +204,16 @@ def loaders_of(folder: Path, rows: Path | str, split: str):
     yield lambda: GridReader(folder / f"{split}.zarr").read()
     yield lambda: open_rows(folder, split).read()
     yield lambda: list(GridLoader(open_rows(rows, split), batch_rows=1, context_tokens=32))
-    yield lambda: list(GridLoader(open_rows(rows, split), batch_rows=1, context_tokens=32, prefetch=2))
+    yield lambda: list(
+        GridLoader(open_rows(rows, split), batch_rows=1, context_tokens=32, prefetch=2)
+    )
 
 
 @pytest.mark.parametrize("fault", ["gone", "empty"])
 def test_a_missing_shard_is_an_error_in_every_loader(everything, fault, tmp_path):
-    """Of the grid, through the global order too; of the flat layout; of packed rows. None of them makes up a token."""
+    """Of the grid, through the global order too; of the flat layout; of packed rows. None of them
+    makes up a token.
+    """
     shutil.copytree(everything.root, tmp_path / "lake")
     lake, n_asked = type(everything)(tmp_path / "lake"), 0
     asked = []
@@ -171,7 +221,11 @@ def test_a_missing_shard_is_an_error_in_every_loader(everything, fault, tmp_path
         asked += [*loaders_of(lake.place("grid", SNAPSHOTS[0]).require().home, lake.root, split)]
         asked += [lambda split=split: open_rows(lake.place("flat").require().home, split).read()]
         packed = lake.place("packed", SNAPSHOTS[0]).require().home
-        asked += [lambda split=split, packed=packed: list(PackedLoader(open_packed(packed, split), batch_rows=1))]
+        asked += [
+            lambda split=split, packed=packed: list(
+                PackedLoader(open_packed(packed, split), batch_rows=1)
+            )
+        ]
     for ask in asked:
         ask()
     for path in shards_of(lake.root):
@@ -186,8 +240,12 @@ def test_a_missing_shard_is_an_error_in_every_loader(everything, fault, tmp_path
     assert n_asked == len(asked) == 12
 
 
-def test_a_flipped_bit_in_a_shard_is_an_error_or_its_tokens_are_told_by_the_check(everything, tmp_path):
-    """Shards carry a checksum of each chunk: no bit of one gives other tokens silently, to whoever reads all of them."""
+def test_a_flipped_bit_in_a_shard_is_an_error_or_its_tokens_are_told_by_the_check(
+    everything, tmp_path
+):
+    """Shards carry a checksum of each chunk: no bit of one gives other tokens silently, to whoever
+    reads all of them.
+    """
     grid = everything.place("grid", SNAPSHOTS[0]).require().home
     shutil.copytree(grid, tmp_path / "grid")
     (shard,) = shards_of(tmp_path / "grid" / "train.zarr")

@@ -1,7 +1,8 @@
-"""Files that upstream holds broken, or not at all: an error or a counted gap, as the policy says, and nothing else.
+"""Files that upstream holds broken, or not at all: an error or a counted gap, as the policy says,
+and nothing else.
 
-Each fault hits one shard of three. Every test ends by mending the file: the rebuilt chain has the digests of one
-that never saw the fault.
+Each fault hits one shard of three. Every test ends by mending the file: the rebuilt chain has the
+digests of one that never saw the fault.
 """
 
 from collections import Counter
@@ -35,7 +36,9 @@ from lc_assets_tests.faults import (
 SNAPSHOT = SNAPSHOTS[0]
 TAG = f"{SNAPSHOT}/0000/en_middle"
 JUDGED = ("raw", "filtered")
-"""The stages that read upstream. Those after them see digests only, so equal digests here make equal digests there."""
+"""The stages that read upstream. Those after them see digests only, so equal digests here make
+equal digests there.
+"""
 
 
 def gone(path: Path) -> None:
@@ -63,7 +66,12 @@ class Sound(NamedTuple):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     root = tiny_upstream(tmp_path_factory.mktemp("sound"), snapshots=[SNAPSHOT])
-    return Sound(root, digests(build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT)))
+    return Sound(
+        root,
+        digests(
+            build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT)
+        ),
+    )
 
 
 @pytest.fixture
@@ -77,7 +85,9 @@ def spoil(workshop: Workshop, part: str, fault) -> None:
 
 
 def mend(workshop: Workshop, sound: Sound, part: str) -> None:
-    file_of(Path(workshop.upstream.root), part, TAG).write_bytes(file_of(sound.root, part, TAG).read_bytes())
+    file_of(Path(workshop.upstream.root), part, TAG).write_bytes(
+        file_of(sound.root, part, TAG).read_bytes()
+    )
 
 
 def assert_stops(workshop: Workshop, words: str) -> None:
@@ -126,12 +136,22 @@ BROKEN = [
     ("duplicates", of_another_shard, "found id .* is this another shard's file"),
     ("duplicates", gone, "is missing upstream"),
 ]
-POLICY_OF = {"documents": "corrupt_documents", "signals": "missing_signals", "duplicates": "missing_duplicates"}
+POLICY_OF = {
+    "documents": "corrupt_documents",
+    "signals": "missing_signals",
+    "duplicates": "missing_duplicates",
+}
 
 
-@pytest.mark.parametrize(("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
-def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(workshop, sound, part, fault, words):
-    """The error names shard, part and damage; nothing is published; once the file is mended, nothing is left of it."""
+@pytest.mark.parametrize(
+    ("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(
+    workshop, sound, part, fault, words
+):
+    """The error names shard, part and damage; nothing is published; once the file is mended,
+    nothing is left of it.
+    """
     strict = with_policies(workshop, **{POLICY_OF[part]: "fail"})
     spoil(strict, part, fault)
     assert_stops(strict, rf"{TAG} \({part}\): {words}")
@@ -139,9 +159,15 @@ def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(workshop, sound,
     assert_whole_again(strict, sound)
 
 
-@pytest.mark.parametrize(("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None))
-def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(workshop, sound, part, fault, words):
-    """The shard is counted as skipped and named in a warning, the others are kept; mended, all is whole."""
+@pytest.mark.parametrize(
+    ("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None)
+)
+def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(
+    workshop, sound, part, fault, words
+):
+    """The shard is counted as skipped and named in a warning, the others are kept; mended, all is
+    whole.
+    """
     lenient = with_policies(workshop, **{POLICY_OF[part]: "skip_shard"})
     spoil(lenient, part, fault)
     assert_leaves_out(lenient, f"{part} missing or broken")
@@ -151,7 +177,9 @@ def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(workshop
 
 @pytest.mark.parametrize("fault", [gone, cut_short, emptied, other_columns, of_another_shard])
 def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, fault):
-    """`treat_as_unique` covers a list that is missing and one that is broken: counted, and shown as a warning."""
+    """`treat_as_unique` covers a list that is missing and one that is broken: counted, and shown as
+    a warning.
+    """
     trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
     spoil(trusting, "duplicates", fault)
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
@@ -160,7 +188,11 @@ def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, 
     assert filtered.dropped == {"duplicate": 2, "long_enough": 3, "symbols": 3}
     assert filtered.also["shards treated as unique"] == 1
     warned = finding(built["filtered"], "every_shard_was_filtered")
-    assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (False, "warning", 1)
+    assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (
+        False,
+        "warning",
+        1,
+    )
     assert "3 of 3 shards filtered; 1 of them without a list of duplicates" in warned.words
     assert adds_up(built["filtered"])
     mend(trusting, sound, "duplicates")
@@ -168,11 +200,17 @@ def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, 
 
 
 def test_a_list_that_breaks_off_is_not_used_in_part(workshop):
-    """What could be read of a damaged list of duplicates plays no part: the counts are those of a list that is missing."""
+    """What could be read of a damaged list of duplicates plays no part: the counts are those of a
+    list that is missing.
+    """
     trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
     lines = [f"{TAG}.json.gz/0", f"{TAG}.json.gz/1", f"{SNAPSHOT}/0001/en_head.json.gz/2"]
     columns = {"shard_id": [f"{TAG}.json.gz"] * 3, "doc_id": lines, "digest": ["x"] * 3}
-    pq.write_table(pa.table(columns), file_of(Path(trusting.upstream.root), "duplicates", TAG), row_group_size=1)
+    pq.write_table(
+        pa.table(columns),
+        file_of(Path(trusting.upstream.root), "duplicates", TAG),
+        row_group_size=1,
+    )
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
     assert built["filtered"].tally.kept == 28
     assert built["filtered"].tally.also["shards treated as unique"] == 1
@@ -180,18 +218,31 @@ def test_a_list_that_breaks_off_is_not_used_in_part(workshop):
 
 @pytest.mark.parametrize(
     ("part", "also", "dropped"),
-    [("documents", None, {"documents missing": 1}), ("signals", "signals missing", {}), ("duplicates", "duplicates missing", {})],
+    [
+        ("documents", None, {"documents missing": 1}),
+        ("signals", "signals missing", {}),
+        ("duplicates", "duplicates missing", {}),
+    ],
 )
 def test_the_manifest_says_what_upstream_lacks(workshop, sound, part, also, dropped):
-    """A file that is not there is counted by `raw` and shown as a warning, before anything is filtered."""
+    """A file that is not there is counted by `raw` and shown as a warning, before anything is
+    filtered.
+    """
     spoil(workshop, part, gone)
     built = build_snapshot(workshop, SNAPSHOT, ["raw"])["raw"]
     assert built.tally.dropped == dropped
-    assert (built.tally.seen, built.tally.kept, built.tally.also["files"]) == (3, 3 - len(dropped), 8)
+    assert (built.tally.seen, built.tally.kept, built.tally.also["files"]) == (
+        3,
+        3 - len(dropped),
+        8,
+    )
     assert also is None or built.tally.also[also] == 1
     warned = finding(built, "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
-    assert warned.words == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
+    assert (
+        warned.words
+        == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
+    )
     mend(workshop, sound, part)
     assert digests(build_snapshot(workshop, SNAPSHOT, ["raw"]))["raw"] == sound.digests["raw"]
 
@@ -202,7 +253,10 @@ def test_a_file_that_changed_since_the_manifest_stops_the_stage(workshop, sound,
     """Whatever the policies: the manifest must be made again first, and then they apply."""
     build_snapshot(workshop, SNAPSHOT, ["raw"])
     spoil(workshop, part, change)
-    with pytest.raises(Mismatch, match="has changed since the manifest was made: materialize `raw` of this snapshot again"):
+    with pytest.raises(
+        Mismatch,
+        match="has changed since the manifest was made: materialize `raw` of this snapshot again",
+    ):
         build_snapshot(workshop, SNAPSHOT, ["filtered"])
     assert unpublished(workshop.lake, "filtered")
     assert_leaves_out(workshop, f"{part} missing or broken")
@@ -211,13 +265,17 @@ def test_a_file_that_changed_since_the_manifest_stops_the_stage(workshop, sound,
 
 
 def test_a_shard_without_documents_is_a_shard(workshop, sound):
-    """An empty gzip is sound: nothing comes in, nothing is skipped, empty tables stand for it through the chain."""
+    """An empty gzip is sound: nothing comes in, nothing is skipped, empty tables stand for it
+    through the chain.
+    """
     for part in ("documents", "signals"):
         edit_lines(file_of(Path(workshop.upstream.root), part, TAG), lambda _: [])
     built = build_snapshot(workshop, SNAPSHOT)
     assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (24, 18)
     assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
-    assert sorted(path.name for path in built["tokens"].published.folder.glob("0000-en_middle*")) == [
+    assert sorted(
+        path.name for path in built["tokens"].published.folder.glob("0000-en_middle*")
+    ) == [
         "0000-en_middle.documents.parquet",
         "0000-en_middle.dropped.parquet",
     ]
@@ -228,7 +286,9 @@ def test_a_shard_without_documents_is_a_shard(workshop, sound):
 
 
 def test_the_chain_goes_on_without_a_skipped_shard(workshop, sound):
-    """What the other shards keep becomes rows; every stage adds up; mended, every stage has the bytes it would have had."""
+    """What the other shards keep becomes rows; every stage adds up; mended, every stage has the
+    bytes it would have had.
+    """
     spoil(workshop, "documents", cut_short)
     built = build_snapshot(workshop, SNAPSHOT)
     assert (built["tokens"].tally.seen, built["tokens"].tally.kept) == (18, 16)
@@ -239,20 +299,28 @@ def test_the_chain_goes_on_without_a_skipped_shard(workshop, sound):
 
 
 def test_all_shards_may_be_broken(workshop, sound):
-    """With every documents file cut short nothing is kept, all of it is counted, and the snapshot's chain stands empty."""
+    """With every documents file cut short nothing is kept, all of it is counted, and the snapshot's
+    chain stands empty.
+    """
     root, tags = Path(workshop.upstream.root), [f"{SNAPSHOT}/{tag}" for tag in TAGS]
     for tag in tags:
         cut_short(file_of(root, "documents", tag))
     built = build_snapshot(workshop, SNAPSHOT)
-    assert {name: found.tally.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {"raw": 3}
+    assert {name: found.tally.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
+        "raw": 3
+    }
     assert built["filtered"].tally.also["shards skipped: documents missing or broken"] == 3
     for tag in tags:
-        file_of(root, "documents", tag).write_bytes(file_of(sound.root, "documents", tag).read_bytes())
+        file_of(root, "documents", tag).write_bytes(
+            file_of(sound.root, "documents", tag).read_bytes()
+        )
     assert_whole_again(workshop, sound, PER_SNAPSHOT)
 
 
 def test_a_rerun_does_only_what_is_missing(workshop, sound):
-    """After a stop at the last shard, the tables of those that were finished are found and not written again."""
+    """After a stop at the last shard, the tables of those that were finished are found and not
+    written again.
+    """
     build_snapshot(workshop, SNAPSHOT, ["raw"])
     manifest = workshop.lake.place("raw", SNAPSHOT).require().folder / "manifest.parquet"
     sizes = Counter[str]()
@@ -263,7 +331,9 @@ def test_a_rerun_does_only_what_is_missing(workshop, sound):
     cut_short(broken)
     with pytest.raises(Mismatch):
         build_snapshot(workshop, SNAPSHOT, ["filtered"])
-    first = {path: path.stat().st_mtime_ns for path in workshop.lake.root.glob("filtered/*/*/*.parquet")}
+    first = {
+        path: path.stat().st_mtime_ns for path in workshop.lake.root.glob("filtered/*/*/*.parquet")
+    }
     assert len(first) == 3 * (len(sizes) - 1)
     broken.write_bytes(file_of(sound.root, "documents", last).read_bytes())
     assert_whole_again(workshop, sound)

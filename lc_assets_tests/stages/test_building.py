@@ -1,4 +1,6 @@
-"""Building a version: audited before it is published, found again when nothing changed, resumed after a kill."""
+"""Building a version: audited before it is published, found again when nothing changed, resumed
+after a kill.
+"""
 
 import signal
 import subprocess
@@ -28,7 +30,9 @@ def it_says_hello(evidence):
 def it_is_short(evidence):
     """The file is short."""
     n_bytes = (evidence.folder / "a.txt").stat().st_size
-    return Finding(claim="it_is_short", passed=n_bytes < 4, words=f"{n_bytes} bytes", severity="warning")
+    return Finding(
+        claim="it_is_short", passed=n_bytes < 4, words=f"{n_bytes} bytes", severity="warning"
+    )
 
 
 def a_stage(**changes):
@@ -44,7 +48,12 @@ def a_stage(**changes):
 
 @pytest.fixture
 def workshop(tmp_path):
-    return Workshop(lake=LakeFolder(tmp_path), upstream=Upstream("memory://none"), recipe=Recipe(), engine=LocalEngine())
+    return Workshop(
+        lake=LakeFolder(tmp_path),
+        upstream=Upstream("memory://none"),
+        recipe=Recipe(),
+        engine=LocalEngine(),
+    )
 
 
 def saying(words, calls=None):
@@ -61,7 +70,10 @@ def test_what_is_built_is_published_with_its_findings(workshop):
     """A warning does not block; the receipt states counts, settings and what it was made of."""
     built = build(workshop, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
     assert workshop.lake.place("toy", "k").require() == built.published
-    assert [(finding.claim, finding.passed) for finding in built.findings] == [("it_says_hello", True), ("it_is_short", False)]
+    assert [(finding.claim, finding.passed) for finding in built.findings] == [
+        ("it_says_hello", True),
+        ("it_is_short", False),
+    ]
     assert built.published.receipt.fingerprint.inputs == {"upstream": "abc"}
     assert built.published.receipt.fingerprint.params == {"min_words": 16000}
     assert built.published.receipt.measured["peak_rss_mb"] > 1
@@ -72,9 +84,17 @@ def test_nothing_is_done_twice(workshop):
     """The same inputs, settings and code: nothing is computed, nothing is written."""
     calls = []
     first = build(workshop, a_stage(), "k", saying(b"hello", calls))
-    before = sorted((path, path.stat().st_mtime_ns) for path in workshop.lake.root.rglob("*") if path.name != ".lock")
+    before = sorted(
+        (path, path.stat().st_mtime_ns)
+        for path in workshop.lake.root.rglob("*")
+        if path.name != ".lock"
+    )
     again = build(workshop, a_stage(), "k", saying(b"hello", calls))
-    after = sorted((path, path.stat().st_mtime_ns) for path in workshop.lake.root.rglob("*") if path.name != ".lock")
+    after = sorted(
+        (path, path.stat().st_mtime_ns)
+        for path in workshop.lake.root.rglob("*")
+        if path.name != ".lock"
+    )
     assert len(calls) == 1
     assert again.reused
     assert again.published == first.published
@@ -82,7 +102,9 @@ def test_nothing_is_done_twice(workshop):
 
 
 def test_going_back_to_old_settings_finds_the_old_version(workshop):
-    """Version 1, then 2, then 1 again: the third build computes nothing and publishes the first's files."""
+    """Version 1, then 2, then 1 again: the third build computes nothing and publishes the first's
+    files.
+    """
     calls = []
     first = build(workshop, a_stage(), "k", saying(b"hello", calls))
     build(workshop, a_stage(code_version="2"), "k", saying(b"hello", calls))
@@ -100,9 +122,13 @@ def test_the_same_bytes_have_the_same_data_version(workshop):
 
 
 def test_a_failed_audit_publishes_nothing(workshop):
-    """The old version stays, the error names the claim, the rejected files can be looked at, a rerun starts anew."""
+    """The old version stays, the error names the claim, the rejected files can be looked at, a
+    rerun starts anew.
+    """
     first = build(workshop, a_stage(), "k", saying(b"hello"))
-    with pytest.raises(AuditFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"):
+    with pytest.raises(
+        AuditFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"
+    ):
         build(workshop, a_stage(code_version="2"), "k", saying(b"hullo"))
     assert workshop.lake.place("toy", "k").require() == first.published
     (rejected,) = workshop.lake.place("toy", "k").folder.glob("rejected-*")
@@ -112,7 +138,9 @@ def test_a_failed_audit_publishes_nothing(workshop):
 
 
 def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(workshop):
-    """ENOSPC anywhere in a stage becomes StorageFull; the partition is still unpublished, then built."""
+    """ENOSPC anywhere in a stage becomes StorageFull; the partition is still unpublished, then
+    built.
+    """
 
     def fill(draft):
         raise OSError(28, "No space left on device")
@@ -128,7 +156,10 @@ def test_two_runs_of_one_partition_do_not_interleave(workshop, monkeypatch):
     monkeypatch.setattr(building, "BUSY_SECONDS", 0.1)
     place = workshop.lake.place("toy", "k")
     place.folder.mkdir(parents=True)
-    with filelock.FileLock(place.folder / ".lock"), pytest.raises(Busy, match="another run has been building toy/k"):
+    with (
+        filelock.FileLock(place.folder / ".lock"),
+        pytest.raises(Busy, match="another run has been building toy/k"),
+    ):
         build(workshop, a_stage(), "k", saying(b"hello"))
 
 
@@ -139,7 +170,10 @@ def test_inputs_are_the_published_versions(workshop):
     built = build(workshop, reads, "k", saying(b"x"))
     assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
     build(workshop, a_stage(code_version="2", claims=()), "k", saying(b"other"))
-    assert evidence_of(workshop.lake, built.published).only_input("toy").folder == upstream.published.folder
+    assert (
+        evidence_of(workshop.lake, built.published).only_input("toy").folder
+        == upstream.published.folder
+    )
     with pytest.raises(NotPublished, match="toy/other is not published"):
         build(workshop, reads, "other", saying(b"x"))
 
@@ -149,16 +183,30 @@ def test_a_global_stage_reads_every_partition_it_wants(workshop):
     for key in ("a", "b", "c"):
         build(workshop, a_stage(), key, saying(b"hello"))
     everything = a_stage(name="all", upstream=("toy",), global_upstream=True, claims=())
-    some = a_stage(name="some", upstream=("toy",), global_upstream=True, claims=(), reads=lambda recipe, key, other: other != "b")
-    assert list(build(workshop, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs) == ["toy/a", "toy/b", "toy/c"]
-    assert list(build(workshop, some, "all", saying(b"x")).published.receipt.fingerprint.inputs) == ["toy/a", "toy/c"]
+    some = a_stage(
+        name="some",
+        upstream=("toy",),
+        global_upstream=True,
+        claims=(),
+        reads=lambda recipe, key, other: other != "b",
+    )
+    assert list(
+        build(workshop, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs
+    ) == ["toy/a", "toy/b", "toy/c"]
+    assert list(
+        build(workshop, some, "all", saying(b"x")).published.receipt.fingerprint.inputs
+    ) == ["toy/a", "toy/c"]
 
 
 def test_an_audit_reads_what_stands_published(workshop):
     """The same claims, tested again later, see a change on disk."""
     stage = a_stage()
     built = build(workshop, stage, "k", saying(b"hello"))
-    assert all(finding.passed for finding in audit(stage, evidence_of(workshop.lake, built.published)) if finding.severity == "error")
+    assert all(
+        finding.passed
+        for finding in audit(stage, evidence_of(workshop.lake, built.published))
+        if finding.severity == "error"
+    )
     (built.published.folder / "a.txt").write_bytes(b"hullo")
     assert not audit(stage, evidence_of(workshop.lake, built.published))[0].passed
 
@@ -208,11 +256,15 @@ print("digest", built.published.digest, built.tally.kept)
 
 def run_until(lake: Path, kill_at: int, code_version: str) -> subprocess.CompletedProcess:
     command = [sys.executable, "-c", KILLED_AT, str(lake), str(kill_at), code_version]
-    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    )
 
 
 def test_a_kill_at_every_flush_leaves_the_old_or_the_new(tmp_path):
-    """SIGKILL at each fsync of a build in turn: the old version stands until the new does, and a rerun gives the same bytes."""
+    """SIGKILL at each fsync of a build in turn: the old version stands until the new does, and a
+    rerun gives the same bytes.
+    """
     lake = LakeFolder(tmp_path / "lake")
     whole = run_until(tmp_path / "other", 0, "2").stdout.splitlines()[-1]
     run_until(lake.root, 0, "1")
@@ -232,7 +284,9 @@ def test_a_kill_at_every_flush_leaves_the_old_or_the_new(tmp_path):
 
 
 def test_a_rerun_after_a_kill_does_only_what_is_missing(tmp_path):
-    """Killed in the middle of the second of three shards, the rerun does the second and the third."""
+    """Killed in the middle of the second of three shards, the rerun does the second and the
+    third.
+    """
     killed = run_until(tmp_path, 11, "1")  # four flushes are of new folders' names
     assert killed.returncode == -signal.SIGKILL
     assert killed.stdout.split() == ["did", "a", "did", "b"]

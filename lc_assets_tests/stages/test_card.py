@@ -1,4 +1,6 @@
-"""The data-set card: complete, true, the same each time, and unmoved by what pages and settings hold."""
+"""The data-set card: complete, true, the same each time, and unmoved by what pages and settings
+hold.
+"""
 
 import json
 from dataclasses import replace
@@ -16,7 +18,10 @@ from lc_assets.stages.recipe import parse_recipe
 from lc_assets.storage.receipts import decode_json
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
 
-HOSTILE = "a|b\n\n# head <script>alert(1)</script> ![x](http://evil.invalid/x.png) `c` [l](javascript:x) ](("
+HOSTILE = (
+    "a|b\n\n# head <script>alert(1)</script> ![x](http://evil.invalid/x.png) `c` "
+    "[l](javascript:x) ](("
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,26 +42,43 @@ def sheet(published):
 def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
     """Every number of every snapshot is the one of the version that the rows were made of."""
     for line in sheet.snapshots:
-        tally = {stage: lake.built[f"{stage}/{line.snapshot}"].tally for stage in ("filtered", "removals", "tokens", "grid")}
+        tally = {
+            stage: lake.built[f"{stage}/{line.snapshot}"].tally
+            for stage in ("filtered", "removals", "tokens", "grid")
+        }
         assert (line.documents, line.filtered) == (tally["filtered"].seen, tally["filtered"].kept)
         assert line.removed == tally["removals"].seen - tally["removals"].kept
         assert line.tokens == tally["tokens"].also["tokens"]
-        assert line.train_rows + line.heldout_rows == tally["grid"].kept == sum(line.languages.values())
+        assert (
+            line.train_rows + line.heldout_rows
+            == tally["grid"].kept
+            == sum(line.languages.values())
+        )
         assert line.grid[1] == lake.built[f"grid/{line.snapshot}"].published.digest
     assert [line.snapshot for line in sheet.snapshots] == list(SNAPSHOTS)
     assert sheet.tokens == lake.built["longcrawl/all"].tally.kept * sheet.row_tokens
-    assert sum(sheet.lengths) == sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
+    assert sum(sheet.lengths) == sum(
+        line.train_rows + line.heldout_rows for line in sheet.snapshots
+    )
     assert {mix.name: mix.samples for mix in sheet.mixes} == {
-        key.removeprefix("mixes/"): built.tally.kept for key, built in lake.built.items() if key.startswith("mixes/")
+        key.removeprefix("mixes/"): built.tally.kept
+        for key, built in lake.built.items()
+        if key.startswith("mixes/")
     }
-    assert sum(sheet.reasons["filtered"].values()) == sum(sum(lake.built[f"filtered/{key}"].tally.dropped.values()) for key in SNAPSHOTS)
+    assert sum(sheet.reasons["filtered"].values()) == sum(
+        sum(lake.built[f"filtered/{key}"].tally.dropped.values()) for key in SNAPSHOTS
+    )
     n_dropped = sum(count for reasons in sheet.reasons.values() for count in reasons.values())
     n_rows = sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
-    assert sum(line.documents for line in sheet.snapshots) == n_dropped + n_rows, "each document goes once, or is a row"
+    assert sum(line.documents for line in sheet.snapshots) == n_dropped + n_rows, (
+        "each document goes once, or is a row"
+    )
 
 
 def test_hugging_face_can_read_the_front_matter(published, sheet):
-    front = yaml.safe_load((published.folder / card.README).read_text().split("\n---\n")[0].removeprefix("---\n"))
+    front = yaml.safe_load(
+        (published.folder / card.README).read_text().split("\n---\n")[0].removeprefix("---\n")
+    )
     assert front["license"] == "other"
     assert front["license_link"].startswith("https://")
     assert front["language"] == list(sheet.languages)
@@ -64,13 +86,18 @@ def test_hugging_face_can_read_the_front_matter(published, sheet):
     assert front["task_categories"] == ["text-generation"]
 
 
-@pytest.mark.parametrize(("n_rows", "category"), [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (6_661_465, "1M<n<10M"), (10**9, "n>1B")])
+@pytest.mark.parametrize(
+    ("n_rows", "category"),
+    [(0, "n<1K"), (999, "n<1K"), (1000, "1K<n<10K"), (6_661_465, "1M<n<10M"), (10**9, "n>1B")],
+)
 def test_size_categories_are_hugging_faces(n_rows, category):
     assert card._size_category(n_rows) == category
 
 
 def test_what_pages_and_people_write_stays_text(sheet):
-    """No cell ends early, no element or image of it gets into the page, and the front matter still reads as was meant."""
+    """No cell ends early, no element or image of it gets into the page, and the front matter still
+    reads as was meant.
+    """
     spoilt = msgspec.structs.replace(
         sheet,
         samples=[{"url": HOSTILE, "n_tokens": 1, "begins": HOSTILE}],
@@ -78,7 +105,10 @@ def test_what_pages_and_people_write_stays_text(sheet):
         reasons={"filtered": {HOSTILE: 1}},
     )
     settings = CardSettings(
-        title=HOSTILE, contact=HOSTILE, authors=(HOSTILE,), terms=(SourceTerms(source=HOSTILE, terms=HOSTILE, link=HOSTILE),)
+        title=HOSTILE,
+        contact=HOSTILE,
+        authors=(HOSTILE,),
+        terms=(SourceTerms(source=HOSTILE, terms=HOSTILE, link=HOSTILE),),
     )
     markdown = card.markdown_of(spoilt, settings)
     page = card.page_of(markdown, settings.title, {})
@@ -87,7 +117,11 @@ def test_what_pages_and_people_write_stays_text(sheet):
     assert "<script" not in page
     assert 'src="http' not in page
     assert 'href="javascript' not in page
-    (line,) = (line for line in body.splitlines() if line.startswith("| a\\|b") and line.count(" | ") == 2 and " 1 | " in line)
+    (line,) = (
+        line
+        for line in body.splitlines()
+        if line.startswith("| a\\|b") and line.count(" | ") == 2 and " 1 | " in line
+    )
     assert line.endswith("|")
 
 
@@ -95,7 +129,10 @@ def test_the_same_inputs_give_the_same_bytes(lake, published):
     again = card.write_card(replace(lake.workshop, lake=lake.workshop.lake))
     assert again.reused
     sheet = sheet_of(lake.workshop.lake, lake.built["longcrawl/all"].published, [])
-    assert card.plots_of(sheet)["plots/yield.png"] == (published.folder / "plots/yield.png").read_bytes()
+    assert (
+        card.plots_of(sheet)["plots/yield.png"]
+        == (published.folder / "plots/yield.png").read_bytes()
+    )
 
 
 def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
@@ -118,7 +155,12 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
         (card.README, " tokens; ", " tokens, ", "the_card_says_what_stands"),
         (card.README, "\n## Taking a document out\n", "\n", "the_card_is_complete"),
         (card.README, "\nlicense:", "\nlicence:", "the_card_is_complete"),
-        (card.PAGE, 'src="data:image/png;base64,', 'src="https://elsewhere.invalid/', "the_card_is_complete"),
+        (
+            card.PAGE,
+            'src="data:image/png;base64,',
+            'src="https://elsewhere.invalid/',
+            "the_card_is_complete",
+        ),
     ],
 )
 def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
@@ -127,7 +169,10 @@ def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
     assert old in whole
     try:
         path.write_text(whole.replace(old, new))
-        findings = {finding.claim: finding.passed for finding in audit(card.STAGE, evidence_of(lake.workshop.lake, published))}
+        findings = {
+            finding.claim: finding.passed
+            for finding in audit(card.STAGE, evidence_of(lake.workshop.lake, published))
+        }
     finally:
         path.write_text(whole)
     assert not findings.pop(claim)
@@ -143,7 +188,10 @@ def test_a_card_that_leaves_something_out_is_not_published(lake, monkeypatch):
 def test_settings_that_cannot_be_meant_are_refused():
     with pytest.raises(BadInput, match=r"\$.card.licence"):
         parse_recipe('[card]\nlicence = "a\\nb: c"', where="mine.toml")
-    assert parse_recipe('[card]\ncontact = "me@example.org"', where="mine.toml").card.contact == "me@example.org"
+    assert (
+        parse_recipe('[card]\ncontact = "me@example.org"', where="mine.toml").card.contact
+        == "me@example.org"
+    )
 
 
 def test_numbers_are_written_as_they_are(published, sheet):

@@ -1,4 +1,6 @@
-"""A check that cannot fail is a defect: each claim of each stage is shown a wrong version and must say so."""
+"""A check that cannot fail is a defect: each claim of each stage is shown a wrong version and must
+say so.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -28,7 +30,13 @@ def lake(tmp_path_factory) -> TinyLake:
 
 
 def key_of(stage: str) -> str:
-    return {"withdrawn": "all", "card": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, NEW)
+    return {
+        "withdrawn": "all",
+        "card": "all",
+        "longcrawl": "all",
+        "flat": "all",
+        "mixes": "one-sided",
+    }.get(stage, NEW)
 
 
 @pytest.fixture
@@ -54,7 +62,11 @@ def edit_table(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
 def edit_column(path: Path, name: str, change: Callable[[list], list]) -> None:
     def changed(table: pa.Table) -> pa.Table:
         index = table.schema.get_field_index(name)
-        return table.set_column(index, table.schema.field(name), pa.array(change(table[name].to_pylist()), table.schema.field(name).type))
+        return table.set_column(
+            index,
+            table.schema.field(name),
+            pa.array(change(table[name].to_pylist()), table.schema.field(name).type),
+        )
 
     edit_table(path, changed)
 
@@ -74,7 +86,11 @@ def repeat_the_first_id(evidence: Evidence, pattern: str) -> Evidence:
 
 
 def misname_an_id(evidence: Evidence) -> Evidence:
-    edit_column(first(evidence.folder, "*.documents.parquet"), "id", lambda ids: ["../../etc/passwd", *ids[1:]])
+    edit_column(
+        first(evidence.folder, "*.documents.parquet"),
+        "id",
+        lambda ids: ["../../etc/passwd", *ids[1:]],
+    )
     return evidence
 
 
@@ -90,16 +106,27 @@ def forget_what_shards_there_are(evidence: Evidence) -> Evidence:
 
 def see_one_more(evidence: Evidence) -> Evidence:
     tally = evidence.tally
-    return replace(evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}))
+    return replace(
+        evidence,
+        tally=msgspec.structs.replace(
+            tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}
+        ),
+    )
 
 
 def say_also(evidence: Evidence, **also: int) -> Evidence:
     named = {name.replace("_", " "): count for name, count in also.items()}
-    return replace(evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named))
+    return replace(
+        evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named)
+    )
 
 
 def forget_a_document(evidence: Evidence) -> Evidence:
-    edit_column(first(evidence.folder, "*.documents.parquet"), "n_tokens", lambda lengths: [lengths[0] + 1, *lengths[1:]])
+    edit_column(
+        first(evidence.folder, "*.documents.parquet"),
+        "n_tokens",
+        lambda lengths: [lengths[0] + 1, *lengths[1:]],
+    )
     return evidence
 
 
@@ -112,17 +139,27 @@ def give_an_id_beyond_the_vocabulary(evidence: Evidence) -> Evidence:
 
 
 def shift_a_row_elsewhere(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "rows.parquet", "shift", lambda shifts: [(shifts[0] + 1) % 64, *shifts[1:]])
+    edit_column(
+        evidence.folder / "rows.parquet",
+        "shift",
+        lambda shifts: [(shifts[0] + 1) % 64, *shifts[1:]],
+    )
     return evidence
 
 
 def swap_two_documents(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "rows.parquet", "document", lambda numbers: [numbers[1], numbers[0], *numbers[2:]])
+    edit_column(
+        evidence.folder / "rows.parquet",
+        "document",
+        lambda numbers: [numbers[1], numbers[0], *numbers[2:]],
+    )
     return evidence
 
 
 def hold_out_what_is_trained_on(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "rows.parquet", "digest", lambda digests: [digests[-1], *digests[1:]])
+    edit_column(
+        evidence.folder / "rows.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
+    )
     return evidence
 
 
@@ -132,12 +169,18 @@ def roll_every_row_alike(evidence: Evidence) -> Evidence:
 
 
 def sort_by_line(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "rows.parquet", "priority", lambda priorities: list(range(len(priorities))))
+    edit_column(
+        evidence.folder / "rows.parquet",
+        "priority",
+        lambda priorities: list(range(len(priorities))),
+    )
     return evidence
 
 
 def place_a_row_twice(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "train_row.npy", lambda rows: np.concatenate([rows[:1], rows[:-1]]))
+    edit_array(
+        evidence.folder / "train_row.npy", lambda rows: np.concatenate([rows[:1], rows[:-1]])
+    )
     return evidence
 
 
@@ -171,12 +214,18 @@ def change_a_megatron_token(evidence: Evidence) -> Evidence:
 
 
 def leave_a_document_out_of_the_epoch(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "train_document_index.npy", lambda order: np.where(order == 0, 1, order).astype(order.dtype))
+    edit_array(
+        evidence.folder / "train_document_index.npy",
+        lambda order: np.where(order == 0, 1, order).astype(order.dtype),
+    )
     return evidence
 
 
 def serve_a_sample_twice(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "train_shuffle_index.npy", lambda order: np.concatenate([order[:1], order[:-1]]))
+    edit_array(
+        evidence.folder / "train_shuffle_index.npy",
+        lambda order: np.concatenate([order[:1], order[:-1]]),
+    )
     return evidence
 
 
@@ -212,14 +261,19 @@ def lose_a_sweep(evidence: Evidence) -> Evidence:
 
 
 def sweep_below_nothing(evidence: Evidence) -> Evidence:
-    edit_column(first(evidence.folder, "*.sweep.parquet"), "kept_alone", lambda counts: [-1, *counts[1:]])
+    edit_column(
+        first(evidence.folder, "*.sweep.parquet"), "kept_alone", lambda counts: [-1, *counts[1:]]
+    )
     return evidence
 
 
 def sign_a_shard_otherwise(evidence: Evidence) -> Evidence:
     path = first(evidence.folder, "*.minhash.parquet")
     table = pq.read_table(path)
-    pq.write_table(table.replace_schema_metadata(table.schema.metadata | {b"minhash_scheme": b"another/1"}), path)
+    pq.write_table(
+        table.replace_schema_metadata(table.schema.metadata | {b"minhash_scheme": b"another/1"}),
+        path,
+    )
     return evidence
 
 
@@ -235,29 +289,43 @@ def lose_a_key(evidence: Evidence, name: str) -> Evidence:
 
 
 def say_another_digest(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "documents.parquet", "text_digest", lambda digests: [*digests[:-1], digests[0]])
+    edit_column(
+        evidence.folder / "documents.parquet",
+        "text_digest",
+        lambda digests: [*digests[:-1], digests[0]],
+    )
     return evidence
 
 
 def edit_span(evidence: Evidence, column: str, change: Callable) -> Evidence:
     """Change one column of the first piece."""
-    edit_column(evidence.folder / "spans.parquet", column, lambda values: [change(values[0]), *values[1:]])
+    edit_column(
+        evidence.folder / "spans.parquet", column, lambda values: [change(values[0]), *values[1:]]
+    )
     return evidence
 
 
 def lose_a_token(evidence: Evidence) -> Evidence:
     """The first piece lacks its document's last token: it is cut, and in no row."""
-    edit_column(evidence.folder / "spans.parquet", "document_stop", lambda stops: [stops[0] - 1, *stops[1:]])
+    edit_column(
+        evidence.folder / "spans.parquet", "document_stop", lambda stops: [stops[0] - 1, *stops[1:]]
+    )
     return evidence
 
 
 def end_a_span_later(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "train_span_stop.npy", lambda stops: np.concatenate([stops[:1] - 1, stops[1:]]))
+    edit_array(
+        evidence.folder / "train_span_stop.npy",
+        lambda stops: np.concatenate([stops[:1] - 1, stops[1:]]),
+    )
     return evidence
 
 
 def give_two_spans_to_one_document(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "train_span_document.npy", lambda numbers: np.concatenate([numbers[1:2], numbers[1:]]))
+    edit_array(
+        evidence.folder / "train_span_document.npy",
+        lambda numbers: np.concatenate([numbers[1:2], numbers[1:]]),
+    )
     return evidence
 
 
@@ -267,7 +335,9 @@ def join_two_documents(evidence: Evidence) -> Evidence:
 
     lengths = MegatronReader(evidence.folder / "train").lengths
     joined = np.concatenate([lengths[:2].sum(keepdims=True), lengths[2:]])
-    (evidence.folder / "train.idx").write_bytes(idx_bytes(joined, np.arange(len(joined) + 1), np.dtype(np.uint16)))
+    (evidence.folder / "train.idx").write_bytes(
+        idx_bytes(joined, np.arange(len(joined) + 1), np.dtype(np.uint16))
+    )
     return evidence
 
 
@@ -277,7 +347,9 @@ def swap_two_packed_rows(evidence: Evidence) -> Evidence:
     from lc_assets.formats.grid import GridReader, write_band
 
     rows = GridReader(evidence.folder / "train.zarr").read()
-    write_band(evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows[[1, 0, *range(2, len(rows))]])
+    write_band(
+        evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows[[1, 0, *range(2, len(rows))]]
+    )
     return evidence
 
 
@@ -293,7 +365,9 @@ def fill_up_with_another_token(evidence: Evidence) -> Evidence:
 
 
 def hold_out_a_packed_text(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "spans.parquet", "digest", lambda digests: [digests[-1], *digests[1:]])
+    edit_column(
+        evidence.folder / "spans.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
+    )
     return evidence
 
 
@@ -303,7 +377,11 @@ OF_A_CRAWL = ("html_index", "link_claims", "longpack")
 SPOILS = [
     ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
-    ("raw", "every_listed_file_is_there", lambda evidence: say_also(evidence, duplicates_missing=1)),
+    (
+        "raw",
+        "every_listed_file_is_there",
+        lambda evidence: say_also(evidence, duplicates_missing=1),
+    ),
     *(
         (stage, claim, spoil)
         for stage in ("filtered", "tokens", "packing_tokens")
@@ -312,15 +390,28 @@ SPOILS = [
             ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.dropped.parquet")),
             ("counts_add_up", see_one_more),
             ("the_tables_fit_their_schemas", misname_an_id),
-            ("the_tables_fit_their_schemas", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
-            ("every_document_is_named_once", lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet")),
+            (
+                "the_tables_fit_their_schemas",
+                lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet"),
+            ),
+            (
+                "every_document_is_named_once",
+                lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet"),
+            ),
             ("the_shards_add_up", lose_a_shard),
         )
     ),
     *((stage, "the_shards_add_up", see_one_more) for stage in ("filtered", "signatures", "tokens")),
-    *((stage, "the_shards_add_up", forget_what_shards_there_are) for stage in ("filtered", "signatures", "tokens")),
+    *(
+        (stage, "the_shards_add_up", forget_what_shards_there_are)
+        for stage in ("filtered", "signatures", "tokens")
+    ),
     ("filtered", "every_shard_was_filtered", lose_a_shard),
-    ("filtered", "every_shard_was_filtered", lambda evidence: say_also(evidence, shards_treated_as_unique=1)),
+    (
+        "filtered",
+        "every_shard_was_filtered",
+        lambda evidence: say_also(evidence, shards_treated_as_unique=1),
+    ),
     ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
     ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
     ("filtered", "the_sweeps_meet_the_counts", sweep_below_nothing),
@@ -329,28 +420,59 @@ SPOILS = [
         for stage in ("keys", "signatures", "contamination", "tokens", "packing_tokens", "packed")
     ),
     ("keys", "the_documents_are_those_filtered", say_another_digest),
-    ("keys", "the_documents_are_those_filtered", lambda evidence: lose_a_line(evidence, "documents.parquet")),
-    ("keys", "every_document_is_found_by_its_keys", lambda evidence: swap_two_keys(evidence, "document")),
-    ("keys", "every_document_is_found_by_its_keys", lambda evidence: lose_a_key(evidence, "document")),
+    (
+        "keys",
+        "the_documents_are_those_filtered",
+        lambda evidence: lose_a_line(evidence, "documents.parquet"),
+    ),
+    (
+        "keys",
+        "every_document_is_found_by_its_keys",
+        lambda evidence: swap_two_keys(evidence, "document"),
+    ),
+    (
+        "keys",
+        "every_document_is_found_by_its_keys",
+        lambda evidence: lose_a_key(evidence, "document"),
+    ),
     ("lineage", "every_row_is_recorded", lambda evidence: lose_a_line(evidence, "records.parquet")),
     ("lineage", "every_row_is_found_by_its_keys", lambda evidence: swap_two_keys(evidence, "row")),
     ("lineage", "every_row_is_found_by_its_keys", lambda evidence: lose_a_key(evidence, "row")),
-    ("signatures", "every_document_is_signed_or_short", lambda evidence: lose_a_line(evidence, "*.minhash.parquet")),
-    ("signatures", "every_document_is_signed_or_short", lambda evidence: say_also(evidence, signatures_computed=1)),
+    (
+        "signatures",
+        "every_document_is_signed_or_short",
+        lambda evidence: lose_a_line(evidence, "*.minhash.parquet"),
+    ),
+    (
+        "signatures",
+        "every_document_is_signed_or_short",
+        lambda evidence: say_also(evidence, signatures_computed=1),
+    ),
     ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
-    ("signatures", "the_published_signatures_are_ours", lambda evidence: say_also(evidence, published_signatures_that_differ=1)),
+    (
+        "signatures",
+        "the_published_signatures_are_ours",
+        lambda evidence: say_also(evidence, published_signatures_that_differ=1),
+    ),
     *(
         (stage, claim, spoil)
         for stage in ("tokens", "packing_tokens")
         for claim, spoil in (
             ("the_ids_are_where_the_table_says", forget_a_document),
             ("the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
-            ("the_fast_tokenizer_agreed", lambda evidence: say_also(evidence, shards_done_by_the_twin=1)),
+            (
+                "the_fast_tokenizer_agreed",
+                lambda evidence: say_also(evidence, shards_done_by_the_twin=1),
+            ),
         )
     ),
     ("grid", "nothing_was_lost_on_the_way", see_one_more),
     ("grid", "every_row_is_planned_once", lambda evidence: lose_a_line(evidence, "rows.parquet")),
-    ("grid", "every_row_is_planned_once", lambda evidence: repeat_the_first_id(evidence, "rows.parquet")),
+    (
+        "grid",
+        "every_row_is_planned_once",
+        lambda evidence: repeat_the_first_id(evidence, "rows.parquet"),
+    ),
     ("grid", "rows_unroll_to_their_documents", shift_a_row_elsewhere),
     ("grid", "rows_unroll_to_their_documents", swap_two_documents),
     ("grid", "train_and_heldout_share_nothing", hold_out_what_is_trained_on),
@@ -362,19 +484,55 @@ SPOILS = [
     ("megatron", "megatron_rows_are_the_grids_rows", change_a_megatron_token),
     ("megatron", "the_index_shuffles_whole_epochs", leave_a_document_out_of_the_epoch),
     ("megatron", "the_index_shuffles_whole_epochs", serve_a_sample_twice),
-    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: lose_a_line(evidence, "spans.parquet")),
+    (
+        "packed",
+        "every_token_is_packed_as_often_as_asked",
+        lambda evidence: lose_a_line(evidence, "spans.parquet"),
+    ),
     ("packed", "every_token_is_packed_as_often_as_asked", lose_a_token),
-    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: say_also(evidence, tokens_in_rows=1)),
-    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "token_shard", lambda _: "9999-en_head")),
-    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "id", lambda name: name + "0")),
-    ("packed", "every_token_is_packed_as_often_as_asked", lambda evidence: edit_span(evidence, "n_tokens", lambda n: n + 1)),
-    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "row_start", lambda start: start + 1)),
-    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "row", lambda row: row + 1)),
-    ("packed", "rows_are_filled_from_the_left", lambda evidence: edit_span(evidence, "piece", lambda piece: piece + 1)),
+    (
+        "packed",
+        "every_token_is_packed_as_often_as_asked",
+        lambda evidence: say_also(evidence, tokens_in_rows=1),
+    ),
+    (
+        "packed",
+        "every_token_is_packed_as_often_as_asked",
+        lambda evidence: edit_span(evidence, "token_shard", lambda _: "9999-en_head"),
+    ),
+    (
+        "packed",
+        "every_token_is_packed_as_often_as_asked",
+        lambda evidence: edit_span(evidence, "id", lambda name: name + "0"),
+    ),
+    (
+        "packed",
+        "every_token_is_packed_as_often_as_asked",
+        lambda evidence: edit_span(evidence, "n_tokens", lambda n: n + 1),
+    ),
+    (
+        "packed",
+        "rows_are_filled_from_the_left",
+        lambda evidence: edit_span(evidence, "row_start", lambda start: start + 1),
+    ),
+    (
+        "packed",
+        "rows_are_filled_from_the_left",
+        lambda evidence: edit_span(evidence, "row", lambda row: row + 1),
+    ),
+    (
+        "packed",
+        "rows_are_filled_from_the_left",
+        lambda evidence: edit_span(evidence, "piece", lambda piece: piece + 1),
+    ),
     ("packed", "rows_are_filled_from_the_left", lambda evidence: say_also(evidence, padding=1)),
     ("packed", "rows_are_filled_from_the_left", end_a_span_later),
     ("packed", "rows_are_filled_from_the_left", give_two_spans_to_one_document),
-    ("packed", "spans_are_megatrons_documents", lambda evidence: edit_span(evidence, "row_stop", lambda stop: stop - 1)),
+    (
+        "packed",
+        "spans_are_megatrons_documents",
+        lambda evidence: edit_span(evidence, "row_stop", lambda stop: stop - 1),
+    ),
     ("packed", "spans_are_megatrons_documents", join_two_documents),
     ("packed", "rows_hold_their_pieces", change_a_megatron_token),
     ("packed", "rows_hold_their_pieces", swap_two_packed_rows),
@@ -388,10 +546,14 @@ SPOILS = [
 
 
 @pytest.mark.parametrize(
-    ("stage", "claim", "spoil"), SPOILS, ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, _) in enumerate(SPOILS)]
+    ("stage", "claim", "spoil"),
+    SPOILS,
+    ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, _) in enumerate(SPOILS)],
 )
 def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
-    """Each way of being wrong is found by the claim that is there to find it, and was not there before."""
+    """Each way of being wrong is found by the claim that is there to find it, and was not there
+    before.
+    """
     test = {found.__name__: found for found in step(stage).stage.claims}[claim]
     evidence = shown(stage)
     assert test(evidence).passed
@@ -402,9 +564,15 @@ def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
 
 
 def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
-    """The global claim reads all grids: one digest trained on in one snapshot and held out in another."""
+    """The global claim reads all grids: one digest trained on in one snapshot and held out in
+    another.
+    """
     evidence = shown("longcrawl")
-    (claim,) = [claim for claim in step("longcrawl").stage.claims if claim.__name__ == "no_document_is_on_both_sides"]
+    (claim,) = [
+        claim
+        for claim in step("longcrawl").stage.claims
+        if claim.__name__ == "no_document_is_on_both_sides"
+    ]
     assert claim(evidence).passed
     grids = {name: _copied(published, tmp_path) for name, published in evidence.inputs.items()}
     old, new = (grids[f"grid/{snapshot}"].folder / "rows.parquet" for snapshot in ("2023-06", NEW))
@@ -416,26 +584,68 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
 
 
 def test_every_claim_of_the_chain_is_put_to_this_test():
-    """A new claim needs a way to fail here, or where its stage has something to be wrong about: duplicates, contamination, withdrawals."""
-    elsewhere = {("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")}
-    elsewhere |= {("removals", claim) for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")}
-    elsewhere |= {
-        ("page_links", claim) for claim in ("the_links_add_up", "pages_and_targets_have_their_keys", "nothing_was_lost_on_the_way")
+    """A new claim needs a way to fail here, or where its stage has something to be wrong about:
+    duplicates, contamination, withdrawals.
+    """
+    elsewhere = {
+        ("near_pairs", claim) for claim in ("the_pairs_add_up", "pairs_are_as_alike_as_they_say")
     }
-    elsewhere |= {("card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")}
     elsewhere |= {
-        ("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says", "the_shards_add_up")
+        ("removals", claim)
+        for claim in ("removals_add_up", "every_near_duplicate_has_one_that_stays")
     }
-    elsewhere |= {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims if found.name in OF_A_CRAWL}
+    elsewhere |= {
+        ("page_links", claim)
+        for claim in (
+            "the_links_add_up",
+            "pages_and_targets_have_their_keys",
+            "nothing_was_lost_on_the_way",
+        )
+    }
+    elsewhere |= {
+        ("card", claim) for claim in ("the_card_says_what_stands", "the_card_is_complete")
+    }
+    elsewhere |= {
+        ("contamination", claim)
+        for claim in (
+            "evidence_is_as_it_says",
+            "the_text_holds_what_the_evidence_says",
+            "the_shards_add_up",
+        )
+    }
+    elsewhere |= {
+        (found.name, claim.__name__)
+        for found in CHAIN
+        for claim in found.stage.claims
+        if found.name in OF_A_CRAWL
+    }
     elsewhere |= {("html_index", claim.__name__) for claim in step("html_index").stage.claims}
-    elsewhere |= {(name, claim.__name__) for name in ("lengths", "referrals") for claim in step(name).stage.claims}
+    elsewhere |= {
+        (name, claim.__name__)
+        for name in ("lengths", "referrals")
+        for claim in step(name).stage.claims
+    }
     elsewhere |= {("removals", claim.__name__) for claim in step("removals").stage.claims}
-    elsewhere |= {("signature_bands", claim.__name__) for claim in step("signature_bands").stage.claims}
-    elsewhere |= {("withdrawn", claim) for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")}
+    elsewhere |= {
+        ("signature_bands", claim.__name__) for claim in step("signature_bands").stage.claims
+    }
+    elsewhere |= {
+        ("withdrawn", claim)
+        for claim in ("the_withdrawn_add_up", "every_entry_finds_its_documents")
+    }
     elsewhere |= {("withdrawals", "the_part_is_this_snapshots")}
-    elsewhere |= {("contamination", claim) for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")}
-    spoilt = {(stage, claim) for stage, claim, _ in SPOILS} | {("longcrawl", "no_document_is_on_both_sides")} | elsewhere
-    assert spoilt == {(found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims}
+    elsewhere |= {
+        ("contamination", claim)
+        for claim in ("evidence_is_as_it_says", "the_text_holds_what_the_evidence_says")
+    }
+    spoilt = (
+        {(stage, claim) for stage, claim, _ in SPOILS}
+        | {("longcrawl", "no_document_is_on_both_sides")}
+        | elsewhere
+    )
+    assert spoilt == {
+        (found.name, claim.__name__) for found in CHAIN for claim in found.stage.claims
+    }
 
 
 def _copied(published, tmp_path):

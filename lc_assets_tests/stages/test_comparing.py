@@ -1,4 +1,6 @@
-"""Comparing data sets: what it counts is what a comparison of sets of rows counts, and every cause is named."""
+"""Comparing data sets: what it counts is what a comparison of sets of rows counts, and every cause
+is named.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,9 @@ def diff(lake, before="v1", after=NOW):
 
 
 def cooked(lake, **changes):
-    workshop = replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, **changes))
+    workshop = replace(
+        lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, **changes)
+    )
     return replace(lake, workshop=workshop)
 
 
@@ -77,7 +81,9 @@ def test_a_withdrawn_document_went_and_nothing_moved(lake):
     ],
 )
 def test_counts_are_those_of_sets_of_rows(lake, changes):
-    """Another seed, split, length, more rows of a document: counted by dictionaries, one row at a time."""
+    """Another seed, split, length, more rows of a document: counted by dictionaries, one row at a
+    time.
+    """
     before = rows_of(lake)
     lake = cooked(lake, gridding=msgspec.structs.replace(lake.workshop.recipe.gridding, **changes))
     lake.build()
@@ -97,10 +103,15 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
 
 
 def test_a_changed_threshold_is_named_by_its_rule(lake):
-    filtering = msgspec.structs.replace(lake.workshop.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)})
+    filtering = msgspec.structs.replace(
+        lake.workshop.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)}
+    )
     lake = cooked(lake, filtering=filtering)
     lake.build()
-    lines = {line["setting"]: (line["stage"], line["before"], line["after"]) for line in diff(lake).settings}
+    lines = {
+        line["setting"]: (line["stage"], line["before"], line["after"])
+        for line in diff(lake).settings
+    }
     assert lines["rules.rules.symbols.at_most"] == ("filtered", "0.5", "0.4")
     assert lines["thresholds.symbols.at_most"] == ("filtered", "(not set)", "0.4")
 
@@ -121,7 +132,9 @@ def test_another_code_version_and_library_are_named(lake, monkeypatch):
 
 def test_versions_are_compared_by_their_folders(lake):
     """A grid with its successor, an order with a release, a mix with itself."""
-    grid, order, mix = (lake.published(name).home for name in (f"grid/{NEW}", "longcrawl/all", "mixes/by-tokens"))
+    grid, order, mix = (
+        lake.published(name).home for name in (f"grid/{NEW}", "longcrawl/all", "mixes/by-tokens")
+    )
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()
     (change,) = diff(lake, str(grid), str(lake.published(f"grid/{NEW}").home)).changes

@@ -1,4 +1,6 @@
-"""Evaluation items in a snapshot's documents: found, written down, and not tokenized; and every claim about it can fail."""
+"""Evaluation items in a snapshot's documents: found, written down, and not tokenized; and every
+claim about it can fail.
+"""
 
 import json
 import shutil
@@ -28,7 +30,9 @@ OLD, NEW = SNAPSHOTS
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A snapshot, decontaminated against twenty words of one of its documents and a question that nobody asks."""
+    """A snapshot, decontaminated against twenty words of one of its documents and a question that
+    nobody asks.
+    """
     folder = tmp_path_factory.mktemp("chain")
     upstream = tiny_upstream(folder / "upstream")
     plain = tiny_workshop(folder / "plain", upstream=upstream)
@@ -38,10 +42,17 @@ def made(tmp_path_factory):
     evals = folder / "evals.jsonl"
     lines = [
         {"id": "q1", "question": item},
-        {"id": "q2", "question": "who ever saw seven zebras juggle nine violins on a quiet frozen harbour"},
+        {
+            "id": "q2",
+            "question": "who ever saw seven zebras juggle nine violins on a quiet frozen harbour",
+        },
     ]
     evals.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    workshop = tiny_workshop(folder / "clean", upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),)))
+    workshop = tiny_workshop(
+        folder / "clean",
+        upstream=upstream,
+        decontamination=DecontaminationSettings(against=(str(evals),)),
+    )
     return workshop, victim["id"], build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"]), evals
 
 
@@ -49,13 +60,28 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
     _, victim, built, _ = made
     assert built["contamination"].tally.dropped == {"contaminated": 1}
     (line,) = [
-        line for line in pq.read_table(built["removals"].published.folder / removals.TABLE).to_pylist() if line["reason"] == "contaminated"
+        line
+        for line in pq.read_table(built["removals"].published.folder / removals.TABLE).to_pylist()
+        if line["reason"] == "contaminated"
     ]
-    assert (line["id"], line["similarity"], line["why"]) == (victim, 1.0, f"holds 100% of {line['for_id']}")
+    assert (line["id"], line["similarity"], line["why"]) == (
+        victim,
+        1.0,
+        f"holds 100% of {line['for_id']}",
+    )
     assert "q1" in line["for_id"]
     folder = built["tokens"].published.folder
-    assert victim not in [name for path in documents_files(folder) for name in read_table(path, ["id"])["id"].to_pylist()]
-    (gone,) = [line for path in dropped_files(folder) for line in pq.read_table(path).to_pylist() if line["id"] == victim]
+    assert victim not in [
+        name
+        for path in documents_files(folder)
+        for name in read_table(path, ["id"])["id"].to_pylist()
+    ]
+    (gone,) = [
+        line
+        for path in dropped_files(folder)
+        for line in pq.read_table(path).to_pylist()
+        if line["id"] == victim
+    ]
     assert gone["reasons"] == ["contaminated"]
     assert built["tokens"].tally.dropped["contaminated"] == 1
     said = why_dropped(made[0].lake, victim)
@@ -67,8 +93,15 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
     workshop, _, _, evals = made
     before = evals.read_bytes()
     try:
-        evals.write_bytes(before + b'{"id": "q3", "question": "one more question of more than eight words for the model"}\n')
-        (found,) = [one for one in plan(workshop.lake, workshop.recipe, [OLD]) if one.name == f"contamination/{OLD}"]
+        evals.write_bytes(
+            before
+            + b'{"id": "q3", "question": "one more question of more than eight words for the model"}\n'
+        )
+        (found,) = [
+            one
+            for one in plan(workshop.lake, workshop.recipe, [OLD])
+            if one.name == f"contamination/{OLD}"
+        ]
         assert found.status == "stale"
         assert "evaluations" in " ".join(found.reasons)
     finally:
@@ -80,14 +113,19 @@ def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
     workshop, _, _, evals = made
     build_snapshot(workshop, NEW, ["raw", "filtered", "contamination"])
     seen = []
-    monkeypatch.setattr(contamination, "sha256_of_file", lambda path: seen.append(path) or sha256_of_file(path))
+    monkeypatch.setattr(
+        contamination, "sha256_of_file", lambda path: seen.append(path) or sha256_of_file(path)
+    )
     plans = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}
     assert plans[f"contamination/{OLD}"] == plans[f"contamination/{NEW}"] == "current"
     assert seen == [evals]
 
 
 def test_what_needs_a_whole_corpus_is_refused():
-    for settings in (DecontaminationSettings(ignore_common=3), DecontaminationSettings(action="cut")):
+    for settings in (
+        DecontaminationSettings(ignore_common=3),
+        DecontaminationSettings(action="cut"),
+    ):
         with pytest.raises(BadInput, match="are for `lc decontaminate`"):
             Recipe(decontamination=settings)
 
@@ -114,7 +152,11 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     evidence = replace(evidence_of(workshop.lake, published), folder=folder)
     test = {found.__name__: found for found in contamination.STAGE.claims}[claim]
     assert test(evidence).passed
-    (path,) = [path for path in sorted(folder.glob(f"*{contamination.EVIDENCE_SUFFIX}")) if pq.read_metadata(path).num_rows]
+    (path,) = [
+        path
+        for path in sorted(folder.glob(f"*{contamination.EVIDENCE_SUFFIX}"))
+        if pq.read_metadata(path).num_rows
+    ]
     table = pq.read_table(path)
     pq.write_table(pa.Table.from_pylist(spoil(table.to_pylist()), schema=table.schema), path)
     found = test(evidence)

@@ -1,4 +1,6 @@
-"""Published versions that were damaged afterwards: digests find all of it, readers and planner say it, a rebuild mends it."""
+"""Published versions that were damaged afterwards: digests find all of it, readers and planner say
+it, a rebuild mends it.
+"""
 
 import contextlib
 import re
@@ -78,14 +80,18 @@ def one_of_each_kind(lake: LakeFolder) -> list[tuple[Published, str]]:
         for fact in published.receipt.files:
             parts = fact.path.split("/")
             kind = (
-                "chunk" if parts[-1][0].isdigit() and ".zarr" in fact.path else parts[-1].partition("-")[2].partition("_")[2] or parts[-1]
+                "chunk"
+                if parts[-1][0].isdigit() and ".zarr" in fact.path
+                else parts[-1].partition("-")[2].partition("_")[2] or parts[-1]
             )
             found.setdefault((published.receipt.fingerprint.stage, kind), (published, fact.path))
     return list(found.values())
 
 
 def test_every_damaged_file_is_found_and_named(whole):
-    """Each file of each version in turn, with one bit flipped, cut, emptied and gone: `damage()` says that file and no other."""
+    """Each file of each version in turn, with one bit flipped, cut, emptied and gone: `damage()`
+    says that file and no other.
+    """
     n_files = 0
     for published in versions(whole.workshop.lake):
         for fact in published.receipt.files:
@@ -100,17 +106,27 @@ def test_every_damaged_file_is_found_and_named(whole):
 
 @pytest.mark.parametrize("fault", [cut_short, emptied, gone], ids=lambda fault: fault.__name__)
 def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
-    """One file of each kind in turn: no claim raises, and one at least fails, naming what could not be read."""
+    """One file of each kind in turn: no claim raises, and one at least fails, naming what could not
+    be read.
+    """
     for published, name in one_of_each_kind(whole.workshop.lake):
         stage = step(published.receipt.fingerprint.stage).stage
         with spoilt(published.folder / name, fault):
-            failed = [finding for finding in audit(stage, evidence_of(whole.workshop.lake, published)) if not finding.passed]
-        assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, f"{published.name} {name}"
+            failed = [
+                finding
+                for finding in audit(stage, evidence_of(whole.workshop.lake, published))
+                if not finding.passed
+            ]
+        assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, (
+            f"{published.name} {name}"
+        )
         assert all(finding.words for finding in failed)
 
 
 def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
-    """Bits all over every kind of file: claims answer, whatever they read; what has a checksum or a form is refused."""
+    """Bits all over every kind of file: claims answer, whatever they read; what has a checksum or a
+    form is refused.
+    """
     refused = set()
     for published, name in one_of_each_kind(whole.workshop.lake):
         stage = step(published.receipt.fingerprint.stage).stage
@@ -121,14 +137,25 @@ def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
                 findings = audit(stage, evidence_of(whole.workshop.lake, published))
             if not all(finding.passed for finding in findings):
                 refused.add(f"{stage.name} {path.name}")
-    assert {"grid zarr.json", "grid 0", "tokens 0000-en_head.idx", "longcrawl sources.json", "mixes mix.json"} <= refused
+    assert {
+        "grid zarr.json",
+        "grid 0",
+        "tokens 0000-en_head.idx",
+        "longcrawl sources.json",
+        "mixes mix.json",
+    } <= refused
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
-    """The grid, the global order over it and its audit name the file; a hole is no row of some token."""
+    """The grid, the global order over it and its audit name the file; a hole is no row of some
+    token.
+    """
     grid = whole.workshop.lake.place("grid", OLD).require()
-    readers = (lambda: GridReader(grid.folder / "train.zarr").read(), lambda: open_rows(whole.root, "train").read())
+    readers = (
+        lambda: GridReader(grid.folder / "train.zarr").read(),
+        lambda: open_rows(whole.root, "train").read(),
+    )
     with spoilt(grid.folder / "train.zarr/c/0/0", fault):
         for read in readers:
             with pytest.raises(CorruptFile, match="train.zarr/c/0/0"):
@@ -136,16 +163,24 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
         assert len(open_rows(whole.root, "heldout").read()) > 0
 
 
-@pytest.mark.parametrize(("fault", "words"), [(cut_short, "bytes, its .idx promises"), (emptied, "is empty"), (gone, "is missing")])
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [(cut_short, "bytes, its .idx promises"), (emptied, "is empty"), (gone, "is missing")],
+)
 def test_a_cut_bin_is_not_mapped(whole, fault, words):
     """Megatron would read beyond its end, or take what is left for the whole."""
     megatron = whole.workshop.lake.place("megatron", OLD).require()
-    with spoilt(megatron.folder / "train.bin", fault), pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"):
+    with (
+        spoilt(megatron.folder / "train.bin", fault),
+        pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"),
+    ):
         MegatronReader(megatron.folder / "train")
 
 
 @pytest.mark.parametrize("fault", [cut_short, emptied, gone], ids=lambda fault: fault.__name__)
-@pytest.mark.parametrize("name", ["train_document_index", "train_sample_index", "train_shuffle_index"])
+@pytest.mark.parametrize(
+    "name", ["train_document_index", "train_sample_index", "train_shuffle_index"]
+)
 def test_a_cut_index_is_not_mapped(whole, fault, name):
     """Each of the three arrays is named."""
     megatron = whole.workshop.lake.place("megatron", OLD).require()
@@ -153,40 +188,62 @@ def test_a_cut_index_is_not_mapped(whole, fault, name):
         read_gpt_index(megatron.folder / "train")
 
 
-@pytest.mark.parametrize("fault", [cut_short, emptied, not_text, gone], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize(
+    "fault", [cut_short, emptied, not_text, gone], ids=lambda fault: fault.__name__
+)
 @pytest.mark.parametrize("name", [RECEIPT, CURRENT])
 def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, name):
-    """The planner names the partition and says why, its followers wait; a build makes it again with the same bytes."""
+    """The planner names the partition and says why, its followers wait; a build makes it again with
+    the same bytes.
+    """
     lake, recipe = whole.workshop.lake, whole.workshop.recipe
     before = digests(whole.built)
     for published in list(versions(lake)):
         path = (published.folder if name == RECEIPT else published.folder.parent) / name
         fault(path)
         made = {found.name: found for found in plan(lake, recipe, SNAPSHOTS)}
-        assert made[published.name].status == ("missing" if (name, fault) == (CURRENT, gone) else "stale")
-        rebuilt = step(published.receipt.fingerprint.stage).verb(whole.workshop, published.receipt.fingerprint.key)
+        assert made[published.name].status == (
+            "missing" if (name, fault) == (CURRENT, gone) else "stale"
+        )
+        rebuilt = step(published.receipt.fingerprint.stage).verb(
+            whole.workshop, published.receipt.fingerprint.key
+        )
         assert rebuilt.published.digest == before[published.name]
         assert lake.place(*published.name.split("/")).require().damage() == []
     assert all(found.status == "current" for found in plan(lake, recipe, SNAPSHOTS))
 
 
 def test_a_receipt_that_contradicts_itself_is_damage(whole):
-    """Another digest than its files', another fingerprint than its folder's, a pointer that names another digest."""
+    """Another digest than its files', another fingerprint than its folder's, a pointer that names
+    another digest.
+    """
     grid = whole.workshop.lake.place("grid", OLD).require()
     for old, new, words in (
         (grid.digest, "0" * 64, "receipt.json: the digest of its files is .*, not 000000000000"),
-        ('"row_tokens": 64', '"row_tokens": 65', f"receipt.json: the version of its fingerprint is .*, not {grid.folder.name}"),
+        (
+            '"row_tokens": 64',
+            '"row_tokens": 65',
+            f"receipt.json: the version of its fingerprint is .*, not {grid.folder.name}",
+        ),
     ):
         with spoilt(grid.folder / RECEIPT, other_words, old, new):
             (said,) = Published.at(grid.folder).damage()
         assert re.fullmatch(words, said)
-    place, words = whole.workshop.lake.place("grid", OLD), "current.json: names digest 000000000000, version"
-    with spoilt(place.folder / CURRENT, other_words, grid.digest, "0" * 64), pytest.raises(CorruptFile, match=words):
+    place, words = (
+        whole.workshop.lake.place("grid", OLD),
+        "current.json: names digest 000000000000, version",
+    )
+    with (
+        spoilt(place.folder / CURRENT, other_words, grid.digest, "0" * 64),
+        pytest.raises(CorruptFile, match=words),
+    ):
         place.current()
 
 
 def test_damage_is_mended_as_the_check_says(whole, tmp_path):
-    """The check names the files and the folder to remove; without it the planner asks for the partition, and the bytes are the same."""
+    """The check names the files and the folder to remove; without it the planner asks for the
+    partition, and the bytes are the same.
+    """
     shutil.copytree(whole.root, tmp_path / "lake")
     workshop = replace(whole.workshop, lake=LakeFolder(tmp_path / "lake"))
     grid = workshop.lake.place("grid", OLD).require()
@@ -196,7 +253,9 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     assert said.words.startswith("train.zarr/c/0/0: digest ")
     assert said.words.endswith(f"remove the folder {grid.folder} and materialize this partition")
     shutil.rmtree(grid.folder)
-    statuses = {found.name: found.status for found in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}
+    statuses = {
+        found.name: found.status for found in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
+    }
     assert {name for name, status in statuses.items() if status == "stale"} == {f"grid/{OLD}"}
     with pytest.raises(NotPublished, match="not a finished version"):
         step("megatron").verb(workshop, OLD)
@@ -204,9 +263,14 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
 
 
 def test_the_planner_speaks_of_damage_outside_its_list(whole):
-    """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and says for what."""
+    """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and
+    says for what.
+    """
     with spoilt(whole.workshop.lake.place("grid", OLD).require().folder / RECEIPT, cut_short):
-        made = {found.name: found for found in plan(whole.workshop.lake, whole.workshop.recipe, SNAPSHOTS[1:])}
+        made = {
+            found.name: found
+            for found in plan(whole.workshop.lake, whole.workshop.recipe, SNAPSHOTS[1:])
+        }
     assert made["longcrawl/all"].status == "waiting"
     assert "an input cannot be read" in made["longcrawl/all"].reasons[0]
     assert "not a readable receipt" in made["longcrawl/all"].reasons[0]

@@ -1,4 +1,6 @@
-"""Data sets of pieces of one length each, and corpora parted by length: every token and document accounted for."""
+"""Data sets of pieces of one length each, and corpora parted by length: every token and document
+accounted for.
+"""
 
 import gzip
 import json
@@ -30,7 +32,9 @@ def data(tmp_path):
 
 
 @pytest.mark.parametrize(("seed", "block"), [(None, 1 << 22), (None, 40), (3, 1 << 22), (3, 1)])
-def test_pieces_are_of_one_length_each_and_within_documents(data, tmp_path, monkeypatch, seed, block):
+def test_pieces_are_of_one_length_each_and_within_documents(
+    data, tmp_path, monkeypatch, seed, block
+):
     """Each token is in one piece or left over; pieces of a document follow one another."""
     monkeypatch.setattr(decomposing, "BLOCK_IDS", block)
     tally = decompose(data, tmp_path / "out", shortest=4, longest=64, seed=seed)
@@ -44,7 +48,9 @@ def test_pieces_are_of_one_length_each_and_within_documents(data, tmp_path, monk
         assert tally.also[f"pieces of {length}"] == len(reader)
         for piece in reader:
             assert np.array_equal(piece, np.arange(piece[0], piece[0] + length))
-            assert np.searchsorted(ends, piece[0], side="right") == np.searchsorted(ends, piece[-1], side="right")
+            assert np.searchsorted(ends, piece[0], side="right") == np.searchsorted(
+                ends, piece[-1], side="right"
+            )
             found += piece.tolist()
     assert len(found) == len(set(found)) == tally.kept
 
@@ -55,7 +61,9 @@ def test_blocks_do_not_matter(data, tmp_path, monkeypatch):
     monkeypatch.setattr(decomposing, "BLOCK_IDS", 7)
     decompose(data, tmp_path / "two", shortest=1, longest=32, seed=5)
     names = sorted(path.name for path in (tmp_path / "one").iterdir())
-    assert [(tmp_path / "one" / name).read_bytes() for name in names] == [(tmp_path / "two" / name).read_bytes() for name in names]
+    assert [(tmp_path / "one" / name).read_bytes() for name in names] == [
+        (tmp_path / "two" / name).read_bytes() for name in names
+    ]
 
 
 def test_what_the_ids_mean_is_handed_on_where_it_still_holds(data, tmp_path):
@@ -65,7 +73,10 @@ def test_what_the_ids_mean_is_handed_on_where_it_still_holds(data, tmp_path):
     decompose(data, tmp_path / "out", shortest=4, longest=8)
     assert read_receipt(tmp_path / "out/tokens-00008").ids == ids
     write_receipt(
-        data, made_by="write", ids=Ids(tokenizer="gpt2", tokenizer_sha256="0", n_ids=50257, eod=50256, dtype="uint16"), dropped={}
+        data,
+        made_by="write",
+        ids=Ids(tokenizer="gpt2", tokenizer_sha256="0", n_ids=50257, eod=50256, dtype="uint16"),
+        dropped={},
     )
     decompose(data, tmp_path / "again", shortest=4, longest=8)
     assert read_receipt(tmp_path / "again/tokens-00008").ids is None
@@ -92,16 +103,24 @@ WORD_COUNTS = (3, 10, 40, 41, 90, 500)
 @pytest.fixture
 def corpus(tmp_path):
     """Documents of so many words, in two files, and a line that is none."""
-    records = [{"id": f"d{n}", "text": " ".join(["word"] * n), "kept": {"as": n}} for n in WORD_COUNTS]
+    records = [
+        {"id": f"d{n}", "text": " ".join(["word"] * n), "kept": {"as": n}} for n in WORD_COUNTS
+    ]
     (tmp_path / "in/deep").mkdir(parents=True)
-    (tmp_path / "in/a.jsonl").write_text("".join(f"{json.dumps(record)}\n" for record in records[:3]) + "no json\n")
-    (tmp_path / "in/deep/b.jsonl.gz").write_bytes(gzip.compress("".join(f"{json.dumps(record)}\n" for record in records[3:]).encode()))
+    (tmp_path / "in/a.jsonl").write_text(
+        "".join(f"{json.dumps(record)}\n" for record in records[:3]) + "no json\n"
+    )
+    (tmp_path / "in/deep/b.jsonl.gz").write_bytes(
+        gzip.compress("".join(f"{json.dumps(record)}\n" for record in records[3:]).encode())
+    )
     return tmp_path / "in", records
 
 
 def test_documents_lie_in_the_folder_of_their_length(corpus, tmp_path):
     folder, records = corpus
-    found = bucket_corpus([folder], tmp_path / "out", edges=(10, 41, 400), engine=LocalEngine(workers=1))
+    found = bucket_corpus(
+        [folder], tmp_path / "out", edges=(10, 41, 400), engine=LocalEngine(workers=1)
+    )
     assert (found.seen, found.kept, found.dropped) == (7, 6, {"not JSON": 1})
     tokens = {record["id"]: len(gpt2_tokenizer(True).encode(record["text"])) for record in records}
     expected = {"0-10": ["d3"], "10-41": ["d10", "d40"], "41-400": ["d41", "d90"], "400-": ["d500"]}
@@ -112,7 +131,10 @@ def test_documents_lie_in_the_folder_of_their_length(corpus, tmp_path):
             for line in gzip.decompress(path.read_bytes()).splitlines()
         ]
         assert sorted(line["id"] for line in lines) == sorted(expected[bucket.name])
-        assert (bucket.n_docs, bucket.n_tokens) == (len(lines), sum(tokens[line["id"]] for line in lines))
+        assert (bucket.n_docs, bucket.n_tokens) == (
+            len(lines),
+            sum(tokens[line["id"]] for line in lines),
+        )
         assert all(line in records for line in lines)
     assert sum(bucket.share for bucket in found.buckets) == pytest.approx(1)
     assert not (tmp_path / "out/400-/a.jsonl.gz").exists()
@@ -120,8 +142,16 @@ def test_documents_lie_in_the_folder_of_their_length(corpus, tmp_path):
 
 def test_two_workers_write_the_same_bytes(corpus, tmp_path):
     for workers in (1, 2):
-        bucket_corpus([corpus[0]], tmp_path / str(workers), edges=(10, 41), engine=LocalEngine(workers=workers))
-    one, two = ({path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")} for n in "12")
+        bucket_corpus(
+            [corpus[0]],
+            tmp_path / str(workers),
+            edges=(10, 41),
+            engine=LocalEngine(workers=workers),
+        )
+    one, two = (
+        {path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")}
+        for n in "12"
+    )
     assert one == two
 
 

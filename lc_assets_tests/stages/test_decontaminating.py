@@ -13,9 +13,18 @@ from lc_assets.stages import decontaminating
 from lc_assets.stages.decontaminating import FileTask, decontaminate, sort_file
 from lc_assets.stages.settings import DecontaminationSettings
 
-QUESTION = "In which year did the keeper of the northern lighthouse first write down the names of all ships that passed him"
-FOOTER = "please read all of our terms and conditions of use before you go on to any other page of this site"
-FILLER = "Nothing of what stands here was ever asked of anybody, and no examiner would think of it in all of his days."
+QUESTION = (
+    "In which year did the keeper of the northern lighthouse first write down the names of "
+    "all ships that passed him"
+)
+FOOTER = (
+    "please read all of our terms and conditions of use before you go on to any other page "
+    "of this site"
+)
+FILLER = (
+    "Nothing of what stands here was ever asked of anybody, and no examiner would think of "
+    "it in all of his days."
+)
 
 
 def settings(folder, **more):
@@ -24,21 +33,43 @@ def settings(folder, **more):
 
 @pytest.fixture
 def place(tmp_path):
-    """Two files of a corpus with one whole question, half a question, a footer everywhere; and evaluation sets."""
+    """Two files of a corpus with one whole question, half a question, a footer everywhere; and
+    evaluation sets.
+    """
     half = " ".join(QUESTION.split()[:14])
-    texts = [f"{FILLER} {FOOTER}", f"“{QUESTION.upper()}?” {FOOTER}", f"{half}. {FILLER} {FOOTER}", FILLER]
+    texts = [
+        f"{FILLER} {FOOTER}",
+        f"“{QUESTION.upper()}?” {FOOTER}",
+        f"{half}. {FILLER} {FOOTER}",
+        FILLER,
+    ]
     (tmp_path / "corpus").mkdir()
     for name in ("a", "b"):
-        lines = [json.dumps({"id": f"{name}{number}", "raw_content": text, "n": number}) for number, text in enumerate(texts)]
-        (tmp_path / "corpus" / f"{name}.jsonl").write_text("\n".join([*lines, "not JSON", '{"id": "x"}']), "utf-8")
+        lines = [
+            json.dumps({"id": f"{name}{number}", "raw_content": text, "n": number})
+            for number, text in enumerate(texts)
+        ]
+        (tmp_path / "corpus" / f"{name}.jsonl").write_text(
+            "\n".join([*lines, "not JSON", '{"id": "x"}']), "utf-8"
+        )
     (tmp_path / "evals").mkdir()
-    items = [{"question": QUESTION}, {"question": f"{FOOTER} {QUESTION[::-1]}"}, {"question": "Too short?"}, {"question": FILLER[::-1]}]
+    items = [
+        {"question": QUESTION},
+        {"question": f"{FOOTER} {QUESTION[::-1]}"},
+        {"question": "Too short?"},
+        {"question": FILLER[::-1]},
+    ]
     (tmp_path / "evals" / "e.jsonl").write_text("\n".join(map(json.dumps, items)), "utf-8")
     return tmp_path
 
 
 def run(place, out="out", workers=1, **more):
-    return decontaminate([place / "corpus"], place / out, settings(place, **more), engine=LocalEngine(workers=workers))
+    return decontaminate(
+        [place / "corpus"],
+        place / out,
+        settings(place, **more),
+        engine=LocalEngine(workers=workers),
+    )
 
 
 def documents(folder, kind):
@@ -51,7 +82,11 @@ def ids(folder, kind):
 
 
 def files(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def test_the_question_goes_with_its_document_and_everything_is_accounted_for(place):
@@ -62,14 +97,25 @@ def test_the_question_goes_with_its_document_and_everything_is_accounted_for(pla
     assert report.items == {"clean": 1, "contaminated": 1, "too short": 1, "touched": 1}
     assert ids(place / "out", "kept") == ["a0", "a2", "a3", "b0", "b2", "b3"]
     assert ids(place / "out", "dropped") == ["a1", "b1"]
-    assert documents(place / "out", "dropped")[0] == {"id": "a1", "n": 1, "raw_content": f"“{QUESTION.upper()}?” {FOOTER}"}
+    assert documents(place / "out", "dropped")[0] == {
+        "id": "a1",
+        "n": 1,
+        "raw_content": f"“{QUESTION.upper()}?” {FOOTER}",
+    }
 
 
 def test_items_and_evidence_say_how_much_and_where(place):
     run(place)
-    lines = {line["item_id"]: line for line in pq.read_table(place / "out" / "items.parquet").to_pylist()}
+    lines = {
+        line["item_id"]: line for line in pq.read_table(place / "out" / "items.parquet").to_pylist()
+    }
     whole = lines["e.jsonl#0"]
-    assert (whole["verdict"], whole["documents"], whole["condemned_documents"], whole["best_coverage"]) == ("contaminated", 4, 2, 1.0)
+    assert (
+        whole["verdict"],
+        whole["documents"],
+        whole["condemned_documents"],
+        whole["best_coverage"],
+    ) == ("contaminated", 4, 2, 1.0)
     assert whole["longest_words"] == whole["words"] == len(QUESTION.split())
     text = f"“{QUESTION.upper()}?” {FOOTER}"
     assert (whole["best_document"], text[whole["start"] : whole["end"]]) == ("a1", QUESTION.upper())
@@ -109,7 +155,10 @@ def test_common_n_grams_are_listed_with_how_often(place):
 def test_cutting_keeps_the_rest_and_the_original(place):
     report = run(place, action="cut")
     assert report.tally.kept == 8
-    assert (report.tally.also["documents cut"], report.tally.also["characters cut"]) == (2, 2 * len(QUESTION))
+    assert (report.tally.also["documents cut"], report.tally.also["characters cut"]) == (
+        2,
+        2 * len(QUESTION),
+    )
     kept = {document["id"]: document for document in documents(place / "out", "kept")}
     assert kept["a1"]["raw_content"] == f"“?” {FOOTER}"
     assert ids(place / "out", "cut") == ["a1", "b1"]
@@ -122,14 +171,21 @@ def test_workers_and_the_order_of_sources_do_not_show(place):
 
 
 def test_train_against_heldout(place):
-    """A held-out document is an item; the piece of it that train holds is found from its own side."""
+    """A held-out document is an item; the piece of it that train holds is found from its own
+    side.
+    """
     heldout = " ".join(f"word{number} of{number % 7}" for number in range(500))
     (place / "heldout.jsonl").write_text(json.dumps({"text": heldout}), "utf-8")
-    (place / "train.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in (heldout[2000:2900], FILLER, heldout)), "utf-8")
+    (place / "train.jsonl").write_text(
+        "\n".join(json.dumps({"text": text}) for text in (heldout[2000:2900], FILLER, heldout)),
+        "utf-8",
+    )
 
     def kept(**more):
         chosen = settings(place, against=(str(place / "heldout.jsonl"),), **more)
-        return decontaminate([place / "train.jsonl"], place / "out", chosen, engine=LocalEngine()).tally.kept
+        return decontaminate(
+            [place / "train.jsonl"], place / "out", chosen, engine=LocalEngine()
+        ).tally.kept
 
     assert kept() == 2
     assert kept(mode="overlap") == 1
@@ -138,7 +194,9 @@ def test_train_against_heldout(place):
 
 def test_what_cannot_be_meant(place):
     with pytest.raises(BadInput, match="lies in the corpus"):
-        decontaminate([place / "corpus"], place / "corpus" / "out", settings(place), engine=LocalEngine())
+        decontaminate(
+            [place / "corpus"], place / "corpus" / "out", settings(place), engine=LocalEngine()
+        )
     (place / "evals" / "e.jsonl").write_text('{"question": "Two words"}\n{"other": 1}', "utf-8")
     with pytest.raises(BadInput, match=r"2 items, 1 of them without text.*--field"):
         run(place)
@@ -161,10 +219,18 @@ def test_a_corpus_that_changed_between_the_passes_is_noticed(place, monkeypatch)
 def test_a_damaged_index_is_noticed(place):
     run(place)
     index = place / "out" / "index"
-    task = FileTask(source=place / "corpus" / "a.jsonl", out=place / "out", stem="a", text_field=None, settings=settings(place))
+    task = FileTask(
+        source=place / "corpus" / "a.jsonl",
+        out=place / "out",
+        stem="a",
+        text_field=None,
+        settings=settings(place),
+    )
     assert sort_file(task).kept == 3
     (index / "keys.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(CorruptFile, match="keys.npy: not a whole .npy file.*; build the index again"):
+    with pytest.raises(
+        CorruptFile, match="keys.npy: not a whole .npy file.*; build the index again"
+    ):
         open_index(index)
     (index / "index.json").unlink()
     with pytest.raises(NotPublished):

@@ -1,4 +1,6 @@
-"""Plots: small, the same bytes for the same numbers, whatever is missing; legible whatever is behind them."""
+"""Plots: small, the same bytes for the same numbers, whatever is missing; legible whatever is
+behind them.
+"""
 
 import io
 
@@ -6,7 +8,16 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from lc_assets.stages.drawing import PAPER, SHADES, bars, columns, curves, histogram, shares, timeline
+from lc_assets.stages.drawing import (
+    PAPER,
+    SHADES,
+    bars,
+    columns,
+    curves,
+    histogram,
+    shares,
+    timeline,
+)
 
 GROUPS = ("0-4K", "4K-8K")
 
@@ -14,17 +25,24 @@ GROUPS = ("0-4K", "4K-8K")
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_the_same_numbers_give_the_same_small_picture(logarithmic):
     heights = {"natural": [0.5, 12.0], "paper": [None, 3.0]}
-    one, again = (columns("Pairs", GROUPS, heights, unit="per token", logarithmic=logarithmic) for _ in range(2))
+    one, again = (
+        columns("Pairs", GROUPS, heights, unit="per token", logarithmic=logarithmic)
+        for _ in range(2)
+    )
     assert one == again
     assert one.startswith(b"\x89PNG")
     assert len(one) < 40_000
-    assert one != columns("Pairs", GROUPS, heights | {"paper": [0.5, 3.0]}, unit="per token", logarithmic=logarithmic)
+    assert one != columns(
+        "Pairs", GROUPS, heights | {"paper": [0.5, 3.0]}, unit="per token", logarithmic=logarithmic
+    )
 
 
 @pytest.mark.parametrize("heights", [{}, {"natural": [None, None]}, {"natural": [0.0, 0.0]}])
 def test_nothing_to_draw_is_drawn(heights):
     """Zeros have no place on a logarithmic axis."""
-    assert columns("Pairs", GROUPS, heights, unit="per token", logarithmic=True).startswith(b"\x89PNG")
+    assert columns("Pairs", GROUPS, heights, unit="per token", logarithmic=True).startswith(
+        b"\x89PNG"
+    )
     assert columns("Pairs", (), {}, unit="per token").startswith(b"\x89PNG")
 
 
@@ -32,10 +50,19 @@ LIGHT, DARK = "#ffffff", "#030615"
 """What Dagster's UI is on, in its two themes; seen in its pages."""
 
 DRAWN = {
-    "bars": lambda: bars("Kept", {"a": 1, "b": 2}, unit="documents", beside={"a": 1}, names=("asked", "got")),
-    "histogram": lambda: histogram("Lengths", [1, 10, 70_000], unit="tokens", mark=65_536, mark_name="64K"),
+    "bars": lambda: bars(
+        "Kept", {"a": 1, "b": 2}, unit="documents", beside={"a": 1}, names=("asked", "got")
+    ),
+    "histogram": lambda: histogram(
+        "Lengths", [1, 10, 70_000], unit="tokens", mark=65_536, mark_name="64K"
+    ),
     "timeline": lambda: timeline("Tokens", {"2019-04": 1, "2023-06": 2}, unit="tokens"),
-    "curves": lambda: curves("Thresholds", {f"rule {n}": [(0.5, n), (2, n + 1)] for n in range(30)}, along="multiples", unit="documents"),
+    "curves": lambda: curves(
+        "Thresholds",
+        {f"rule {n}": [(0.5, n), (2, n + 1)] for n in range(30)},
+        along="multiples",
+        unit="documents",
+    ),
     "columns": lambda: columns("Pairs", GROUPS, {"natural": [0.5, 12.0]}, unit="per token"),
     "shares": lambda: shares("Alike", [0.5, 1.0], unit="pairs"),
 }
@@ -68,13 +95,20 @@ def contrast(one: str, other: str) -> float:
 
 
 def luminance(colour: str) -> float:
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in to_rgb(colour)
+    ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-@pytest.mark.parametrize("name", ["", "$\\frac{a", "例え.jp", "a" * 300, "x\ny\x1b[31m", "%d {0} \\"])
+@pytest.mark.parametrize(
+    "name", ["", "$\\frac{a", "例え.jp", "a" * 300, "x\ny\x1b[31m", "%d {0} \\"]
+)
 def test_a_hostile_name_is_a_label(name):
-    """Hosts of web pages become labels; matplotlib would read some as formulas, and warns of letters that its font has not."""
+    """Hosts of web pages become labels; matplotlib would read some as formulas, and warns of
+    letters that its font has not.
+    """
     assert bars("Hosts", {name: 1, "b": 2}, unit="documents").startswith(b"\x89PNG")
 
 

@@ -1,4 +1,6 @@
-"""Filtering by what no published signal holds, without published signals, and what other thresholds would have kept."""
+"""Filtering by what no published signal holds, without published signals, and what other thresholds
+would have kept.
+"""
 
 from pathlib import Path
 
@@ -20,7 +22,13 @@ from lc_assets.text.columns import values_of
 from lc_assets.text.rules import judge
 from lc_assets.text.signal_names import SCALARS
 from lc_assets.vocabulary import Shard
-from lc_assets_tests.builders import LENIENT_RULES, SNAPSHOTS, TINY_MIN_WORDS, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import (
+    LENIENT_RULES,
+    SNAPSHOTS,
+    TINY_MIN_WORDS,
+    tiny_upstream,
+    tiny_workshop,
+)
 
 SNAPSHOT = SNAPSHOTS[0]
 TAGS = ("0000/en_head", "0000/en_middle")
@@ -56,7 +64,11 @@ def filtered(folder: Path, upstream: Path, rules: str, **settings):
 
 
 def table(built, pattern: str) -> list[dict]:
-    return [row for path in sorted(built.published.folder.glob(pattern)) for row in pq.read_table(path).to_pylist()]
+    return [
+        row
+        for path in sorted(built.published.folder.glob(pattern))
+        for row in pq.read_table(path).to_pylist()
+    ]
 
 
 def records(upstream: Path):
@@ -68,14 +80,20 @@ def records(upstream: Path):
 
 
 def expected(upstream: Path, settings: FilteringSettings) -> dict[str, list[tuple[str, float]]]:
-    """Reasons against each document, one document at a time: published rules, and the others where these say nothing."""
+    """Reasons against each document, one document at a time: published rules, and the others where
+    these say nothing.
+    """
     rules = rules_of(settings)
     reasons = {}
     for shard, line, record in records(upstream):
         values = values_of(record_offers(record), rules.columns)
         found = [("duplicate", 1.0)] if line == 11 else []
-        found += [(complaint.rule, complaint.value) for complaint in judge(values, rules.on(SCALARS))]
-        found = found or [(complaint.rule, complaint.value) for complaint in judge(values, rules.but_on(SCALARS))]
+        found += [
+            (complaint.rule, complaint.value) for complaint in judge(values, rules.on(SCALARS))
+        ]
+        found = found or [
+            (complaint.rule, complaint.value) for complaint in judge(values, rules.but_on(SCALARS))
+        ]
         reasons[shard.document_id(line)] = found
     return reasons
 
@@ -86,13 +104,15 @@ def test_measures_are_asked_of_those_that_the_published_signals_speak_for(tmp_pa
     wanted = expected(upstream, workshop.recipe.filtering)
     kept, dropped = table(built, "*.documents.parquet"), table(built, "*.dropped.parquet")
     assert {row["id"] for row in kept} == {name for name, reasons in wanted.items() if not reasons}
-    assert {row["id"]: list(zip(row["reasons"], row["values"], strict=True)) for row in dropped} == {
-        name: reasons for name, reasons in wanted.items() if reasons
-    }
+    assert {
+        row["id"]: list(zip(row["reasons"], row["values"], strict=True)) for row in dropped
+    } == {name: reasons for name, reasons in wanted.items() if reasons}
     late = {"stop_words", "zipped"}
     assert late & set(built.tally.dropped)
     assert built.tally.seen == len(wanted) == built.tally.kept + sum(built.tally.dropped.values())
-    assert all(row["stop_words_distinct:whitespace"] >= 7 and row["gzip_ratio"] <= 0.62 for row in kept)
+    assert all(
+        row["stop_words_distinct:whitespace"] >= 7 and row["gzip_ratio"] <= 0.62 for row in kept
+    )
     assert all(finding.passed for finding in built.findings), built.findings
     urls = {shard.document_id(line): record.url for shard, line, record in records(upstream)}
     assert all(urls[row["id"]] == row["url"] for row in dropped)
@@ -100,10 +120,16 @@ def test_measures_are_asked_of_those_that_the_published_signals_speak_for(tmp_pa
 
 @pytest.mark.parametrize("rules", [LENIENT_RULES, MEASURED_RULES])
 def test_a_sweep_says_what_filtering_with_that_threshold_keeps(tmp_path, upstream, rules):
-    """For each bound a few thresholds, stricter and laxer: the snapshot is filtered again by them."""
+    """For each bound a few thresholds, stricter and laxer: the snapshot is filtered again by
+    them.
+    """
     _, built = filtered(tmp_path / "own", upstream, rules)
     swept = total_sweep(sweep_files(built.published.folder)).to_pylist()
-    asked = [line for line in swept if line["kept_with_the_others"] is not None and line["rule"] != "long_enough"]
+    asked = [
+        line
+        for line in swept
+        if line["kept_with_the_others"] is not None and line["rule"] != "long_enough"
+    ]
     assert {line["rule"] for line in asked} >= {"mean_word_length", "symbols"}
     for number, line in enumerate(asked[::7]):
         changed = {line["rule"]: Bounds(**{line["bound"]: line["threshold"]})}
@@ -112,19 +138,29 @@ def test_a_sweep_says_what_filtering_with_that_threshold_keeps(tmp_path, upstrea
 
 
 def test_a_sweep_knows_what_it_cannot_know(tmp_path, upstream):
-    """Alone, a bound on a measure, and with measures in force a laxer published bound, would want texts that nobody read."""
+    """Alone, a bound on a measure, and with measures in force a laxer published bound, would want
+    texts that nobody read.
+    """
     _, built = filtered(tmp_path, upstream, MEASURED_RULES)
     for line in total_sweep(sweep_files(built.published.folder)).to_pylist():
         assert (line["kept_alone"] is None) == (line["rule"] in {"stop_words", "zipped"})
         if line["in_force"]:
             assert line["kept_with_the_others"] == built.tally.kept
-    symbols = [line for line in total_sweep(sweep_files(built.published.folder)).to_pylist() if line["rule"] == "symbols"]
-    assert [line["kept_with_the_others"] is None for line in symbols] == [line["threshold"] > 0.5 for line in symbols]
+    symbols = [
+        line
+        for line in total_sweep(sweep_files(built.published.folder)).to_pylist()
+        if line["rule"] == "symbols"
+    ]
+    assert [line["kept_with_the_others"] is None for line in symbols] == [
+        line["threshold"] > 0.5 for line in symbols
+    ]
 
 
 @pytest.mark.parametrize("rules", [LENIENT_RULES, MEASURED_RULES])
 def test_signals_that_upstream_lacks_are_computed_where_the_recipe_says_so(tmp_path, rules):
-    """The same documents for the same reasons, and the shard is counted as one that had to be computed."""
+    """The same documents for the same reasons, and the shard is counted as one that had to be
+    computed.
+    """
     root = tiny_upstream(tmp_path / "upstream", snapshots=[SNAPSHOT], tags=TAGS)
     _, sound = filtered(tmp_path / "sound", root, rules, missing_signals="compute")
     (root / f"quality_signals/{SNAPSHOT}/0000/en_middle.signals.json.gz").unlink()
@@ -137,13 +173,19 @@ def test_signals_that_upstream_lacks_are_computed_where_the_recipe_says_so(tmp_p
 
 
 def test_rules_that_edit_lines_are_for_plain_files(tmp_path):
-    with pytest.raises(BadInput, match=r"rules c4: edit lines \(c4\), but published signals are of the whole text; .*lc judge"):
+    with pytest.raises(
+        BadInput,
+        match=r"rules c4: edit lines \(c4\), but published signals are of the whole text; .*lc judge",
+    ):
         rules_of(FilteringSettings(rules="c4"))
 
 
 def test_rules_that_need_a_model_cannot_be_computed(tmp_path):
     path = tmp_path / "model.toml"
-    path.write_text(LENIENT_RULES + '[[rule]]\nname = "palm"\nsignal = "rps_doc_ml_palm_score"\nat_least = 0.1\n')
+    path.write_text(
+        LENIENT_RULES
+        + '[[rule]]\nname = "palm"\nsignal = "rps_doc_ml_palm_score"\nat_least = 0.1\n'
+    )
     assert rules_of(FilteringSettings(rules=str(path))).rules[2].name == "palm"
     with pytest.raises(BadInput, match="rps_doc_ml_palm_score: cannot be computed"):
         rules_of(FilteringSettings(rules=str(path), missing_signals="compute"))
@@ -165,7 +207,9 @@ def test_a_receipt_says_which_lists_and_another_list_is_another_version(tmp_path
 
 
 def test_every_document_of_a_lake_can_be_explained(tmp_path, upstream):
-    """By what stands published alone, and with the published signals beside it; the verdict is that of the stage."""
+    """By what stands published alone, and with the published signals beside it; the verdict is that
+    of the stage.
+    """
     workshop, built = filtered(tmp_path, upstream, MEASURED_RULES)
     dropped = {row["id"]: row["reasons"] for row in table(built, "*.dropped.parquet")}
     for shard, line, _ in records(upstream):

@@ -23,7 +23,10 @@ def test_the_rows_are_those_of_whole_documents(tmp_path):
     stages = [*BEFORE_TOKENS, "tokens", "grid"]
     by_whole, by_first = (build_snapshot(workshop, OLD, stages) for workshop in (whole, first))
     for split in ("train", "heldout"):
-        rows = [GridReader(built["grid"].published.folder / f"{split}.zarr").read() for built in (by_whole, by_first)]
+        rows = [
+            GridReader(built["grid"].published.folder / f"{split}.zarr").read()
+            for built in (by_whole, by_first)
+        ]
         np.testing.assert_array_equal(*rows)
     assert by_first["tokens"].tally.dropped == by_whole["tokens"].tally.dropped
     lengths = {built["tokens"].tally.also["tokens"] for built in (by_whole, by_first)}

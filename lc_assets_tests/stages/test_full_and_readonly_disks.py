@@ -1,7 +1,8 @@
-"""A disk that runs full, or may not be written to, in every stage: said plainly, nothing published, gone on with later.
+"""A disk that runs full, or may not be written to, in every stage: said plainly, nothing published,
+gone on with later.
 
-The disks are real: small tmpfs mounts, made smaller and larger while they are mounted. Where mounting is refused
-these tests are skipped.
+The disks are real: small tmpfs mounts, made smaller and larger while they are mounted. Where
+mounting is refused these tests are skipped.
 """
 
 import gc
@@ -24,7 +25,14 @@ from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
-from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake, tiny_upstream, wanted_steps
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    TinyLake,
+    build_all,
+    tiny_lake,
+    tiny_upstream,
+    wanted_steps,
+)
 from lc_assets_tests.faults import digests, with_policies
 from lc_assets_tests.twice import all_wanted, key_of, left_behind
 
@@ -102,8 +110,12 @@ def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> Workshop:
     return replace(roomy.workshop, lake=lake)
 
 
-def fill_until_it_fits(disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]) -> tuple[Published, int]:
-    """Build one partition with ever more room; each time the disk is full, nothing of it is published."""
+def fill_until_it_fits(
+    disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]
+) -> tuple[Published, int]:
+    """Build one partition with ever more room; each time the disk is full, nothing of it is
+    published.
+    """
     place = workshop.lake.place(stage, key_of(stage))
     for n_full, n_bytes in enumerate(sizes):
         disk.leave(n_bytes)
@@ -111,7 +123,11 @@ def fill_until_it_fits(disk: Disk, workshop: Workshop, stage: str, sizes: Iterat
             return step(stage).verb(workshop, key_of(stage)).published, n_full
         except StorageFull as error:
             words = str(error)
-        assert re.fullmatch(f"the disk is full while writing {workshop.lake.root}.*: nothing was published; free some .*", words)
+        assert re.fullmatch(
+            f"the disk is full while writing {workshop.lake.root}.*: nothing was published; free "
+            "some .*",
+            words,
+        )
         assert place.current() is None
     raise AssertionError("the disk is full, however large")
 
@@ -123,7 +139,9 @@ def doubling() -> Iterator[int]:
 
 @pytest.mark.parametrize("stage", EVERY)
 def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, with_room, stage):
-    """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full; the last has the same bytes as ever."""
+    """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full;
+    the last has the same bytes as ever.
+    """
     workshop = on_disk(disk, with_room, stage)
     published, n_full = fill_until_it_fits(disk, workshop, stage, doubling())
     assert n_full >= 2
@@ -137,9 +155,14 @@ def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, with_
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, with_room, stage):
-    """Each time from the beginning, with room for a part drawn at random; what stopped goes on when there is room, with the same bytes."""
+    """Each time from the beginning, with room for a part drawn at random; what stopped goes on when
+    there is room, with the same bytes.
+    """
     workshop, rng = on_disk(disk, with_room, stage), rng_for("full disks", seed=64, key=stage)
-    place, wanted = workshop.lake.place(stage, key_of(stage)), with_room.built[f"{stage}/{key_of(stage)}"].published
+    place, wanted = (
+        workshop.lake.place(stage, key_of(stage)),
+        with_room.built[f"{stage}/{key_of(stage)}"].published,
+    )
     n_pages = 2 + 2 * sum(-(-fact.n_bytes // PAGE) for fact in wanted.receipt.files)
     n_full = 0
     for free in rng.integers(n_pages, size=N_RANDOM).tolist():
@@ -160,7 +183,9 @@ def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, 
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", PLAIN)
 def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, with_room, stage):
-    """One page more each time, from nothing, and each attempt from the beginning: full at every place a stage can be."""
+    """One page more each time, from nothing, and each attempt from the beginning: full at every
+    place a stage can be.
+    """
     workshop = on_disk(disk, with_room, stage)
     place = workshop.lake.place(stage, key_of(stage))
 
@@ -175,7 +200,9 @@ def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, with_room, stage
 
 
 def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
-    """With other settings and no room the published documents are still there and whole; with room the new ones are."""
+    """With other settings and no room the published documents are still there and whole; with room
+    the new ones are.
+    """
     workshop = on_disk(disk, roomy, "tokens")
     before = workshop.lake.place("filtered", OLD).require()
     stricter = with_policies(workshop, min_words=80)
@@ -199,22 +226,35 @@ def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
         step("tokens").verb(workshop, OLD)
     assert workshop.lake.place("tokens", OLD).current() is None
     disk.leave(ROOMY)
-    assert step("tokens").verb(workshop, OLD).published.digest == roomy.built[f"tokens/{OLD}"].published.digest
+    assert (
+        step("tokens").verb(workshop, OLD).published.digest
+        == roomy.built[f"tokens/{OLD}"].published.digest
+    )
 
 
 @pytest.mark.parametrize("stage", EVERY)
 def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
-    """The folder is named, nothing is changed, what stands published is read and planned; writable again, the stage completes."""
+    """The folder is named, nothing is changed, what stands published is read and planned; writable
+    again, the stage completes.
+    """
     workshop = on_disk(disk, with_room, stage)
     (disk.folder / "lake").mkdir(exist_ok=True)
     before = sorted(workshop.lake.root.rglob("*"))
     disk.be_writable(False)
-    with pytest.raises(NotWritable, match=rf"{workshop.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner"):
+    with pytest.raises(
+        NotWritable,
+        match=rf"{workshop.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
+    ):
         step(stage).verb(workshop, key_of(stage))
     assert sorted(workshop.lake.root.rglob("*")) == before
-    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[f"{stage}/{key_of(stage)}"] == "missing"
+    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[
+        f"{stage}/{key_of(stage)}"
+    ] == "missing"
     disk.be_writable(True)
-    assert step(stage).verb(workshop, key_of(stage)).published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
+    assert (
+        step(stage).verb(workshop, key_of(stage)).published.digest
+        == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
+    )
 
 
 def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):

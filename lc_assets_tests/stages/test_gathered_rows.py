@@ -1,4 +1,6 @@
-"""Rows are gathered from token shards as one would do it by hand, and read back in groups without losing sight of any."""
+"""Rows are gathered from token shards as one would do it by hand, and read back in groups without
+losing sight of any.
+"""
 
 import itertools
 import os
@@ -24,14 +26,22 @@ from lc_assets_tests.grid_builders import write_grid
 ROW_TOKENS = 6
 
 
-def write_shards(folder: Path, n_shards: int, n_documents: int) -> dict[tuple[str, int], np.ndarray]:
+def write_shards(
+    folder: Path, n_shards: int, n_documents: int
+) -> dict[tuple[str, int], np.ndarray]:
     """Token shards of documents that are all different; by shard and document."""
-    drawn = np.random.default_rng(3).integers(0, GPT2_VOCAB_SIZE, (n_shards, n_documents, ROW_TOKENS + 3), np.uint16)
+    drawn = np.random.default_rng(3).integers(
+        0, GPT2_VOCAB_SIZE, (n_shards, n_documents, ROW_TOKENS + 3), np.uint16
+    )
     for number, documents in enumerate(drawn):
         with MegatronWriter.publishing(folder / f"s{number}", np.dtype(np.uint16)) as writer:
             for ids in documents:
                 writer.add(ids)
-    return {(f"s{number}", document): ids for number, documents in enumerate(drawn) for document, ids in enumerate(documents)}
+    return {
+        (f"s{number}", document): ids
+        for number, documents in enumerate(drawn)
+        for document, ids in enumerate(documents)
+    }
 
 
 def plan_of(places: list[tuple[str, int]], shifts: list[int]) -> pa.Table:
@@ -58,16 +68,28 @@ def test_gathering_is_stacking_and_rolling(tokens, data):
     """Whatever the order of the plan and its shifts."""
     folder, documents = tokens
     places = data.draw(st.lists(st.sampled_from(sorted(documents)), min_size=1, max_size=10))
-    shifts = data.draw(st.lists(st.integers(0, ROW_TOKENS - 1), min_size=len(places), max_size=len(places)))
-    slow = [np.roll(documents[place][:ROW_TOKENS], shift) for place, shift in zip(places, shifts, strict=True)]
+    shifts = data.draw(
+        st.lists(st.integers(0, ROW_TOKENS - 1), min_size=len(places), max_size=len(places))
+    )
+    slow = [
+        np.roll(documents[place][:ROW_TOKENS], shift)
+        for place, shift in zip(places, shifts, strict=True)
+    ]
     plan = plan_of(places, shifts)
-    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts), np.stack(slow))
+    np.testing.assert_array_equal(
+        gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts),
+        np.stack(slow),
+    )
     unrolled = np.stack([documents[place][:ROW_TOKENS] for place in places])
-    np.testing.assert_array_equal(gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled)
+    np.testing.assert_array_equal(
+        gather(plan, folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE), unrolled
+    )
 
 
 def test_what_a_document_has_not_is_refused(tokens, tmp_path):
-    """No such document, a stretch beyond its end, a file that was cut off meanwhile: never the tokens of a neighbour."""
+    """No such document, a stretch beyond its end, a file that was cut off meanwhile: never the
+    tokens of a neighbour.
+    """
     folder, _ = tokens
     reader, room = MegatronReader(folder / "s0"), np.empty(ROW_TOKENS, np.uint16)
     for document, start in ((4, 0), (-1, 0), (0, 4), (0, -1)):
@@ -93,14 +115,20 @@ def test_a_band_may_come_from_more_shards_than_files_may_be_open(tmp_path):
         rows = gather(plan, tmp_path, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    np.testing.assert_array_equal(rows, [documents[place][:ROW_TOKENS] for place in sorted(documents)])
+    np.testing.assert_array_equal(
+        rows, [documents[place][:ROW_TOKENS] for place in sorted(documents)]
+    )
 
 
 def test_reading_back_names_exactly_the_rows_that_are_wrong(tokens, tmp_path):
-    """The first, one in between and the last of a group that is read at once; their neighbours are not blamed."""
+    """The first, one in between and the last of a group that is read at once; their neighbours are
+    not blamed.
+    """
     folder, documents = tokens
     places, shifts = sorted(documents), [number % ROW_TOKENS for number in range(12)]
-    rows = gather(plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts)
+    rows = gather(
+        plan_of(places, shifts), folder, row_tokens=ROW_TOKENS, n_ids=GPT2_VOCAB_SIZE, shifts=shifts
+    )
     for row, column in ((2, 0), (5, 3), (11, 5)):
         rows[row, column] ^= 1
     reader = GridReader(write_grid(tmp_path / "train.zarr", rows))

@@ -1,4 +1,6 @@
-"""Documents and signals that are damaged, displaced or outrageous: each is counted by its reason or comes through whole."""
+"""Documents and signals that are damaged, displaced or outrageous: each is counted by its reason or
+comes through whole.
+"""
 
 import gzip
 import json
@@ -52,7 +54,9 @@ CLEAN_DROPS = {"duplicate": 3, "long_enough": 3, "symbols": 3}
 
 
 class Sound(NamedTuple):
-    """An upstream without faults, the digests of one snapshot's stages over it, and its filtered documents by id."""
+    """An upstream without faults, the digests of one snapshot's stages over it, and its filtered
+    documents by id.
+    """
 
     root: Path
     digests: dict[str, str]
@@ -62,7 +66,11 @@ class Sound(NamedTuple):
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     root = tiny_upstream(tmp_path_factory.mktemp("sound"), snapshots=[SNAPSHOT])
-    built = build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT, [*BEFORE_TOKENS, "tokens"])
+    built = build_snapshot(
+        tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root),
+        SNAPSHOT,
+        [*BEFORE_TOKENS, "tokens"],
+    )
     return Sound(root, digests(built), kept(built["filtered"].published))
 
 
@@ -78,26 +86,41 @@ def spoil(workshop, part, edit, shard=SHARD):
 
 def mend(workshop, sound):
     for part in ("documents", "signals"):
-        file_of(Path(workshop.upstream.root), part, SHARD.tag).write_bytes(file_of(sound.root, part, SHARD.tag).read_bytes())
+        file_of(Path(workshop.upstream.root), part, SHARD.tag).write_bytes(
+            file_of(sound.root, part, SHARD.tag).read_bytes()
+        )
 
 
 def kept(filtered: Published) -> dict[str, dict]:
-    return {line["id"]: line for path in documents_files(filtered.folder) for line in read_table(path).to_pylist()}
+    return {
+        line["id"]: line
+        for path in documents_files(filtered.folder)
+        for line in read_table(path).to_pylist()
+    }
 
 
 def dropped(filtered: Published) -> dict[str, dict]:
-    return {line["id"]: line for line in read_table(filtered.folder / f"{SHARD.name}.dropped.parquet").to_pylist()}
+    return {
+        line["id"]: line
+        for line in read_table(filtered.folder / f"{SHARD.name}.dropped.parquet").to_pylist()
+    }
 
 
 def assert_lost_only(workshop, sound, lines: set[int], reason: str):
-    """Of the sound build's documents, those on these lines are dropped for this reason; all others are the same, field by field."""
+    """Of the sound build's documents, those on these lines are dropped for this reason; all others
+    are the same, field by field.
+    """
     built = build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"]
     lost = {SHARD.document_id(line) for line in lines}
     assert (built.tally.seen, built.tally.kept) == (36, 27 - len(lost))
     assert built.tally.dropped == CLEAN_DROPS | {reason: len(lost)}
     assert adds_up(built)
-    assert {line["id"] for line in dropped(built.published).values() if line["reason"] == reason} == lost
-    assert kept(built.published) == {name: line for name, line in sound.kept.items() if name not in lost}
+    assert {
+        line["id"] for line in dropped(built.published).values() if line["reason"] == reason
+    } == lost
+    assert kept(built.published) == {
+        name: line for name, line in sound.kept.items() if name not in lost
+    }
     mend(workshop, sound)
     again = build_snapshot(workshop, SNAPSHOT, [*BEFORE_TOKENS, "tokens"])
     assert digests(again) == sound.digests
@@ -117,15 +140,25 @@ UNREADABLE = {
 
 
 def test_lines_that_are_no_documents_are_counted_and_keep_their_numbers(workshop, sound):
-    """Eight damaged lines of a shard are eight dropped documents; the documents after them keep their ids, texts and signals."""
-    spoil(workshop, "documents", lambda lines: [*(line + b"\n" for line in UNREADABLE.values()), *lines[8:]])
+    """Eight damaged lines of a shard are eight dropped documents; the documents after them keep
+    their ids, texts and signals.
+    """
+    spoil(
+        workshop,
+        "documents",
+        lambda lines: [*(line + b"\n" for line in UNREADABLE.values()), *lines[8:]],
+    )
     assert_lost_only(workshop, sound, set(range(8)), "unreadable line")
 
 
 def test_a_line_that_is_too_long_is_counted_and_keeps_its_number(workshop, sound):
     """A document beyond `max_line_bytes` is not read; its value is the limit."""
     workshop = with_policies(workshop, max_line_bytes=50_000)
-    spoil(workshop, "documents", lambda lines: [*lines[:2], field_changed(lines[2], padding="x" * 50_000), *lines[3:]])
+    spoil(
+        workshop,
+        "documents",
+        lambda lines: [*lines[:2], field_changed(lines[2], padding="x" * 50_000), *lines[3:]],
+    )
     built = assert_lost_only(workshop, sound, {2}, "line too long")
     assert dropped(built.published)[SHARD.document_id(2)]["value"] == 50_000
 
@@ -136,16 +169,22 @@ def test_a_document_without_signals_is_counted(workshop, sound):
     assert_lost_only(workshop, sound, {4, 5}, "no signals")
 
 
-@pytest.mark.parametrize("damage", [b"{", b"\xff", b"", b'{"id": 7}', b'{"id": "x", "quality_signals": []}'])
+@pytest.mark.parametrize(
+    "damage", [b"{", b"\xff", b"", b'{"id": 7}', b'{"id": "x", "quality_signals": []}']
+)
 def test_a_damaged_line_of_signals_costs_one_document(workshop, sound, damage):
-    """It is counted twice: as a line of signals that cannot be read, and as a document without signals."""
+    """It is counted twice: as a line of signals that cannot be read, and as a document without
+    signals.
+    """
     spoil(workshop, "signals", lambda lines: [*lines[:6], damage + b"\n", *lines[7:]])
     built = assert_lost_only(workshop, sound, {6}, "no signals")
     assert built.tally.also["signals unreadable"] == 1
 
 
 def test_signals_are_joined_by_id_where_upstream_skipped_a_line(workshop, sound):
-    """The writer of the signals skipped a line that it could not decode: all behind it is offset, and nothing is mistaken."""
+    """The writer of the signals skipped a line that it could not decode: all behind it is offset,
+    and nothing is mistaken.
+    """
     spoil(workshop, "documents", lambda lines: [*lines[:3], b'{"raw_content\n', *lines[4:]])
     spoil(workshop, "signals", lambda lines: [*lines[:3], *lines[4:]])
     assert_lost_only(workshop, sound, {3}, "unreadable line")
@@ -154,21 +193,31 @@ def test_signals_are_joined_by_id_where_upstream_skipped_a_line(workshop, sound)
 def test_signals_may_come_in_any_order(workshop, sound):
     """The reversed file of signals gives the very same bytes."""
     spoil(workshop, "signals", lambda lines: lines[::-1])
-    assert build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest == sound.digests["filtered"]
+    assert (
+        build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest
+        == sound.digests["filtered"]
+    )
 
 
 def test_signals_of_another_address_speak_for_nobody(workshop, sound):
-    """Ids that were given out by position, one too low behind a skipped line: every document behind it is refused, none is misjudged."""
+    """Ids that were given out by position, one too low behind a skipped line: every document behind
+    it is refused, none is misjudged.
+    """
 
     def renumbered(lines):
         moved = zip(lines[4:], lines[3:], strict=False)
-        return [*lines[:3], *(field_changed(line, id=msgspec.json.decode(place)["id"]) for line, place in moved)]
+        return [
+            *lines[:3],
+            *(field_changed(line, id=msgspec.json.decode(place)["id"]) for line, place in moved),
+        ]
 
     spoil(workshop, "signals", renumbered)
     built = build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"]
-    assert {line["id"] for line in dropped(built.published).values() if line["reason"] == "signals of another url"} == {
-        SHARD.document_id(line) for line in (3, 4, 5, 6, 7, 10)
-    }
+    assert {
+        line["id"]
+        for line in dropped(built.published).values()
+        if line["reason"] == "signals of another url"
+    } == {SHARD.document_id(line) for line in (3, 4, 5, 6, 7, 10)}
     assert adds_up(built)
     assert kept(built.published).items() <= sound.kept.items()
 
@@ -178,9 +227,15 @@ def test_signals_of_another_address_speak_for_nobody(workshop, sound):
     [
         (
             f"{SNAPSHOT}/0001/en_head.json.gz/5",
-            "found id '2023-06/0001/en_head.json.gz/5', wanted ids such as 2023-06/0000/en_head.json.gz/17",
+            (
+                "found id '2023-06/0001/en_head.json.gz/5', wanted ids such as "
+                "2023-06/0000/en_head.json.gz/17"
+            ),
         ),
-        (f"{SNAPSHOT}/0000/en_head.json.gz/4", "line 5: the signals of 2023-06/0000/en_head.json.gz/4 a second time"),
+        (
+            f"{SNAPSHOT}/0000/en_head.json.gz/4",
+            "line 5: the signals of 2023-06/0000/en_head.json.gz/4 a second time",
+        ),
         ("../../etc/passwd", "found id '../../etc/passwd'"),
         (f"{SNAPSHOT}/0000/en_head.json.gz/-5", "found id .*-5"),
         (f"{SNAPSHOT}/0000/en_head.json.gz/99999999999999999999", "found id .*99999"),
@@ -189,7 +244,11 @@ def test_signals_of_another_address_speak_for_nobody(workshop, sound):
 )
 def test_signals_with_a_wrong_id_are_another_files(workshop, sound, name, words):
     """The whole file is refused: stopped at, or its shard is left out; mended, all is whole."""
-    spoil(workshop, "signals", lambda lines: [*lines[:5], field_changed(lines[5], id=name), *lines[6:]])
+    spoil(
+        workshop,
+        "signals",
+        lambda lines: [*lines[:5], field_changed(lines[5], id=name), *lines[6:]],
+    )
     strict = with_policies(workshop, missing_signals="fail")
     build_snapshot(strict, SNAPSHOT, ["raw"])
     with pytest.raises(CorruptFile, match=words):
@@ -199,7 +258,10 @@ def test_signals_with_a_wrong_id_are_another_files(workshop, sound, name, words)
     assert (built.tally.seen, built.tally.kept) == (24, 18)
     assert built.tally.also["shards skipped: signals missing or broken"] == 1
     mend(workshop, sound)
-    assert build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest == sound.digests["filtered"]
+    assert (
+        build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest
+        == sound.digests["filtered"]
+    )
 
 
 def one_word(n_chars: int) -> str:
@@ -227,17 +289,29 @@ HOSTILE = {
 
 
 def hostile_upstream(folder: Path, texts: list[str]) -> Path:
-    """One shard of these texts; their urls and titles are hostile too. Signals are sound and few, so that the rules let all pass."""
+    """One shard of these texts; their urls and titles are hostile too. Signals are sound and few,
+    so that the rules let all pass.
+    """
     for part in ("documents", "signals", "duplicates"):
         file_of(folder, part, SHARD.tag).parent.mkdir(parents=True)
     (folder / "listings").mkdir()
     (folder / f"listings/en-{SNAPSHOT}-head_middle.txt").write_text(f"{SHARD.tag}\n")
-    records = [msgspec.structs.replace(made_up_record(SHARD, line, text), title=text[:200]) for line, text in enumerate(texts)]
+    records = [
+        msgspec.structs.replace(made_up_record(SHARD, line, text), title=text[:200])
+        for line, text in enumerate(texts)
+    ]
     # The standard library writes lone surrogates as escapes, where msgspec would refuse.
     lines = b"".join(json.dumps(msgspec.to_builtins(record)).encode() + b"\n" for record in records)
     file_of(folder, "documents", SHARD.tag).write_bytes(gzip.compress(lines, 1, mtime=0))
-    scores = {"rps_doc_mean_word_length": 5.0, "rps_doc_symbol_to_word_ratio": 0.0, "rps_doc_word_count": 1e6}
-    judged = [(line, DocumentRecord(raw_content="", url=record.url), scored(scores)) for line, record in enumerate(records)]
+    scores = {
+        "rps_doc_mean_word_length": 5.0,
+        "rps_doc_symbol_to_word_ratio": 0.0,
+        "rps_doc_word_count": 1e6,
+    }
+    judged = [
+        (line, DocumentRecord(raw_content="", url=record.url), scored(scores))
+        for line, record in enumerate(records)
+    ]
     write_signals(file_of(folder, "signals", SHARD.tag), SHARD, judged)
     write_duplicates(file_of(folder, "duplicates", SHARD.tag), SHARD, [])
     return folder
@@ -248,18 +322,32 @@ def scored(scores: dict[str, float]) -> dict[str, list]:
 
 
 def assert_comes_through(workshop, texts: list[str]) -> None:
-    """Each text is in `filtered` as it was and a row of the grid, whose tokens are the twin's; the whole chain stands."""
+    """Each text is in `filtered` as it was and a row of the grid, whose tokens are the twin's; the
+    whole chain stands.
+    """
     built = build_all(workshop, [SNAPSHOT])
     filtered, grid = built[f"filtered/{SNAPSHOT}"], built[f"grid/{SNAPSHOT}"]
-    assert filtered.tally.kept == grid.tally.kept == built[f"megatron/{SNAPSHOT}"].tally.kept == len(texts)
-    assert [line["raw_content"] for line in kept(filtered.published).values()] == [without_surrogates(text) for text in texts]
+    assert (
+        filtered.tally.kept
+        == grid.tally.kept
+        == built[f"megatron/{SNAPSHOT}"].tally.kept
+        == len(texts)
+    )
+    assert [line["raw_content"] for line in kept(filtered.published).values()] == [
+        without_surrogates(text) for text in texts
+    ]
     assert finding(built[f"tokens/{SNAPSHOT}"], "the_fast_tokenizer_agreed").passed
     plan = read_table(grid.published.folder / "rows.parquet").to_pylist()
     twin = gpt2_tokenizer(fast=False)
     for row in plan:
-        found = GridReader(grid.published.folder / f"{row['split']}.zarr").read(slice(row["row"], row["row"] + 1))
+        found = GridReader(grid.published.folder / f"{row['split']}.zarr").read(
+            slice(row["row"], row["row"] + 1)
+        )
         text = texts[int(row["id"].rpartition("/")[2])]
-        np.testing.assert_array_equal(unroll_rows(found, np.array([row["shift"]]))[0], twin.encode(text[:2000])[:TINY_ROW_TOKENS])
+        np.testing.assert_array_equal(
+            unroll_rows(found, np.array([row["shift"]]))[0],
+            twin.encode(text[:2000])[:TINY_ROW_TOKENS],
+        )
     assert {row["split"] for row in plan} <= set(SPLITS)
     assert built["mixes/by-tokens"].tally.kept > 0
 
@@ -267,19 +355,34 @@ def assert_comes_through(workshop, texts: list[str]) -> None:
 def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
     mixes = {name: mix for name, mix in tiny_recipe(tmp_path).mixes.items() if name == "by-tokens"}
     settings = FilteringSettings(rules=str(tmp_path / "lenient.toml"), min_words=0, **filtering)
-    return tiny_workshop(tmp_path, upstream=hostile_upstream(tmp_path / "upstream", texts), mixes=mixes, filtering=settings)
+    return tiny_workshop(
+        tmp_path,
+        upstream=hostile_upstream(tmp_path / "upstream", texts),
+        mixes=mixes,
+        filtering=settings,
+    )
 
 
 def test_outrageous_texts_come_through_the_whole_chain(tmp_path):
-    """A megabyte in one word, a million spaces, surrogates, NUL, text from right to left: each is a document like others."""
+    """A megabyte in one word, a million spaces, surrogates, NUL, text from right to left: each is a
+    document like others.
+    """
     texts = list(HOSTILE.values())
     assert_comes_through(hostile_workshop(tmp_path, texts), texts)
 
 
 def test_a_document_of_fifty_megabytes_comes_through_the_whole_chain(tmp_path):
-    """It is read, judged, tokenized and laid out as any other; nothing is cut but what a row does not hold."""
-    texts = [(WORDS * (50_000_000 // len(WORDS) + 1))[:50_000_000], " ".join(reversed(WORDS.split())) * 20]
+    """It is read, judged, tokenized and laid out as any other; nothing is cut but what a row does
+    not hold.
+    """
+    texts = [
+        (WORDS * (50_000_000 // len(WORDS) + 1))[:50_000_000],
+        " ".join(reversed(WORDS.split())) * 20,
+    ]
     workshop = hostile_workshop(tmp_path, texts)
     assert_comes_through(workshop, texts)
     tokens = workshop.lake.place("tokens", SNAPSHOT).require().folder
-    assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [50_000_000, len(texts[1])]
+    assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [
+        50_000_000,
+        len(texts[1]),
+    ]

@@ -1,4 +1,6 @@
-"""Where a document's page is in the crawl: the right capture of several, found by every way alike, and nothing lost or believed."""
+"""Where a document's page is in the crawl: the right capture of several, found by every way alike,
+and nothing lost or believed.
+"""
 
 import datetime as dt
 import gzip
@@ -61,7 +63,9 @@ def over(workshop: Workshop, folder: Path, crawl: Path | str, **web) -> Workshop
     if not (folder / "lake").exists():
         shutil.copytree(workshop.lake.root, folder / "lake")
     recipe = msgspec.structs.replace(workshop.recipe, web=WebSettings(**web))
-    return replace(workshop, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe)
+    return replace(
+        workshop, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe
+    )
 
 
 def documents_of(workshop: Workshop) -> list[dict]:
@@ -73,11 +77,16 @@ def index_of(built: Built) -> list[dict]:
     return read_all(index_files(built.published.folder), HTML_INDEX).to_pylist()
 
 
-def page_record(url: str, *, day: int, status: str = "200 OK", mime: str = "text/html", body: str = "x") -> bytes:
+def page_record(
+    url: str, *, day: int, status: str = "200 OK", mime: str = "text/html", body: str = "x"
+) -> bytes:
     block = http(body.encode(), f"Content-Type: {mime}".encode(), status=status.encode())
-    return record(b"response", block, url=url.encode(), more=b"WARC-Payload-Digest: sha1:%s\r\n" % body.encode()).replace(
-        b"2024-01-01T00:00:00Z", f"2023-02-{day:02}T04:05:06Z".encode()
-    )
+    return record(
+        b"response",
+        block,
+        url=url.encode(),
+        more=b"WARC-Payload-Digest: sha1:%s\r\n" % body.encode(),
+    ).replace(b"2024-01-01T00:00:00Z", f"2023-02-{day:02}T04:05:06Z".encode())
 
 
 class Archives:
@@ -88,11 +97,32 @@ class Archives:
         self.captures: list[Capture] = []
         self.contents: dict[str, bytes] = {}
 
-    def add(self, filename: str, url: str, *, day: int, status: str = "200 OK", mime: str = "text/html", body: str = "x") -> None:
+    def add(
+        self,
+        filename: str,
+        url: str,
+        *,
+        day: int,
+        status: str = "200 OK",
+        mime: str = "text/html",
+        body: str = "x",
+    ) -> None:
         content = self.contents.get(filename, gzip.compress(record(b"warcinfo", b"x"), mtime=0))
-        packed = gzip.compress(page_record(url, day=day, status=status, mime=mime, body=body), mtime=0)
+        packed = gzip.compress(
+            page_record(url, day=day, status=status, mime=mime, body=body), mtime=0
+        )
         is_page = status.startswith("200") and mime == "text/html"
-        self.captures.append(Capture(url, f"202302{day:02}040506", is_page, f"sha1:{body}", filename, len(content), len(packed)))
+        self.captures.append(
+            Capture(
+                url,
+                f"202302{day:02}040506",
+                is_page,
+                f"sha1:{body}",
+                filename,
+                len(content),
+                len(packed),
+            )
+        )
         self.contents[filename] = content + packed
 
     def write(self) -> Path:
@@ -101,7 +131,10 @@ class Archives:
             (self.root / filename).parent.mkdir(parents=True, exist_ok=True)
             (self.root / filename).write_bytes(content)
         pages = [one for one in self.captures if one.is_page]
-        others = [line.replace(b'"200"', b'"404"') for line in index_lines(one for one in self.captures if not one.is_page)]
+        others = [
+            line.replace(b'"200"', b'"404"')
+            for line in index_lines(one for one in self.captures if not one.is_page)
+        ]
         folder = self.root / SNAPSHOT
         folder.mkdir(parents=True, exist_ok=True)
         lines = sorted([*index_lines(pages), *others])
@@ -128,33 +161,50 @@ def write_columns(path: Path, captures: list[Capture]) -> None:
 
 
 def chosen(document: dict, captures: list[Capture]) -> Capture | None:
-    """The slow twin: look at every capture, and take the best by the rules as they are written down."""
+    """The slow twin: look at every capture, and take the best by the rules as they are written
+    down.
+    """
 
     def seconds(timestamp: str) -> float:
         return dt.datetime.strptime(timestamp, "%Y%m%d%H%M%S").timestamp()  # noqa: DTZ007
 
     batch = Path(document["cc_segment"]).name.removesuffix(".warc.wet.gz")
     date = "".join(filter(str.isdigit, document["date_download"]))
-    found = [one for one in captures if one.is_page and page_key(one.url) == page_key(document["url"])]
+    found = [
+        one for one in captures if one.is_page and page_key(one.url) == page_key(document["url"])
+    ]
 
     def rank(one: Capture) -> tuple:
         is_of_batch = Path(one.filename).name.removesuffix(".warc.gz") == batch
         apart = abs(seconds(one.timestamp) - seconds(date))
-        return not is_of_batch, one.digest != document["digest"], apart, -int(one.timestamp), one.filename, one.offset
+        return (
+            not is_of_batch,
+            one.digest != document["digest"],
+            apart,
+            -int(one.timestamp),
+            one.filename,
+            one.offset,
+        )
 
     return min(found, key=rank, default=None)
 
 
 @pytest.fixture(scope="module")
 def crowded(filtered, tmp_path_factory) -> Archives:
-    """No to eight captures of each page: in the batch that the text came from or not, of its digest or not, pages or not, at many times."""
+    """No to eight captures of each page: in the batch that the text came from or not, of its digest
+    or not, pages or not, at many times.
+    """
     archives = Archives(tmp_path_factory.mktemp("crowded"))
     rng = rng_for("captures", seed=7)
     for number, document in enumerate(documents_of(filtered)):
         batch = Path(document["cc_segment"]).name.removesuffix(".warc.wet.gz")
         for _ in range(int(rng.integers(9)) if number else 0):
             name = batch if rng.random() < 0.1 else f"other-{rng.integers(3)}"
-            url = document["url"] if rng.random() < 0.7 else document["url"].replace("https://", "HTTP://www.") + "#part"
+            url = (
+                document["url"]
+                if rng.random() < 0.7
+                else document["url"].replace("https://", "HTTP://www.") + "#part"
+            )
             archives.add(
                 f"crawl-data/CC-MAIN-{SNAPSHOT}/segments/0/warc/{name}.warc.gz",
                 url,
@@ -169,28 +219,43 @@ def crowded(filtered, tmp_path_factory) -> Archives:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_of_several_captures_it_is_the_one_that_the_rules_name(filtered, crowded, tmp_path, way):
-    """By the archives themselves and by both indexes, against a search through all captures; documents without one are counted."""
+    """By the archives themselves and by both indexes, against a search through all captures;
+    documents without one are counted.
+    """
     built = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT)
     documents = documents_of(filtered)
-    expected = {document["id"]: one for document in documents if (one := chosen(document, crowded.captures))}
+    expected = {
+        document["id"]: one for document in documents if (one := chosen(document, crowded.captures))
+    }
     found = {line["id"]: line for line in index_of(built)}
     assert found.keys() == expected.keys()
     for name, one in expected.items():
         line = found[name]
-        place = (line["captured_url"], line["timestamp"], line["digest"], line["filename"], line["offset"], line["length"])
+        place = (
+            line["captured_url"],
+            line["timestamp"],
+            line["digest"],
+            line["filename"],
+            line["offset"],
+            line["length"],
+        )
         assert place == (one.url, one.timestamp, one.digest, one.filename, one.offset, one.length)
     assert len(expected) < built.tally.seen == len(documents)
     captured = {page_key(one.url) for one in crowded.captures}
     n_without = sum(page_key(document["url"]) not in captured for document in documents)
     assert built.tally.dropped["no capture"] == n_without
-    assert built.tally.dropped.get("no capture with status 200 and HTML", 0) == len(documents) - n_without - len(expected)
+    assert built.tally.dropped.get("no capture with status 200 and HTML", 0) == len(
+        documents
+    ) - n_without - len(expected)
     assert all(finding.passed for finding in built.findings)
     order = [line["id"] for line in index_of(built)]
     assert order == [document["id"] for document in documents if document["id"] in expected]
 
 
 def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
-    """What tests build upstream comes with its crawl: each document's own page, by scan and by index the same tables."""
+    """What tests build upstream comes with its crawl: each document's own page, by scan and by
+    index the same tables.
+    """
     tables = []
     for way in ("scan", "cdxj"):
         workshop = over(filtered, tmp_path, filtered.crawl.root, index=way)
@@ -212,7 +277,12 @@ def wat_of(page: dict) -> bytes:
         "HTML-Metadata": {"Links": [{"path": "A@/href", "url": "/b", "text": page["id"]}]},
     }
     warc = {"WARC-Target-URI": page["url"], "WARC-Date": page["date_download"]}
-    said = {"Envelope": {"WARC-Header-Metadata": warc, "Payload-Metadata": {"HTTP-Response-Metadata": response}}}
+    said = {
+        "Envelope": {
+            "WARC-Header-Metadata": warc,
+            "Payload-Metadata": {"HTTP-Response-Metadata": response},
+        }
+    }
     return gzip.compress(record(b"metadata", json.dumps(said).encode()), mtime=0)
 
 
@@ -226,9 +296,18 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
     built = index_pages(workshop, SNAPSHOT)
     assert built.tally.dropped == {"no capture": 3}
     lines = index_of(built)
-    pages = list(wat_pages_at(workshop.crawl, [(line["filename"], line["offset"], line["length"]) and _spot(line) for line in lines]))
-    assert [page.links[0].text for page in pages if isinstance(page, WatPage)] == [line["id"] for line in lines]
-    with pytest.raises(BadInput, match="has no warc files .1 wat., which web.index and web.links_from ask for"):
+    pages = list(
+        wat_pages_at(
+            workshop.crawl,
+            [(line["filename"], line["offset"], line["length"]) and _spot(line) for line in lines],
+        )
+    )
+    assert [page.links[0].text for page in pages if isinstance(page, WatPage)] == [
+        line["id"] for line in lines
+    ]
+    with pytest.raises(
+        BadInput, match="has no warc files .1 wat., which web.index and web.links_from ask for"
+    ):
         index_pages(over(filtered, tmp_path, crawl), SNAPSHOT)
 
 
@@ -246,36 +325,57 @@ class Backwards:
 
 
 def with_lists(crawl: Path, folder: Path) -> Path:
-    """A copy of a crawl that is named by Common Crawl's lists, without a folder that can be looked through."""
+    """A copy of a crawl that is named by Common Crawl's lists, without a folder that can be looked
+    through.
+    """
     shutil.copytree(crawl, folder)
     place = folder / f"crawl-data/CC-MAIN-{SNAPSHOT}"
     place.mkdir(parents=True, exist_ok=True)
-    for name, pattern in (("warc", "*.warc.gz"), ("cc-index", "*.cdxj*"), ("cc-index-table", "*.parquet")):
+    for name, pattern in (
+        ("warc", "*.warc.gz"),
+        ("cc-index", "*.cdxj*"),
+        ("cc-index-table", "*.parquet"),
+    ):
         paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob(pattern))
-        (place / f"{name}.paths.gz").write_bytes(gzip.compress("".join(f"{path}\n" for path in paths).encode()))
+        (place / f"{name}.paths.gz").write_bytes(
+            gzip.compress("".join(f"{path}\n" for path in paths).encode())
+        )
     return folder
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tmp_path, way):
-    """With two workers, tasks backwards, from a server by lists, from a bucket that can be listed."""
+    """With two workers, tasks backwards, from a server by lists, from a bucket that can be
+    listed.
+    """
     plainly = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT).published
-    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)) if way == "scan" else Backwards()
+    engine = (
+        LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+        if way == "scan"
+        else Backwards()
+    )
     workshop = replace(over(filtered, tmp_path / "other", crowded.root, index=way), engine=engine)
     assert index_pages(workshop, SNAPSHOT).published.digest == plainly.digest
     with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
-        from_server = index_pages(over(filtered, tmp_path / "server", url, index=way), SNAPSHOT).published
+        from_server = index_pages(
+            over(filtered, tmp_path / "server", url, index=way), SNAPSHOT
+        ).published
     assert from_server.digest == plainly.digest
     files = fsspec.filesystem("memory")
     files.put(str(crowded.root), f"/crawl-{way}-{tmp_path.name}", recursive=True)
-    bucket = index_pages(over(filtered, tmp_path / "bucket", f"memory://crawl-{way}-{tmp_path.name}", index=way), SNAPSHOT)
+    bucket = index_pages(
+        over(filtered, tmp_path / "bucket", f"memory://crawl-{way}-{tmp_path.name}", index=way),
+        SNAPSHOT,
+    )
     assert [line["id"] for line in index_of(bucket)] == [
         line["id"] for line in read_all(index_files(plainly.folder), HTML_INDEX).to_pylist()
     ]
 
 
 def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowded, tmp_path):
-    """Its content is an input: unchanged, the same version is found; changed, another is built. The planner keeps what it cannot see."""
+    """Its content is an input: unchanged, the same version is found; changed, another is built. The
+    planner keeps what it cannot see.
+    """
     crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
     workshop = over(filtered, tmp_path, crawl)
     first = index_pages(workshop, SNAPSHOT)
@@ -283,11 +383,21 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     assert again.reused
     made = {found.name: found.status for found in plan(workshop.lake, workshop.recipe, [SNAPSHOT])}
     assert made[f"html_index/{SNAPSHOT}"] == "current"
-    made = plan(workshop.lake, workshop.recipe, [SNAPSHOT], upstream_digests={SNAPSHOT: raw_digest(workshop)})
+    made = plan(
+        workshop.lake,
+        workshop.recipe,
+        [SNAPSHOT],
+        upstream_digests={SNAPSHOT: raw_digest(workshop)},
+    )
     assert {found.name: found.status for found in made}[f"html_index/{SNAPSHOT}"] == "current"
     changed = min(crawl.rglob("*.warc.gz"))
     changed.write_bytes(changed.read_bytes() + gzip.compress(record(b"metadata", b"new"), mtime=0))
-    looked = plan(workshop.lake, workshop.recipe, [SNAPSHOT], crawl_digests={SNAPSHOT: look_at_crawl(workshop, SNAPSHOT)})
+    looked = plan(
+        workshop.lake,
+        workshop.recipe,
+        [SNAPSHOT],
+        crawl_digests={SNAPSHOT: look_at_crawl(workshop, SNAPSHOT)},
+    )
     (behind,) = (found for found in looked if found.stage == "html_index")
     second = index_pages(workshop, SNAPSHOT)
     assert not second.reused
@@ -307,10 +417,18 @@ def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path
     workshop = over(filtered, tmp_path, crowded.root)
     folder = workshop.lake.place("filtered", SNAPSHOT).require().folder
     first, second, _ = documents_files(folder)
-    for path, urls in ((first, ["ftp://a.org/x", "", "mailto:a@b.org"]), (second, ["no address"] * 20)):
+    for path, urls in (
+        (first, ["ftp://a.org/x", "", "mailto:a@b.org"]),
+        (second, ["no address"] * 20),
+    ):
         table = pq.read_table(path)
         place = table.schema.get_field_index("url")
-        pq.write_table(table.set_column(place, "url", [[*urls, *table["url"].to_pylist()[len(urls) :]][: table.num_rows]]), path)
+        pq.write_table(
+            table.set_column(
+                place, "url", [[*urls, *table["url"].to_pylist()[len(urls) :]][: table.num_rows]]
+            ),
+            path,
+        )
     built = index_pages(workshop, SNAPSHOT)
     assert built.tally.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
     assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
@@ -336,11 +454,15 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
     missing.unlink()
     with served(listed) as (url, *_):
         for root in (listed, url):
-            with pytest.raises(CorruptFile, match=f"{missing.name}: is missing, but the crawl lists it"):
+            with pytest.raises(
+                CorruptFile, match=f"{missing.name}: is missing, but the crawl lists it"
+            ):
                 index_pages(over(filtered, tmp_path / "missing", root, index=way), SNAPSHOT)
 
 
-def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(filtered, crowded, tmp_path, monkeypatch):
+def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
+    filtered, crowded, tmp_path, monkeypatch
+):
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
 
     class Broken(RangeHandler):
@@ -355,10 +477,23 @@ def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(filtered, 
 
 
 def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, tmp_path):
-    """Junk, places that cannot be, paths that lead elsewhere, archives that nobody lists: none becomes a place of a page."""
+    """Junk, places that cannot be, paths that lead elsewhere, archives that nobody lists: none
+    becomes a place of a page.
+    """
     crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
-    victim = next(document for document in documents_of(filtered) if chosen(document, crowded.captures) is None)
-    good = {"url": victim["url"], "status": "200", "mime": "text/html", "length": "5", "offset": "0", "filename": "x.warc.gz"}
+    victim = next(
+        document
+        for document in documents_of(filtered)
+        if chosen(document, crowded.captures) is None
+    )
+    good = {
+        "url": victim["url"],
+        "status": "200",
+        "mime": "text/html",
+        "length": "5",
+        "offset": "0",
+        "filename": "x.warc.gz",
+    }
     lies = [
         {"filename": "../../secret.warc.gz"},
         {"filename": "/etc/passwd"},
@@ -367,17 +502,31 @@ def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, 
         {"length": "0"},
     ]
     key = surt(victim["url"])
-    lines = [f"{key} 20230203000000 {json.dumps(good | lie)}" for lie in [*lies, {}]] + [f"{key} 20230203000000 {{junk"]
+    lines = [f"{key} 20230203000000 {json.dumps(good | lie)}" for lie in [*lies, {}]] + [
+        f"{key} 20230203000000 {{junk"
+    ]
     (crawl / SNAPSHOT / "lies.cdxj").write_text("".join(f"{line}\n" for line in sorted(lines)))
-    write_columns(crawl / SNAPSHOT / "lies.parquet", [Capture(victim["url"], "20230203000000", True, "", "../x.warc.gz", 0, 5)])
+    write_columns(
+        crawl / SNAPSHOT / "lies.parquet",
+        [Capture(victim["url"], "20230203000000", True, "", "../x.warc.gz", 0, 5)],
+    )
     expected = {
-        "cdxj": {"path outside": 3, "impossible place": 2, "archive not listed": 1, "line not read": 1},
+        "cdxj": {
+            "path outside": 3,
+            "impossible place": 2,
+            "archive not listed": 1,
+            "line not read": 1,
+        },
         "columnar": {"path outside": 1},
     }
     for way, counts in expected.items():
         built = index_pages(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
         also = built.tally.also
-        assert {name.removeprefix("left out: "): n for name, n in also.items() if name.startswith("left out: ")} == counts
+        assert {
+            name.removeprefix("left out: "): n
+            for name, n in also.items()
+            if name.startswith("left out: ")
+        } == counts
         assert victim["id"] not in {line["id"] for line in index_of(built)}
         assert also["records read"] == also["captures"] + sum(counts.values())
 
@@ -389,10 +538,19 @@ def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
     lines = [line.split(" ", 2) for line in path.read_text().splitlines()]
     places = [json.loads(said) for *_, said in lines]
     moved = [
-        said | {name: other[name] for name in ("offset", "length")} for said, other in zip(places, places[1:] + places[:1], strict=True)
+        said | {name: other[name] for name in ("offset", "length")}
+        for said, other in zip(places, places[1:] + places[:1], strict=True)
     ]
-    path.write_text("".join(f"{key} {time} {json.dumps(said)}\n" for (key, time, _), said in zip(lines, moved, strict=True)))
-    with pytest.raises(AuditFailed, match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page"):
+    path.write_text(
+        "".join(
+            f"{key} {time} {json.dumps(said)}\n"
+            for (key, time, _), said in zip(lines, moved, strict=True)
+        )
+    )
+    with pytest.raises(
+        AuditFailed,
+        match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page",
+    ):
         index_pages(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
 
 
@@ -438,12 +596,16 @@ def stood(filtered, crowded, tmp_path_factory) -> tuple[Workshop, Built]:
 def edit(path: Path, name: str, change) -> None:
     table = pq.read_table(path)
     place = table.schema.get_field_index(name)
-    pq.write_table(table.set_column(place, table.schema.field(name), [change(table[name].to_pylist())]), path)
+    pq.write_table(
+        table.set_column(place, table.schema.field(name), [change(table[name].to_pylist())]), path
+    )
 
 
 def also(evidence: Evidence, **counts: int) -> Evidence:
     named = {name.replace("_", " "): count for name, count in counts.items()}
-    return replace(evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named))
+    return replace(
+        evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named)
+    )
 
 
 def lose_a_line(evidence: Evidence) -> Evidence:
@@ -454,7 +616,9 @@ def lose_a_line(evidence: Evidence) -> Evidence:
 
 def spoil_first(name: str, value):
     def spoil(evidence: Evidence) -> Evidence:
-        path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1)
+        path = next(
+            path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1
+        )
         edit(path, name, lambda values: [value, *values[1:]])
         return evidence
 
@@ -474,12 +638,17 @@ def lose_an_archive(evidence: Evidence) -> Evidence:
 
 def see_one_more(evidence: Evidence) -> Evidence:
     tally = evidence.tally
-    return replace(evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1))
+    return replace(
+        evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1)
+    )
 
 
 def drop_for_another_reason(evidence: Evidence) -> Evidence:
     tally = evidence.tally
-    dropped = {"lost" if reason == "no capture" else reason: count for reason, count in tally.dropped.items()}
+    dropped = {
+        "lost" if reason == "no capture" else reason: count
+        for reason, count in tally.dropped.items()
+    }
     return replace(evidence, tally=msgspec.structs.replace(tally, dropped=dropped))
 
 
@@ -499,15 +668,30 @@ SPOILS = [
     ("every_place_is_in_the_crawl", spoil_first("timestamp", "2023")),
     ("every_place_is_in_the_crawl", repeat_an_id),
     ("every_place_is_in_the_crawl", lose_an_archive),
-    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_of_another_page=1)),
-    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_that_hold_no_page=20)),
-    ("records_hold_the_pages_they_should", lambda evidence: also(evidence, records_looked_at_again=0)),
+    (
+        "records_hold_the_pages_they_should",
+        lambda evidence: also(evidence, records_of_another_page=1),
+    ),
+    (
+        "records_hold_the_pages_they_should",
+        lambda evidence: also(evidence, records_that_hold_no_page=20),
+    ),
+    (
+        "records_hold_the_pages_they_should",
+        lambda evidence: also(evidence, records_looked_at_again=0),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("claim", "spoil"), SPOILS, ids=[f"{claim}-{number}" for number, (claim, _) in enumerate(SPOILS)])
+@pytest.mark.parametrize(
+    ("claim", "spoil"),
+    SPOILS,
+    ids=[f"{claim}-{number}" for number, (claim, _) in enumerate(SPOILS)],
+)
 def test_a_claim_says_when_it_does_not_hold(stood, tmp_path, claim, spoil):
-    """Each way of being wrong is found by the claim that is there to find it, and was not there before."""
+    """Each way of being wrong is found by the claim that is there to find it, and was not there
+    before.
+    """
     workshop, built = stood
     test = {found.__name__: found for found in STAGE.claims}[claim]
     folder = Path(shutil.copytree(built.published.folder, tmp_path / "copy"))
@@ -524,10 +708,15 @@ def test_every_claim_is_put_to_this_test():
 
 
 def test_common_crawls_own_layout_is_read(filtered, crowded, tmp_path):
-    """Lists win over what lies in a folder; an index names archives by paths below the root; other files are passed over."""
+    """Lists win over what lies in a folder; an index names archives by paths below the root; other
+    files are passed over.
+    """
     listed = with_lists(crowded.root, tmp_path / "listed")
     place = listed / f"crawl-data/CC-MAIN-{SNAPSHOT}/cc-index.paths.gz"
-    paths = gzip.decompress(place.read_bytes()).decode() + f"cc-index/collections/CC-MAIN-{SNAPSHOT}/indexes/cluster.idx\n"
+    paths = (
+        gzip.decompress(place.read_bytes()).decode()
+        + f"cc-index/collections/CC-MAIN-{SNAPSHOT}/indexes/cluster.idx\n"
+    )
     place.write_bytes(gzip.compress(paths.encode()))
     (listed / SNAPSHOT / "stray.cdxj").write_bytes(b"z\na\n")
     built = index_pages(over(filtered, tmp_path, listed, index="cdxj"), SNAPSHOT)

@@ -1,4 +1,6 @@
-"""Packs of a plain corpus: spans are the whole text, parts are the pages, nothing is lost, and nothing but the content matters."""
+"""Packs of a plain corpus: spans are the whole text, parts are the pages, nothing is lost, and
+nothing but the content matters.
+"""
 
 import gzip
 import json
@@ -24,7 +26,9 @@ SIMILAR = SimilarSettings(max_tokens=400, likeness=Likeness(most_alike=1.0))
 
 def lines_of(out):
     return [
-        json.loads(line) for path in sorted((out / "documents").glob("*.gz")) for line in gzip.decompress(path.read_bytes()).splitlines()
+        json.loads(line)
+        for path in sorted((out / "documents").glob("*.gz"))
+        for line in gzip.decompress(path.read_bytes()).splitlines()
     ]
 
 
@@ -36,7 +40,11 @@ def topics(n_pages=40):
         {
             "id": f"t{n % 4}/{n}",
             "url": f"https://example.org/{n}",
-            "text": f"\n Page.\n{' '.join([*drawn.choice(kinds[n % 4], 30), *drawn.choice(WORDS[:20], 10)])} \n",
+            "text": (
+                "\n "
+                f"Page.\n{' '.join([*drawn.choice(kinds[n % 4], 30), *drawn.choice(WORDS[:20], 10)])} "
+                "\n"
+            ),
         }
         for n in range(n_pages)
     ]
@@ -50,7 +58,9 @@ def write(path, records):
 
 
 def assert_sound(documents, texts, *, root):
-    """Spans touch and are the whole text; one root, whose id is the document's; each part is its page."""
+    """Spans touch and are the whole text; one root, whose id is the document's; each part is its
+    page.
+    """
     for document in documents:
         spans = document["spans"]
         assert [span["start"] for span in spans] == [0, *(span["stop"] for span in spans[:-1])]
@@ -60,7 +70,10 @@ def assert_sound(documents, texts, *, root):
         assert (document["id"], document["url"]) == (chosen["child_id"], chosen["url"])
         assert document["n_tokens"] == sum(span["n_tokens"] for span in spans)
         for span in spans:
-            assert document["text"][span["start"] : span["stop"]].removesuffix("\n\n") == texts[span["child_id"]]
+            assert (
+                document["text"][span["start"] : span["stop"]].removesuffix("\n\n")
+                == texts[span["child_id"]]
+            )
 
 
 @pytest.fixture
@@ -81,8 +94,12 @@ def test_similar_pages_are_packed_whole_and_everything_is_accounted_for(pages, t
     documents = lines_of(tmp_path / "out")
     assert (packed.seen, packed.kept, packed.packs) == (43, 40, len(documents))
     assert packed.dropped == {"the same page again": 1, "empty": 1, "not JSON": 1}
-    assert sorted(span["child_id"] for document in documents for span in document["spans"]) == sorted(record["id"] for record in records)
-    assert_sound(documents, {record["id"]: record["text"].strip() for record in records}, root="first")
+    assert sorted(
+        span["child_id"] for document in documents for span in document["spans"]
+    ) == sorted(record["id"] for record in records)
+    assert_sound(
+        documents, {record["id"]: record["text"].strip() for record in records}, root="first"
+    )
     tokenizer = gpt2_tokenizer(True)
     assert all(len(tokenizer.encode(document["text"])) <= 400 for document in documents)
     assert json.loads((tmp_path / "out/summary.json").read_text())["kept"] == 40
@@ -92,25 +109,35 @@ def test_each_pack_is_of_one_topic(pages, tmp_path):
     """And full, as far as whole pages go: ten pages of a topic, of some sixty tokens."""
     pack_similar([pages[0]], tmp_path / "out", SIMILAR, engine=ONE)
     documents = lines_of(tmp_path / "out")
-    assert all(len({span["child_id"][:2] for span in document["spans"]}) == 1 for document in documents)
+    assert all(
+        len({span["child_id"][:2] for span in document["spans"]}) == 1 for document in documents
+    )
     assert len(documents) <= 12
 
 
 def test_neither_files_nor_their_order_nor_workers_matter(pages, tmp_path):
-    """The same bytes from one file turned round, by two workers, and where a run was killed before."""
+    """The same bytes from one file turned round, by two workers, and where a run was killed
+    before.
+    """
     folder, records = pages
     write(tmp_path / "other/z.jsonl", [records[3], *reversed(records)])
     (tmp_path / ".draft-spool-two").mkdir()
     (tmp_path / ".draft-spool-two" / "000009.parquet").write_text("of a killed run")
     first = pack_similar([folder], tmp_path / "one", SIMILAR, engine=ONE)
-    second = pack_similar([tmp_path / "other"], tmp_path / "two", SIMILAR, engine=LocalEngine(workers=2))
-    assert (tmp_path / "one/documents/00000.jsonl.gz").read_bytes() == (tmp_path / "two/documents/00000.jsonl.gz").read_bytes()
+    second = pack_similar(
+        [tmp_path / "other"], tmp_path / "two", SIMILAR, engine=LocalEngine(workers=2)
+    )
+    assert (tmp_path / "one/documents/00000.jsonl.gz").read_bytes() == (
+        tmp_path / "two/documents/00000.jsonl.gz"
+    ).read_bytes()
     assert first.after == second.after
     assert not list(tmp_path.glob(".draft*"))
 
 
 def test_ids_that_two_pages_share_are_two_pages(tmp_path):
-    """Records without ids are named by their files, and files of one name may lie in two folders."""
+    """Records without ids are named by their files, and files of one name may lie in two
+    folders.
+    """
     for name in ("x", "y"):
         write(tmp_path / "in" / name / "part.jsonl", [{"text": f"alpha beta gamma {name}"}])
     packed = pack_similar([tmp_path / "in"], tmp_path / "out", SIMILAR, engine=ONE)
@@ -126,7 +153,9 @@ def test_packs_fill_several_files_and_old_ones_go(pages, tmp_path, monkeypatch):
     pack_similar([pages[0]], tmp_path / "out", SimilarSettings(max_tokens=10**6), engine=ONE)
     after = list((tmp_path / "out/documents").glob("*"))
     assert len(after) < before
-    assert len({document["id"] for document in lines_of(tmp_path / "out")}) == len(lines_of(tmp_path / "out"))
+    assert len({document["id"] for document in lines_of(tmp_path / "out")}) == len(
+        lines_of(tmp_path / "out")
+    )
 
 
 def test_a_path_packs_all_pages_too(pages, tmp_path):
@@ -136,7 +165,9 @@ def test_a_path_packs_all_pages_too(pages, tmp_path):
 
 @pytest.mark.parametrize("run", [pack_similar, pack_code])
 def test_an_unknown_tokenizer_is_refused_and_nothing_is_left(pages, tmp_path, run):
-    settings = (SimilarSettings if run is pack_similar else CodeSettings)(max_tokens=10, tokenizer="no-such")
+    settings = (SimilarSettings if run is pack_similar else CodeSettings)(
+        max_tokens=10, tokenizer="no-such"
+    )
     with pytest.raises(BadInput, match="no tokenizer 'no-such'"):
         run([pages[0]], tmp_path / "out", settings, engine=ONE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pages"]
@@ -152,7 +183,9 @@ def test_a_damaged_file_is_named_and_nothing_is_left(pages, tmp_path):
 
 def test_a_lost_part_is_noticed(tmp_path):
     with pytest.raises(Mismatch, match="2 parts were kept, and packs hold 0"):
-        publish_packed(tmp_path, tmp_path, [], Tally(seen=2, kept=2), root="first", max_tokens=5, engine=ONE)
+        publish_packed(
+            tmp_path, tmp_path, [], Tally(seen=2, kept=2), root="first", max_tokens=5, engine=ONE
+        )
 
 
 FILES = {
@@ -167,26 +200,52 @@ FILES = {
 
 
 def records_of(files, repo="repo", path="path", text="text"):
-    return [{repo: name.partition("/")[0], path: name.partition("/")[2], text: content, "id": name} for name, content in files.items()]
+    return [
+        {repo: name.partition("/")[0], path: name.partition("/")[2], text: content, "id": name}
+        for name, content in files.items()
+    ]
 
 
 def as_written(files):
-    return {name: f"{name.partition('/')[2]}\n{text.strip(chr(10)).rstrip()}" for name, text in files.items()}
+    return {
+        name: f"{name.partition('/')[2]}\n{text.strip(chr(10)).rstrip()}"
+        for name, text in files.items()
+    }
 
 
 def test_repositories_are_packed_along_their_imports(tmp_path):
     """Each by itself, though their files are scattered; whole files below their paths."""
     records = records_of(FILES)
     write(tmp_path / "in/a.jsonl", records[::2])
-    write(tmp_path / "in/b.jsonl.gz", [*records[1::2], records[0], {"text": "x = 1", "repo": "proj"}, {"text": "", "path": "e.py"}])
-    packed = pack_code([tmp_path / "in"], tmp_path / "out", CodeSettings(max_tokens=1000), engine=ONE)
+    write(
+        tmp_path / "in/b.jsonl.gz",
+        [
+            *records[1::2],
+            records[0],
+            {"text": "x = 1", "repo": "proj"},
+            {"text": "", "path": "e.py"},
+        ],
+    )
+    packed = pack_code(
+        [tmp_path / "in"], tmp_path / "out", CodeSettings(max_tokens=1000), engine=ONE
+    )
     other, proj = lines_of(tmp_path / "out")
     assert [span["keys"] for span in other["spans"]] == ["util.h", "main.c"]
-    assert [span["keys"] for span in proj["spans"]] == ["README.md", "lib/base.py", "lib/helper.py", "app.py", "lib/__init__.py"]
+    assert [span["keys"] for span in proj["spans"]] == [
+        "README.md",
+        "lib/base.py",
+        "lib/helper.py",
+        "app.py",
+        "lib/__init__.py",
+    ]
     assert proj["id"] == "proj/lib/__init__.py"
     assert_sound([other, proj], as_written(FILES), root="last")
     assert packed.dropped == {"the same file again": 1, "no path": 1, "empty": 1}
-    assert (packed.also["repositories"], packed.also["imports"], packed.also["imports the wrong way round"]) == (2, 3, 0)
+    assert (
+        packed.also["repositories"],
+        packed.also["imports"],
+        packed.also["imports the wrong way round"],
+    ) == (2, 3, 0)
 
 
 def test_a_folder_is_a_repository_and_gives_the_same_texts(tmp_path):
@@ -210,8 +269,15 @@ def test_a_folder_is_a_repository_and_gives_the_same_texts(tmp_path):
     assert packed.dropped == {"binary": 1, "not UTF-8": 1, "empty": 1}
     assert_sound(documents, as_written(FILES), root="last")
     write(tmp_path / "in.jsonl", records_of(FILES))
-    pack_code([tmp_path / "in.jsonl"], tmp_path / "again", CodeSettings(max_tokens=1000), engine=LocalEngine(workers=2))
-    assert [document["text"] for document in lines_of(tmp_path / "again")] == [document["text"] for document in documents]
+    pack_code(
+        [tmp_path / "in.jsonl"],
+        tmp_path / "again",
+        CodeSettings(max_tokens=1000),
+        engine=LocalEngine(workers=2),
+    )
+    assert [document["text"] for document in lines_of(tmp_path / "again")] == [
+        document["text"] for document in documents
+    ]
 
 
 def test_fields_of_the_usual_sets_are_known_and_others_can_be_named(tmp_path):
@@ -230,10 +296,27 @@ def test_fields_of_the_usual_sets_are_known_and_others_can_be_named(tmp_path):
 
 
 def test_hostile_paths_are_names(tmp_path):
-    """Nothing is opened by them, lines and terminals are safe from them, and two that mean one are told apart by what they say."""
-    paths = ["../../../../etc/passwd", "/etc/passwd", "a\n\x1b[2Jb.py", "..", "x/" * 5000 + "deep.py", "con\x00.py"]
-    write(tmp_path / "in.jsonl", [{"repo": "r", "path": path, "text": f"import os\nX = {n}"} for n, path in enumerate(paths)])
-    packed = pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=10**5), engine=ONE)
+    """Nothing is opened by them, lines and terminals are safe from them, and two that mean one are
+    told apart by what they say.
+    """
+    paths = [
+        "../../../../etc/passwd",
+        "/etc/passwd",
+        "a\n\x1b[2Jb.py",
+        "..",
+        "x/" * 5000 + "deep.py",
+        "con\x00.py",
+    ]
+    write(
+        tmp_path / "in.jsonl",
+        [
+            {"repo": "r", "path": path, "text": f"import os\nX = {n}"}
+            for n, path in enumerate(paths)
+        ],
+    )
+    packed = pack_code(
+        [tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=10**5), engine=ONE
+    )
     (document,) = lines_of(tmp_path / "out")
     assert packed.dropped == {"no path": 1}
     keys = [span["keys"] for span in document["spans"]]
@@ -243,23 +326,35 @@ def test_hostile_paths_are_names(tmp_path):
 
 
 def test_files_are_cut_into_packs_and_long_ones_stand_alone(tmp_path):
-    files = {f"p/m{n}.py": f"import m{n + 1}\n" + "x = 1\n" * (400 if n == 2 else 20) for n in range(8)}
+    files = {
+        f"p/m{n}.py": f"import m{n + 1}\n" + "x = 1\n" * (400 if n == 2 else 20) for n in range(8)
+    }
     write(tmp_path / "in.jsonl", records_of(files))
-    packed = pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=300), engine=ONE)
+    packed = pack_code(
+        [tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=300), engine=ONE
+    )
     documents = lines_of(tmp_path / "out")
-    assert [span["keys"] for document in documents for span in document["spans"]] == [f"m{n}.py" for n in reversed(range(8))]
+    assert [span["keys"] for document in documents for span in document["spans"]] == [
+        f"m{n}.py" for n in reversed(range(8))
+    ]
     assert (packed.too_long, packed.also["imports"]) == (1, 7)
     assert [document["id"] for document in documents if document["n_tokens"] > 300] == ["p/m2.py"]
 
 
 def test_real_pages_are_packed_closer_than_by_chance(shared_data, tmp_path):
-    """Manuals of three programs: by chance, two pages in a row are of one manual in 45 cases of 100."""
+    """Manuals of three programs: by chance, two pages in a row are of one manual in 45 cases of
+    100.
+    """
     sources = sorted((shared_data / "hyperlinked").glob("pages_*.jsonl.gz"))
     packed = pack_similar(sources, tmp_path / "out", SimilarSettings(max_tokens=16_384), engine=ONE)
     assert packed.kept == packed.seen == 1252
-    assert sum(count.n_tokens for count in packed.before) == sum(count.n_tokens for count in packed.after)
+    assert sum(count.n_tokens for count in packed.before) == sum(
+        count.n_tokens for count in packed.after
+    )
     documents = [document for document in lines_of(tmp_path / "out") if len(document["spans"]) > 1]
-    manuals = [[span["child_id"].partition("/")[0] for span in document["spans"]] for document in documents]
+    manuals = [
+        [span["child_id"].partition("/")[0] for span in document["spans"]] for document in documents
+    ]
     pairs = [first == second for names in manuals for first, second in pairwise(names)]
     assert np.mean(pairs) > 0.8
     tokenizer = gpt2_tokenizer(True)

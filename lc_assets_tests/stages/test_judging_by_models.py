@@ -1,4 +1,6 @@
-"""Rules on languages, addresses, perplexity and quality: both sides of every bound, what was not given, and what is opened."""
+"""Rules on languages, addresses, perplexity and quality: both sides of every bound, what was not
+given, and what is opened.
+"""
 
 import gzip
 import json
@@ -29,17 +31,30 @@ from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 from lc_assets.text.addresses import Blocklist, host_of
 from lc_assets.text.columns import Offered, by_cost, values_of
 from lc_assets.text.models import LANGUAGE, MODELLED, NO_MODELS, Models, said_languages
-from lc_assets_tests.builders import LENIENT_RULES, SNAPSHOTS, TINY_MIN_WORDS, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import (
+    LENIENT_RULES,
+    SNAPSHOTS,
+    TINY_MIN_WORDS,
+    tiny_upstream,
+    tiny_workshop,
+)
 
-ENGLISH = "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age of foolishness."
-GERMAN = "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem Bett verwandelt."
+ENGLISH = (
+    "It was the best of times, it was the worst of times, it was the age of wisdom, it was "
+    "the age of foolishness."
+)
+GERMAN = (
+    "Als Gregor Samsa eines Morgens aus unruhigen Träumen erwachte, fand er sich in seinem "
+    "Bett verwandelt."
+)
 BLOCKED = Models(blocklist=Blocklist({"bad.example": "adult"}, {"mixed.example/bad": "adult"}))
 
 
 def rules(**bounds: dict[str, float]):
     """A rule per signal."""
     said = "".join(
-        f'\n[[rule]]\nname = "{name}"\nsignal = "{name}"\n' + "".join(f"{bound} = {value}\n" for bound, value in of.items())
+        f'\n[[rule]]\nname = "{name}"\nsignal = "{name}"\n'
+        + "".join(f"{bound} = {value}\n" for bound, value in of.items())
         for name, of in bounds.items()
     )
     return parse_rules('name = "mine"\n' + said, where="here")
@@ -47,7 +62,10 @@ def rules(**bounds: dict[str, float]):
 
 def reasons(rule_set, models: Models, *, language: str = "", **document) -> list[str]:
     judge = Judge(rule_set, models=models, language=language, all_signals=True)
-    return [complaint.rule for complaint in judge.document(CorpusDocument(id="x", **document))[1].complaints]
+    return [
+        complaint.rule
+        for complaint in judge.document(CorpusDocument(id="x", **document))[1].complaints
+    ]
 
 
 @pytest.mark.parametrize("preset", ["fineweb", "refinedweb"])
@@ -80,7 +98,9 @@ def test_presets_take_a_language_at_its_bound_and_not_below(preset, answer, want
     ],
 )
 def test_c4_asks_for_the_language_that_a_document_is_said_to_be_in(text, said, by_default, kept):
-    judge = Judge(read_rules("c4"), models=open_models([LANGUAGE]), language=by_default, all_signals=True)
+    judge = Judge(
+        read_rules("c4"), models=open_models([LANGUAGE]), language=by_default, all_signals=True
+    )
     _, judged = judge.document(CorpusDocument(id="x", text=text, language=said))
     assert ("language" not in [complaint.rule for complaint in judged.complaints]) is kept
     assert (judged.values["language_is"] is None) == (not said and not by_default)
@@ -114,7 +134,9 @@ def test_pages_of_a_list_are_dropped_and_addresses_without_a_host_are_missing(ur
     """An address that hides its host is not kept for that."""
     values = values_of(Offered(text="", url=url), ["domain_blocked", "url_blocked"], models=BLOCKED)
     assert values == {"domain_blocked": domain, "url_blocked": page}
-    found = reasons(rules(domain_blocked={"at_most": 0}, url_blocked={"at_most": 0}), BLOCKED, text="x", url=url)
+    found = reasons(
+        rules(domain_blocked={"at_most": 0}, url_blocked={"at_most": 0}), BLOCKED, text="x", url=url
+    )
     assert found == [name for name, value in values.items() if value != 0]
 
 
@@ -129,34 +151,57 @@ def test_perplexity_is_the_models_where_there_is_one_and_else_the_published():
     scorer = Models(perplexity=lambda line: (-2.0 * (len(line.split()) + 1), len(line.split())))
     bound = rules(perplexity={"at_most": 100})
     assert reasons(bound, scorer, text="two words", perplexity=1.0) == []
-    assert reasons(rules(perplexity={"at_most": 99.9}), scorer, text="two words", perplexity=1.0) == ["perplexity"]
+    assert reasons(
+        rules(perplexity={"at_most": 99.9}), scorer, text="two words", perplexity=1.0
+    ) == ["perplexity"]
     assert reasons(bound, NO_MODELS, text="two words", perplexity=100.0) == []
     assert reasons(bound, NO_MODELS, text="two words", perplexity=100.5) == ["perplexity"]
-    assert reasons(bound, NO_MODELS, text="two words", rest=msgspec.Raw(b'{"perplexity": 7.5}')) == []
+    assert (
+        reasons(bound, NO_MODELS, text="two words", rest=msgspec.Raw(b'{"perplexity": 7.5}')) == []
+    )
     assert reasons(bound, NO_MODELS, text="two words") == ["perplexity"]
 
 
 def test_quality_is_by_the_model_that_was_given():
     models = Models(quality={"rps_doc_ml_palm_score": lambda line: ("cc", 0.75)})
     assert reasons(rules(rps_doc_ml_palm_score={"at_least": 0.25}), models, text="a\nb") == []
-    assert reasons(rules(rps_doc_ml_palm_score={"at_least": 0.26}), models, text="a\nb") == ["rps_doc_ml_palm_score"]
+    assert reasons(rules(rps_doc_ml_palm_score={"at_least": 0.26}), models, text="a\nb") == [
+        "rps_doc_ml_palm_score"
+    ]
 
 
 def test_models_see_the_text_before_its_lines_were_edited():
     seen = []
     models = Models(language=lambda line: seen.append(line) or ("en", 0.9))
-    Judge(read_rules("c4"), models=models, language="en", all_signals=True).document(CorpusDocument(id="x", text="Menu\nIt was late."))
+    Judge(read_rules("c4"), models=models, language="en", all_signals=True).document(
+        CorpusDocument(id="x", text="Menu\nIt was late.")
+    )
     assert seen == ["Menu It was late."]
 
 
 @pytest.mark.parametrize(
     ("signal", "how"),
     [
-        ("domain_blocked", "without a list of addresses; give --blocklist PATH, or blocklist in .filtering.models."),
+        (
+            "domain_blocked",
+            "without a list of addresses; give --blocklist PATH, or blocklist in .filtering.models.",
+        ),
         ("url_blocked", "without a list of addresses; give --blocklist PATH"),
-        ("rps_doc_ml_wikiref_score", "without a model; give --quality-model wikiref=PATH, or wikiref in .filtering.models.quality."),
-        ("rps_doc_books_importance", "without a model; judge by the published signals, or leave the rule out"),
-        ("rps_doc_stop_word_fraction", "without a list; give --stop-words PATH, or stop_words in .filtering.lists."),
+        (
+            "rps_doc_ml_wikiref_score",
+            (
+                "without a model; give --quality-model wikiref=PATH, or wikiref in "
+                ".filtering.models.quality."
+            ),
+        ),
+        (
+            "rps_doc_books_importance",
+            "without a model; judge by the published signals, or leave the rule out",
+        ),
+        (
+            "rps_doc_stop_word_fraction",
+            "without a list; give --stop-words PATH, or stop_words in .filtering.lists.",
+        ),
     ],
 )
 def test_what_was_not_given_is_said_before_a_document_is_read(tmp_path, signal, how):
@@ -164,7 +209,9 @@ def test_what_was_not_given_is_said_before_a_document_is_read(tmp_path, signal, 
     source = tmp_path / "pages.jsonl.gz"
     source.write_bytes(b"no gzip")
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
-        judge_corpus([source], tmp_path / "out", rules(**{signal: {"at_most": 1}}), engine=LocalEngine())
+        judge_corpus(
+            [source], tmp_path / "out", rules(**{signal: {"at_most": 1}}), engine=LocalEngine()
+        )
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
         explain_in_files([source], "x", rules(**{signal: {"at_most": 1}}))
@@ -176,9 +223,14 @@ def test_only_what_rules_need_is_opened(tmp_path, monkeypatch):
     (tmp_path / "list.txt").write_text("bad.example\n")
     nowhere = str(tmp_path / "nowhere")
     settings = ModelSettings(
-        language=nowhere, blocklist=str(tmp_path / "list.txt"), perplexity=nowhere, quality=QualityModelSettings(palm=nowhere)
+        language=nowhere,
+        blocklist=str(tmp_path / "list.txt"),
+        perplexity=nowhere,
+        quality=QualityModelSettings(palm=nowhere),
     )
-    assert list(models_of(settings, ["domain_blocked", "rps_doc_word_count"]).digests) == ["blocklist"]
+    assert list(models_of(settings, ["domain_blocked", "rps_doc_word_count"]).digests) == [
+        "blocklist"
+    ]
     assert models_of(settings, ["rps_doc_word_count"]) is NO_MODELS
     for column in ("language_is", "perplexity", "rps_doc_ml_palm_score"):
         with pytest.raises(BadInput, match="nowhere: is not there"):
@@ -214,13 +266,23 @@ def test_a_perplexity_model_brings_the_pieces_that_lie_beside_it(tmp_path, monke
     (tmp_path / "en.sp.model").write_bytes(b"pieces")
     both = open_models(["perplexity"], perplexity=model)
     assert both.perplexity("a bc") == (-3.0, 3)
-    assert both.digests == {**alone.digests, "perplexity model's words": both.digests["perplexity model's words"]}
+    assert both.digests == {
+        **alone.digests,
+        "perplexity model's words": both.digests["perplexity model's words"],
+    }
 
 
 def test_cheap_columns_come_first():
     columns = [*MODELLED, "ccnet_perplexity", "word_count:raw", "gzip_ratio"]
     order = [name for group in by_cost(columns) for name in group]
-    wanted = ["ccnet_perplexity", "domain_blocked", "word_count:raw", "language_is", "gzip_ratio", "perplexity"]
+    wanted = [
+        "ccnet_perplexity",
+        "domain_blocked",
+        "word_count:raw",
+        "language_is",
+        "gzip_ratio",
+        "perplexity",
+    ]
     assert [name for name in order if name in wanted] == wanted
 
 
@@ -228,23 +290,51 @@ def test_a_summary_and_an_explanation_say_by_what_they_were_computed(tmp_path):
     """And stored values are judged again without any model."""
     source, listed = tmp_path / "pages.jsonl", tmp_path / "list.txt"
     listed.write_text("bad.example\n")
-    pages = [("good", "http://good.example", ENGLISH), ("bad", "http://bad.example", ENGLISH), ("german", "http://good.example/", GERMAN)]
-    source.write_text("".join(json.dumps({"id": name, "url": url, "text": text}) + "\n" for name, url, text in pages))
-    asked = rules(url_blocked={"at_most": 0}, language_is={"at_least": 1}, language_probability={"at_least": 0.65})
+    pages = [
+        ("good", "http://good.example", ENGLISH),
+        ("bad", "http://bad.example", ENGLISH),
+        ("german", "http://good.example/", GERMAN),
+    ]
+    source.write_text(
+        "".join(
+            json.dumps({"id": name, "url": url, "text": text}) + "\n" for name, url, text in pages
+        )
+    )
+    asked = rules(
+        url_blocked={"at_most": 0},
+        language_is={"at_least": 1},
+        language_probability={"at_least": 0.65},
+    )
     settings = ModelSettings(blocklist=str(listed))
     one, two = (
-        judge_corpus([source], tmp_path / f"by {n}", asked, engine=LocalEngine(workers=n), language="en", models=settings, all_signals=True)
+        judge_corpus(
+            [source],
+            tmp_path / f"by {n}",
+            asked,
+            engine=LocalEngine(workers=n),
+            language="en",
+            models=settings,
+            all_signals=True,
+        )
         for n in (1, 2)
     )
     assert one == two
     assert (one.seen, one.kept) == (3, 1)
-    assert {line.rule: line.first for line in one.by_rule} == {"url_blocked": 1, "language_is": 1, "language_probability": 0}
+    assert {line.rule: line.first for line in one.by_rule} == {
+        "url_blocked": 1,
+        "language_is": 1,
+        "language_probability": 0,
+    }
     digests = models_of(settings, asked.columns).digests
     assert one.models == digests
     assert digests["language model"] == open_language_model().digest
-    again = judge_corpus([tmp_path / "by 1" / "signals"], tmp_path / "again", asked, engine=LocalEngine())
+    again = judge_corpus(
+        [tmp_path / "by 1" / "signals"], tmp_path / "again", asked, engine=LocalEngine()
+    )
     assert (again.seen, again.kept, again.models) == (3, 1, {})
-    found = explain_in_files([source], "german", asked, language="en", models=models_of(settings, MODELLED))
+    found = explain_in_files(
+        [source], "german", asked, language="en", models=models_of(settings, MODELLED)
+    )
     assert found.digests == digests
     assert found.values["language_is"] == 0
     assert found.reasons == ("language_is = 0, wanted at least 1",)
@@ -265,7 +355,9 @@ SNAPSHOT = SNAPSHOTS[0]
 
 
 def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_path):
-    """Everybody's host is listed, or nobody's; a list that changed is another version, one that no rule needs is none."""
+    """Everybody's host is listed, or nobody's; a list that changed is another version, one that no
+    rule needs is none.
+    """
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=[SNAPSHOT], tags=("0000/en_head",))
     path = tmp_path / "rules.toml"
     path.write_text(CHAIN_RULES)
@@ -274,20 +366,32 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
     def filtered(entry: str, folder: Path):
         listed.write_text(f"{entry}\n")
         folder.mkdir()
-        settings = FilteringSettings(rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed)))
+        settings = FilteringSettings(
+            rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed))
+        )
         workshop = tiny_workshop(folder, upstream=upstream, filtering=settings)
         take_stock(workshop, SNAPSHOT)
         return filter_snapshot(workshop, SNAPSHOT)
 
-    nobody, everybody = filtered("nobody.example", tmp_path / "one"), filtered(_host(upstream), tmp_path / "two")
+    nobody, everybody = (
+        filtered("nobody.example", tmp_path / "one"),
+        filtered(_host(upstream), tmp_path / "two"),
+    )
     assert nobody.tally.kept > everybody.tally.kept == 0
-    assert everybody.tally.dropped["blocked"] == nobody.tally.kept + nobody.tally.dropped.get("language", 0)
+    assert everybody.tally.dropped["blocked"] == nobody.tally.kept + nobody.tally.dropped.get(
+        "language", 0
+    )
     models = [built.published.receipt.fingerprint.params["models"] for built in (nobody, everybody)]
-    assert models[0]["language model"] == models[1]["language model"] == open_language_model().digest
+    assert (
+        models[0]["language model"] == models[1]["language model"] == open_language_model().digest
+    )
     assert models[0]["blocklist"] != models[1]["blocklist"]
     plain = Recipe(filtering=FilteringSettings(models=ModelSettings(blocklist=str(listed))))
     assert STAGE.params(plain, SNAPSHOT)["models"] == {}
-    with pytest.raises(BadInput, match="domain_blocked: cannot be computed without a list of addresses; .*filtering.models"):
+    with pytest.raises(
+        BadInput,
+        match="domain_blocked: cannot be computed without a list of addresses; .*filtering.models",
+    ):
         rules_of(FilteringSettings(rules=str(path)))
 
 

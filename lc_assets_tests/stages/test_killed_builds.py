@@ -1,4 +1,6 @@
-"""SIGKILL at any moment of any stage: readers see the old version or the new one, a rerun ends with the same bytes."""
+"""SIGKILL at any moment of any stage: readers see the old version or the new one, a rerun ends with
+the same bytes.
+"""
 
 import functools
 import multiprocessing
@@ -21,7 +23,14 @@ from lc_assets.stages.catalogue import step
 from lc_assets.storage.lake import CURRENT, Place
 from lc_assets.storage.upstream import Upstream
 from lc_assets.storage.versions import Published
-from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop, wanted_steps
+from lc_assets_tests.builders import (
+    SNAPSHOTS,
+    build_all,
+    recipe_file,
+    tiny_upstream,
+    tiny_workshop,
+    wanted_steps,
+)
 from lc_assets_tests.faults import build_snapshot, digests
 from lc_assets_tests.killing import Killer
 from lc_assets_tests.twice import left_behind, read_all_of
@@ -31,12 +40,20 @@ STAGES = [found.name for found in wanted_steps()]
 
 
 def key_of(stage: str) -> str:
-    return {"withdrawn": "all", "card": "all", "longcrawl": "all", "flat": "all", "mixes": "one-sided"}.get(stage, OLD)
+    return {
+        "withdrawn": "all",
+        "card": "all",
+        "longcrawl": "all",
+        "flat": "all",
+        "mixes": "one-sided",
+    }.get(stage, OLD)
 
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """A lake in which the whole chain was built over one upstream, then over another: each place has two versions."""
+    """A lake in which the whole chain was built over one upstream, then over another: each place
+    has two versions.
+    """
 
     workshop: Workshop
     old: dict[str, Published]
@@ -47,9 +64,11 @@ class Twice:
         return self.workshop.lake.place(stage, key_of(stage))
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
-        """Put a place back to before its new version was begun: with the old one published, or with none.
+        """Put a place back to before its new version was begun: with the old one published, or with
+        none.
 
-        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are one version: then with none.
+        Of what does not depend on the upstream, such as an empty list of withdrawals, the two are
+        one version: then with none.
         """
         place, name = self.place(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].folder)
@@ -88,7 +107,9 @@ def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) 
     place, new = twice.place(stage), twice.new[f"{stage}/{key_of(stage)}"]
     assert twice.kill(stage, kill_at)
     now = place.current()
-    assert now == before or (now is not None and (now.folder, now.digest) == (new.folder, new.digest))
+    assert now == before or (
+        now is not None and (now.folder, now.digest) == (new.folder, new.digest)
+    )
     if now is not None:
         assert now.damage() == []
         read_all_of(now)
@@ -107,7 +128,9 @@ def n_flushes(twice: Twice, stage: str) -> int:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_kill_here_and_there_leaves_the_old_or_the_new(twice, stage):
-    """At the first flushes, in the middle, and around receipt and pointer, in turn with and without an old version."""
+    """At the first flushes, in the middle, and around receipt and pointer, in turn with and without
+    an old version.
+    """
     last = n_flushes(twice, stage)
     moments = sorted({1, last // 3, last // 2, *range(last - 3, last + 1)})
     for number, kill_at in enumerate(moments):
@@ -129,7 +152,9 @@ def test_a_kill_anywhere_leaves_the_old_or_the_new(twice, stage, published):
 
 @pytest.mark.parametrize(("stage", "kill_at"), [("filtered", 8), ("tokens", 11), ("grid", 11)])
 def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
-    """Killed at the same flush of every run: finished shards are not done again, so the runs end, with the same bytes."""
+    """Killed at the same flush of every run: finished shards are not done again, so the runs end,
+    with the same bytes.
+    """
     twice.as_before(stage, published=True)
     n_kills = 0
     while twice.kill(stage, kill_at):
@@ -153,12 +178,18 @@ def eight_shards(tmp_path_factory):
 @pytest.fixture(scope="module")
 def never_killed(tmp_path_factory, eight_shards) -> dict[str, str]:
     return digests(
-        build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards), OLD, STAGES[: STAGES.index("tokens") + 1])
+        build_snapshot(
+            tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards),
+            OLD,
+            STAGES[: STAGES.index("tokens") + 1],
+        )
     )
 
 
 class KillingWatch:
-    """Kills some workers of a stage when its first result arrives, while at least half of its eight shards wait for a worker."""
+    """Kills some workers of a stage when its first result arrives, while at least half of its eight
+    shards wait for a worker.
+    """
 
     def __init__(self, n_workers: int) -> None:
         self.n_workers, self.killed = n_workers, 0
@@ -175,11 +206,15 @@ class KillingWatch:
 
 @pytest.mark.parametrize("stage", IN_SHARDS)
 def test_a_worker_killed_in_the_middle_costs_nothing(tmp_path, eight_shards, never_killed, stage):
-    """One of two workers gets SIGKILL after the first of eight shards: the stage completes, with the same bytes and counts."""
+    """One of two workers gets SIGKILL after the first of eight shards: the stage completes, with
+    the same bytes and counts.
+    """
     workshop = tiny_workshop(tmp_path, upstream=eight_shards)
     build_snapshot(workshop, OLD, STAGES[: STAGES.index(stage)])
     watch = KillingWatch(1)
-    built = build_snapshot(replace(workshop, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage])[stage]
+    built = build_snapshot(
+        replace(workshop, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage]
+    )[stage]
     assert watch.killed == 1
     assert built.published.digest == never_killed[stage]
     assert built.tally.also["shards"] == len(TAGS)
@@ -194,7 +229,9 @@ class PoisonedEngine:
 
     def run(self, function, tasks, *, what):
         ordered = sorted(tasks, key=lambda task: task.name == self.poison)
-        return LocalEngine(**TWO_WORKERS).run(functools.partial(die_of, self.poison, function), ordered, what=what)
+        return LocalEngine(**TWO_WORKERS).run(
+            functools.partial(die_of, self.poison, function), ordered, what=what
+        )
 
 
 def die_of(poison, function, task):
@@ -204,11 +241,17 @@ def die_of(poison, function, task):
 
 
 def test_a_shard_that_kills_its_worker_stops_the_stage(tmp_path, eight_shards, never_killed):
-    """Two deaths end the run, with a sentence; nothing is published; the rerun finds what was finished and completes."""
+    """Two deaths end the run, with a sentence; nothing is published; the rerun finds what was
+    finished and completes.
+    """
     workshop = tiny_workshop(tmp_path, upstream=eight_shards)
     build_snapshot(workshop, OLD, ["raw"])
-    with pytest.raises(WorkerDied, match="2023-06/0003/en_middle cost 2 workers: the last was killed"):
-        build_snapshot(replace(workshop, engine=PoisonedEngine("0003-en_middle")), OLD, ["filtered"])
+    with pytest.raises(
+        WorkerDied, match="2023-06/0003/en_middle cost 2 workers: the last was killed"
+    ):
+        build_snapshot(
+            replace(workshop, engine=PoisonedEngine("0003-en_middle")), OLD, ["filtered"]
+        )
     assert workshop.lake.place("filtered", OLD).current() is None
     done = len(list(workshop.lake.root.glob("filtered/*/*/.workings/*.json")))
     assert done >= 1
@@ -240,12 +283,23 @@ step("filtered").verb(workshop, "2023-06")
 """
 
 
-def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(tmp_path, eight_shards, never_killed):
-    """The parent of two workers gets SIGKILL among the shards: its lock is free at once, and nothing of it disturbs the rerun."""
+def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(
+    tmp_path, eight_shards, never_killed
+):
+    """The parent of two workers gets SIGKILL among the shards: its lock is free at once, and
+    nothing of it disturbs the rerun.
+    """
     workshop = tiny_workshop(tmp_path, upstream=eight_shards)
     build_snapshot(workshop, OLD, ["raw"])
     recipe = recipe_file(tmp_path / "recipe.toml", workshop.recipe)
-    command = [sys.executable, "-c", KILLED_WITH_WORKERS, str(workshop.lake.root), str(eight_shards), str(recipe)]
+    command = [
+        sys.executable,
+        "-c",
+        KILLED_WITH_WORKERS,
+        str(workshop.lake.root),
+        str(eight_shards),
+        str(recipe),
+    ]
     ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
     assert workshop.lake.place("filtered", OLD).current() is None

@@ -1,6 +1,8 @@
-"""SIGKILL at any call that changes a file, at any moment, beside another run, with power cut: the old or the new, and the same bytes.
+"""SIGKILL at any call that changes a file, at any moment, beside another run, with power cut: the
+old or the new, and the same bytes.
 
-``LC_KILLS`` is how many kills of each stage the campaign tries (``pytest -m slow -s``); the plain run takes a sample.
+``LC_KILLS`` is how many kills of each stage the campaign tries (``pytest -m slow -s``); the plain
+run takes a sample.
 """
 
 import os
@@ -25,7 +27,16 @@ KILLS = int(os.environ.get("LC_KILLS", "300"))
 COLUMNS = ("at a call", "with a power cut", "at a moment", "beside another", "and its rerun")
 TEN_YEARS = 10 * 365 * 86_400
 A_CENTURY = 100 * 365 * 86_400
-LETTERS = {"C": "create", "W": "write", "S": "fsync", "R": "rename", "L": "link", "U": "unlink", "M": "mkdir", "D": "rmdir"}
+LETTERS = {
+    "C": "create",
+    "W": "write",
+    "S": "fsync",
+    "R": "rename",
+    "L": "link",
+    "U": "unlink",
+    "M": "mkdir",
+    "D": "rmdir",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +86,33 @@ def survive(twice: TwoVersions, dying: Dying, stage: str, *, published: bool, **
     return killed
 
 
-def survive_twice(twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, again_at: int) -> int:
-    """The run that is to mend it is killed too; how many of the two were killed before they ended."""
+def survive_twice(
+    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, again_at: int
+) -> int:
+    """The run that is to mend it is killed too; how many of the two were killed before they
+    ended.
+    """
     before = twice.as_before(stage, published=True)
-    killed = [dying.run(stage=stage, key=key_of(stage), kill_at=at).killed for at in (kill_at, again_at)]
+    killed = [
+        dying.run(stage=stage, key=key_of(stage), kill_at=at).killed for at in (kill_at, again_at)
+    ]
     assert_old_or_new(twice, stage, before)
     assert_rerun_ends_well(twice, stage)
     return sum(killed)
 
 
 def survive_power_cut(
-    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool, rng: np.random.Generator
+    twice: TwoVersions,
+    dying: Dying,
+    stage: str,
+    *,
+    kill_at: int,
+    published: bool,
+    rng: np.random.Generator,
 ) -> tuple[bool, int]:
-    """The same when the disk loses what no fsync had made sure of; whether it was killed, and how many files and names were lost."""
+    """The same when the disk loses what no fsync had made sure of; whether it was killed, and how
+    many files and names were lost.
+    """
     before = twice.as_before(stage, published=published)
     killed = dying.run(stage=stage, key=key_of(stage), kill_at=kill_at, logged=True).killed
     lost = cut_power(dying.log, rng=rng)
@@ -96,8 +121,12 @@ def survive_power_cut(
     return killed, sum(lost)
 
 
-def survive_beside_another(twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool) -> bool:
-    """One run dies while another waits for its lock: that one ends, with the same bytes; whether it came to that."""
+def survive_beside_another(
+    twice: TwoVersions, dying: Dying, stage: str, *, kill_at: int, published: bool
+) -> bool:
+    """One run dies while another waits for its lock: that one ends, with the same bytes; whether it
+    came to that.
+    """
     twice.as_before(stage, published=published)
     ended = dying.two(kill_at=kill_at, stage=stage, key=key_of(stage))
     if len(ended) == 1:
@@ -117,22 +146,30 @@ def test_kills_here_and_there(twice, dying, stage):
     """A sample: a call anywhere, with the power cut, and the last call of the build."""
     rng, last = rng_for("kills here and there", seed=64, key=stage), n_calls(twice, dying, stage)
     assert {"C", "W", "S", "R"} <= set(letters(dying.log))
-    survive_power_cut(twice, dying, stage, published=True, kill_at=int(rng.integers(1, last)), rng=rng)
+    survive_power_cut(
+        twice, dying, stage, published=True, kill_at=int(rng.integers(1, last)), rng=rng
+    )
     assert survive(twice, dying, stage, published=False, kill_at=last)
 
 
 @pytest.mark.parametrize("stage", ["tokens", "longpack"])
 def test_two_runs_at_once_one_of_which_dies(twice, dying, stage):
-    """The first holds the lock in the middle of its work, the second asks for it, the first dies: the second does the work."""
+    """The first holds the lock in the middle of its work, the second asks for it, the first dies:
+    the second does the work.
+    """
     last = n_calls(twice, dying, stage)
     assert survive_beside_another(twice, dying, stage, kill_at=last // 2, published=True)
-    assert Counter(letters(dying.log))["K"] >= 2, "the second run never had to ask for the lock again"
+    assert Counter(letters(dying.log))["K"] >= 2, (
+        "the second run never had to ask for the lock again"
+    )
     assert "R" in set(letters(dying.log)), "the second run found the work done"
 
 
 @pytest.mark.parametrize("stage", ["filtered", "grid"])
 def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
-    """Each time it is asked, the clock is a century ahead or behind: the same bytes; and what stands is found to stand."""
+    """Each time it is asked, the clock is a century ahead or behind: the same bytes; and what
+    stands is found to stand.
+    """
     for jump in (A_CENTURY, -A_CENTURY // 4):
         twice.as_before(stage, published=True)
         assert dying.run(stage=stage, key=key_of(stage), jump=jump).said == ""
@@ -142,27 +179,45 @@ def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
 
 
 def calls_in_turn(last: int) -> list[tuple[int, bool]]:
-    """At which calls to kill, and whether an old version stands: each call both ways, or half of ``LC_KILLS`` spread over them."""
+    """At which calls to kill, and whether an old version stands: each call both ways, or half of
+    ``LC_KILLS`` spread over them.
+    """
     both = [(kill_at, published) for kill_at in range(1, last + 1) for published in (True, False)]
     chosen = np.linspace(0, len(both) - 1, min(len(both), max(1, KILLS // 2))).astype(int)
-    return [(both[number][0], bool(index % 2) if len(chosen) < len(both) else both[number][1]) for index, number in enumerate(chosen)]
+    return [
+        (both[number][0], bool(index % 2) if len(chosen) < len(both) else both[number][1])
+        for index, number in enumerate(chosen)
+    ]
 
 
-def assert_the_clock_does_not_matter(twice: TwoVersions, dying: Dying, stage: str, shift: int) -> None:
-    """Built ten years from now, or ago: the same bytes; the plan, by the true clock, is current; nor is it built again by the wrong one."""
+def assert_the_clock_does_not_matter(
+    twice: TwoVersions, dying: Dying, stage: str, shift: int
+) -> None:
+    """Built ten years from now, or ago: the same bytes; the plan, by the true clock, is current;
+    nor is it built again by the wrong one.
+    """
     twice.as_before(stage, published=True)
     ended = dying.run(stage=stage, key=key_of(stage), shift=shift)
     assert (ended.code, ended.said) == (0, "")
     assert abs(ended.clock - time.time() - shift) < 3600
     assert twice.place(stage).require().digest == twice.newer(stage).digest
-    made = {found.name: found.status for found in plan(twice.workshop.lake, twice.workshop.recipe, SNAPSHOTS)}
+    made = {
+        found.name: found.status
+        for found in plan(twice.workshop.lake, twice.workshop.recipe, SNAPSHOTS)
+    }
     assert made[f"{stage}/{key_of(stage)}"] == "current"
     again = dying.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)
     assert "R" not in set(letters(dying.log)), f"{again.calls} calls: it was built again"
 
 
 @pytest.mark.parametrize(
-    ("stage", "shift"), [("raw", TEN_YEARS), ("longcrawl", -TEN_YEARS), ("tokens", TEN_YEARS), ("withdrawals", -TEN_YEARS)]
+    ("stage", "shift"),
+    [
+        ("raw", TEN_YEARS),
+        ("longcrawl", -TEN_YEARS),
+        ("tokens", TEN_YEARS),
+        ("withdrawals", -TEN_YEARS),
+    ],
 )
 def test_a_clock_that_is_wrong_by_years_changes_nothing(twice, dying, stage, shift):
     assert_the_clock_does_not_matter(twice, dying, stage, shift)
@@ -179,7 +234,9 @@ def test_no_clock_changes_anything_in_any_stage(twice, dying, stage, shift):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_campaign_of_kills(twice, dying, stage):
-    """Calls in turn; then power cuts, moments, runs beside others, and reruns that die too. Prints what was killed, as a row of a table."""
+    """Calls in turn; then power cuts, moments, runs beside others, and reruns that die too. Prints
+    what was killed, as a row of a table.
+    """
     rng, last = rng_for("a campaign of kills", seed=64, key=stage), n_calls(twice, dying, stage)
     kinds = Counter(LETTERS[letter] for letter in letters(dying.log) if letter in LETTERS)
     seconds, tried, in_turn = seconds_of(twice, dying, stage), Counter[str](), calls_in_turn(last)
@@ -187,14 +244,22 @@ def test_a_campaign_of_kills(twice, dying, stage):
         tried["at a call"] += survive(twice, dying, stage, kill_at=kill_at, published=published)
     for number in range(3 * KILLS // 4 - len(in_turn)):
         kill_at = int(rng.integers(1, last + 1))
-        killed, lost = survive_power_cut(twice, dying, stage, kill_at=kill_at, published=bool(number % 2), rng=rng)
+        killed, lost = survive_power_cut(
+            twice, dying, stage, kill_at=kill_at, published=bool(number % 2), rng=rng
+        )
         tried["with a power cut"] += killed
         tried["lost"] += lost
     for number in range(KILLS // 12):
         kill_at, again_at = (int(at) for at in rng.integers(1, last + 1, size=2))
-        tried["at a moment"] += survive(twice, dying, stage, after=float(rng.random() * seconds), published=bool(number % 2))
-        tried["beside another"] += survive_beside_another(twice, dying, stage, kill_at=kill_at, published=bool(number % 2))
-        tried["and its rerun"] += survive_twice(twice, dying, stage, kill_at=kill_at, again_at=again_at)
+        tried["at a moment"] += survive(
+            twice, dying, stage, after=float(rng.random() * seconds), published=bool(number % 2)
+        )
+        tried["beside another"] += survive_beside_another(
+            twice, dying, stage, kill_at=kill_at, published=bool(number % 2)
+        )
+        tried["and its rerun"] += survive_twice(
+            twice, dying, stage, kill_at=kill_at, again_at=again_at
+        )
     n_kills = sum(tried.values()) - tried["lost"]
     row = [f"`{stage}`", last, *(tried[what] for what in COLUMNS), n_kills]
     print(f"\n| {' | '.join(map(str, row))} |\n{dict(kinds)}; {tried['lost']} files and names lost")
@@ -210,12 +275,18 @@ def seconds_of(twice: TwoVersions, dying: Dying, stage: str) -> float:
 
 
 def test_the_harness_finds_a_pointer_that_was_not_flushed(twice, dying):
-    """What the power cut model is worth: without any fsync, some cut leaves a version that is damaged, or a pointer to none."""
+    """What the power cut model is worth: without any fsync, some cut leaves a version that is
+    damaged, or a pointer to none.
+    """
     stage, rng, found = "tokens", rng_for("no flush", seed=1, key="x"), 0
     for _ in range(6):
         twice.as_before(stage, published=True)
         dying.run(stage=stage, key=key_of(stage), logged=True)
-        dying.log.write_text("".join(line for line in dying.log.read_text().splitlines(keepends=True) if line[0] != "S"))
+        dying.log.write_text(
+            "".join(
+                line for line in dying.log.read_text().splitlines(keepends=True) if line[0] != "S"
+            )
+        )
         cut_power(dying.log, rng=rng)
         try:
             now = twice.place(stage).current()

@@ -1,4 +1,6 @@
-"""SIGKILL at any call of `lc megatron write`, with and without the power: the old data set, none, or the new one; and a rerun mends it."""
+"""SIGKILL at any call of `lc megatron write`, with and without the power: the old data set, none,
+or the new one; and a rerun mends it.
+"""
 
 import json
 import shutil
@@ -32,7 +34,10 @@ class Place:
 
     def __init__(self, folder: Path, dying: Dying) -> None:
         self.dying, self.prefix = dying, folder / "out" / "mine"
-        self.old, self.new = corpus(folder / "old", "an old text"), corpus(folder / "new", "a newer one of other words")
+        self.old, self.new = (
+            corpus(folder / "old", "an old text"),
+            corpus(folder / "new", "a newer one of other words"),
+        )
         self.whole = {}
         for source in (self.old, self.new):
             assert self.write(source).code == 0
@@ -45,7 +50,9 @@ class Place:
         return tuple(path(self.prefix).read_bytes() for path in (bin_path, idx_path))
 
     def survive(self, kill_at: int, rng, *, old: bool = True, cut: bool = True) -> bool:
-        """Kill while the old is being replaced, or none; with the power cut, or not; whether it came to that."""
+        """Kill while the old is being replaced, or none; with the power cut, or not; whether it
+        came to that.
+        """
         shutil.rmtree(self.prefix.parent)
         if old:
             assert self.write(self.old).code == 0
@@ -61,7 +68,11 @@ class Place:
         again = self.write(self.new)
         assert (again.code, again.said) == (0, "")
         assert self.bytes() == self.whole[self.new]
-        assert sorted(path.name for path in self.prefix.parent.iterdir()) == ["mine.bin", "mine.idx", "mine.receipt"]
+        assert sorted(path.name for path in self.prefix.parent.iterdir()) == [
+            "mine.bin",
+            "mine.idx",
+            "mine.receipt",
+        ]
         return ended.killed
 
 
@@ -80,7 +91,10 @@ def n_calls(place: Place) -> int:
 
 def test_kills_here_and_there(place):
     rng, last = rng_for("kills of megatron write", seed=64, key="sample"), n_calls(place)
-    assert all(place.survive(int(kill_at), rng, cut=bool(kill_at % 2)) for kill_at in rng.integers(1, last, size=KILLS))
+    assert all(
+        place.survive(int(kill_at), rng, cut=bool(kill_at % 2))
+        for kill_at in rng.integers(1, last, size=KILLS)
+    )
 
 
 def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
@@ -91,7 +105,9 @@ def test_a_kill_at_the_receipt_leaves_no_draft_for_ever(place):
 
 
 def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
-    """Kill while parts are written, with the power cut every second time; what has an ``.idx`` is whole, a rerun does the rest."""
+    """Kill while parts are written, with the power cut every second time; what has an ``.idx`` is
+    whole, a rerun does the rest.
+    """
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     ended = place.dying.run(source=str(place.old), folder=str(out), kill_at=kill_at, logged=True)
@@ -103,7 +119,9 @@ def survive_parts(place: Place, out: Path, kill_at: int, rng) -> bool:
 
 
 def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], int]:
-    """What kills a run at a call and asserts what a rerun ends with; and how many calls there are."""
+    """What kills a run at a call and asserts what a rerun ends with; and how many calls there
+    are.
+    """
     rng, out = rng_for("kills of megatron write", seed=64, key=key), place.prefix.parent / "parts"
     survive_parts(place, out, 0, rng)
     wanted = files_in(out)
@@ -118,7 +136,9 @@ def parts_that_survive(place: Place, key: str) -> tuple[Callable[[int], None], i
 
 
 def files_in(folder: Path) -> dict[Path, bytes]:
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+    }
 
 
 def test_kills_while_parts_are_written(place):
@@ -139,10 +159,18 @@ def test_kills_at_every_call_while_parts_are_written(place):
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 def test_kills_at_every_call(place):
-    """Each call in turn, where an old data set stands, with and without the power; and where none does, with the power cut."""
-    rng, last, killed = rng_for("kills of megatron write", seed=64, key="all"), n_calls(place), Counter[str]()
+    """Each call in turn, where an old data set stands, with and without the power; and where none
+    does, with the power cut.
+    """
+    rng, last, killed = (
+        rng_for("kills of megatron write", seed=64, key="all"),
+        n_calls(place),
+        Counter[str](),
+    )
     for kill_at in range(1, last + 1):
         killed["at a call"] += place.survive(kill_at, rng, cut=False)
-        killed["with a power cut"] += place.survive(kill_at, rng) + place.survive(kill_at, rng, old=False)
+        killed["with a power cut"] += place.survive(kill_at, rng) + place.survive(
+            kill_at, rng, old=False
+        )
     print(f"\nmegatron write: {last} calls; {dict(killed)}, all survived")
     assert killed.total() >= 3 * last - 4  # with an old data set its folder need not be made

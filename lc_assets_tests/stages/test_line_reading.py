@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.line_reading import GROUP_LINES, read_some, write_in_groups, write_parts_in_groups
+from lc_assets.stages.line_reading import (
+    GROUP_LINES,
+    read_some,
+    write_in_groups,
+    write_parts_in_groups,
+)
 
 N_LINES = 2 * GROUP_LINES + 7
 
@@ -16,7 +21,9 @@ N_LINES = 2 * GROUP_LINES + 7
 def tables(tmp_path_factory):
     """The same lines in groups of the package's size, of one line, and in one."""
     folder = tmp_path_factory.mktemp("tables")
-    table = pa.table({"number": range(N_LINES), "word": [f"w{number}" for number in range(N_LINES)]})
+    table = pa.table(
+        {"number": range(N_LINES), "word": [f"w{number}" for number in range(N_LINES)]}
+    )
     write_in_groups(folder / "groups.parquet", table)
     pq.write_table(table.slice(0, 50), folder / "single.parquet", row_group_size=1)
     pq.write_table(table, folder / "one.parquet")
@@ -26,9 +33,15 @@ def tables(tmp_path_factory):
 @given(st.lists(st.integers(0, 49) | st.integers(0, N_LINES - 1), max_size=8))
 def test_lines_come_in_the_order_asked_for(tables, lines):
     wanted = [{"number": line, "word": f"w{line}"} for line in lines]
-    assert read_some(tables / "groups.parquet", lines) == read_some(tables / "one.parquet", lines) == wanted
+    assert (
+        read_some(tables / "groups.parquet", lines)
+        == read_some(tables / "one.parquet", lines)
+        == wanted
+    )
     few = [line for line in lines if line < 50]
-    assert read_some(tables / "single.parquet", few, ["word"]) == [{"word": f"w{line}"} for line in few]
+    assert read_some(tables / "single.parquet", few, ["word"]) == [
+        {"word": f"w{line}"} for line in few
+    ]
 
 
 def test_a_table_is_written_in_small_groups(tables):
@@ -52,7 +65,10 @@ def test_an_empty_table_has_no_lines(tmp_path):
 @given(st.lists(st.integers(0, 3 * GROUP_LINES), max_size=5))
 def test_a_table_that_comes_in_parts_has_the_same_bytes(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("parts")
-    columns = {"number": range(sum(sizes)), "word": [f"w{number % 99}" for number in range(sum(sizes))]}
+    columns = {
+        "number": range(sum(sizes)),
+        "word": [f"w{number % 99}" for number in range(sum(sizes))],
+    }
     table = pa.table(columns, schema=pa.schema([("number", pa.int64()), ("word", pa.string())]))
     starts = [sum(sizes[:place]) for place in range(len(sizes))]
     parts = [table.slice(start, size) for start, size in zip(starts, sizes, strict=True)]

@@ -1,4 +1,6 @@
-"""Listings that cannot be meant, snapshots without documents, and a server that goes away in the middle."""
+"""Listings that cannot be meant, snapshots without documents, and a server that goes away in the
+middle.
+"""
 
 import functools
 import http.server
@@ -16,7 +18,16 @@ from lc_assets.stages.planning import plan
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
-from lc_assets_tests.faults import BEFORE_TOKENS, PER_SNAPSHOT, build_snapshot, copied, digests, finding, unpublished, with_policies
+from lc_assets_tests.faults import (
+    BEFORE_TOKENS,
+    PER_SNAPSHOT,
+    build_snapshot,
+    copied,
+    digests,
+    finding,
+    unpublished,
+    with_policies,
+)
 
 OLD, NEW = SNAPSHOTS
 BEFORE_MIXES = (*BEFORE_TOKENS, "tokens", "grid", "longcrawl", "flat", "megatron")
@@ -46,19 +57,39 @@ def listing(workshop, snapshot=OLD) -> Path:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"2023-06/0000/en_head\n../../x\n", r"en-2023-06-head_middle.txt, line 2: not a shard tag: '../../x'; wanted snapshot/0000/"),
+        (
+            b"2023-06/0000/en_head\n../../x\n",
+            r"en-2023-06-head_middle.txt, line 2: not a shard tag: '../../x'; wanted snapshot/0000/",
+        ),
         (b"2023-06/0000/../en_head\n", "line 1: not a shard tag"),
         (b"2023-06/0000/en_head\xff\n", "line 1: not a shard tag: .*is not ASCII"),
         ("2023-06/0000/en_head\n".encode("utf-16"), "line 1: not a shard tag: .*is not ASCII"),
-        (b"2023-06/0000/en_head\n2023-14/0000/en_head\n", "line 2: 2023-14/0000/en_head is of snapshot 2023-14, wanted shards of 2023-06"),
-        (b"2023-06/0000/en_head\n\n2023-06/0000/en_head\n", "line 3: .*is listed a second time, first on line 1"),
+        (
+            b"2023-06/0000/en_head\n2023-14/0000/en_head\n",
+            "line 2: 2023-14/0000/en_head is of snapshot 2023-14, wanted shards of 2023-06",
+        ),
+        (
+            b"2023-06/0000/en_head\n\n2023-06/0000/en_head\n",
+            "line 3: .*is listed a second time, first on line 1",
+        ),
         (b"2023-06/0000/tlh_head\n", "line 1: not a shard tag"),
         (b"<html>not found</html>", "line 1: not a shard tag: '<html>not found</html>'"),
     ],
-    ids=["leaves the root", "dots within", "not UTF-8", "UTF-16", "another snapshot", "twice", "a language of three letters", "a web page"],
+    ids=[
+        "leaves the root",
+        "dots within",
+        "not UTF-8",
+        "UTF-16",
+        "another snapshot",
+        "twice",
+        "a language of three letters",
+        "a web page",
+    ],
 )
 def test_a_listing_that_cannot_be_meant_stops_at_its_line(workshop, never_spoilt, content, words):
-    """No path is made of it and no other line of it is used; the listing mended, the chain is as if nothing had been."""
+    """No path is made of it and no other line of it is used; the listing mended, the chain is as if
+    nothing had been.
+    """
     sound = listing(workshop).read_bytes()
     listing(workshop).write_bytes(content)
     with pytest.raises(BadInput, match=words):
@@ -74,24 +105,36 @@ def test_a_listing_that_cannot_be_meant_stops_at_its_line(workshop, never_spoilt
 def test_a_listing_larger_than_any_is_not_read_whole(workshop, monkeypatch):
     """What is no listing is not taken into memory."""
     monkeypatch.setattr("lc_assets.stages.raw.LISTING_BYTES", 20)
-    with pytest.raises(CorruptFile, match="en-2023-06-head_middle.txt: larger than 20 bytes, so it is not what it should be"):
+    with pytest.raises(
+        CorruptFile,
+        match="en-2023-06-head_middle.txt: larger than 20 bytes, so it is not what it should be",
+    ):
         build_snapshot(workshop, OLD, ["raw"])
     assert not workshop.lake.root.exists()
 
 
 def test_a_snapshot_that_is_not_listed_is_said(workshop):
     """The message says where it was looked for; nothing is published."""
-    with pytest.raises(BadInput, match="nothing is listed for snapshot 2014-15: none of listings/en-2014-15-head_middle.txt exists"):
+    with pytest.raises(
+        BadInput,
+        match="nothing is listed for snapshot 2014-15: none of "
+        "listings/en-2014-15-head_middle.txt exists",
+    ):
         build_snapshot(workshop, "2014-15", ["raw"])
     assert not workshop.lake.root.exists()
 
 
 def test_empty_snapshots_go_through_the_whole_chain(workshop, never_spoilt):
-    """Zero rows from end to end, readable as such, warned of at the top; only a mix says that there is nothing to mix."""
+    """Zero rows from end to end, readable as such, warned of at the top; only a mix says that there
+    is nothing to mix.
+    """
     sound = {snapshot: listing(workshop, snapshot).read_bytes() for snapshot in SNAPSHOTS}
     for snapshot in SNAPSHOTS:
         listing(workshop, snapshot).write_bytes(b"")
-    built = {name: build_snapshot(workshop, name, (*PER_SNAPSHOT, "packing_tokens", "packed")) for name in SNAPSHOTS}
+    built = {
+        name: build_snapshot(workshop, name, (*PER_SNAPSHOT, "packing_tokens", "packed"))
+        for name in SNAPSHOTS
+    }
     for name in ("longcrawl", "flat"):
         built[name] = {name: step(name).verb(workshop, "all")}
     assert {found.tally.seen for group in built.values() for found in group.values()} == {0}
@@ -99,22 +142,36 @@ def test_empty_snapshots_go_through_the_whole_chain(workshop, never_spoilt):
     assert (warned.passed, warned.severity) == (False, "warning")
     assert warned.words == "no shard is listed for these languages, buckets and shard numbers"
     for split in SPLITS:
-        assert GridReader(built[OLD]["grid"].published.folder / f"{split}.zarr").read().shape == (0, 64)
+        assert GridReader(built[OLD]["grid"].published.folder / f"{split}.zarr").read().shape == (
+            0,
+            64,
+        )
         assert open_rows(workshop.lake.root, split).n_rows == 0
         assert open_rows(built["flat"]["flat"].published.folder, split).n_rows == 0
-    assert [path.name for path in built[OLD]["megatron"].published.folder.iterdir()] == ["receipt.json"]
-    for mix, words in (("by-tokens", "nothing to mix: every published snapshot is"), ("one-sided", "the mix names 2023-06, 2023-14,")):
+    assert [path.name for path in built[OLD]["megatron"].published.folder.iterdir()] == [
+        "receipt.json"
+    ]
+    for mix, words in (
+        ("by-tokens", "nothing to mix: every published snapshot is"),
+        ("one-sided", "the mix names 2023-06, 2023-14,"),
+    ):
         with pytest.raises(BadInput, match=f"{words}.* without training samples"):
             step("mixes").verb(workshop, mix)
     assert unpublished(workshop.lake, "mixes")
-    assert {made.stage for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS) if made.status != "current"} == {"mixes", "card"}
+    assert {
+        made.stage
+        for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
+        if made.status != "current"
+    } == {"mixes", "card"}
     for snapshot, content in sound.items():
         listing(workshop, snapshot).write_bytes(content)
     assert digests(build_all(workshop)) == never_spoilt
 
 
 def test_one_empty_snapshot_does_not_hinder_the_other(workshop):
-    """The order, the flat copy and a mix of everything are over the rows there are; a mix that names the empty one says so."""
+    """The order, the flat copy and a mix of everything are over the rows there are; a mix that
+    names the empty one says so.
+    """
     listing(workshop, NEW).write_bytes(b"")
     for snapshot in SNAPSHOTS:
         build_snapshot(workshop, snapshot)
@@ -123,12 +180,17 @@ def test_one_empty_snapshot_does_not_hinder_the_other(workshop):
     mixed = step("mixes").verb(workshop, "by-tokens")
     assert mixed.tally.also["sources"] == 1
     assert mixed.tally.kept > 0
-    with pytest.raises(BadInput, match="the mix names 2023-14, without training samples .*; take it out of the weights"):
+    with pytest.raises(
+        BadInput,
+        match="the mix names 2023-14, without training samples .*; take it out of the weights",
+    ):
         step("mixes").verb(workshop, "one-sided")
 
 
 class Moody(http.server.SimpleHTTPRequestHandler):
-    """Serves files until it is told to break off: connections are closed in the middle of every answer longer than this."""
+    """Serves files until it is told to break off: connections are closed in the middle of every
+    answer longer than this.
+    """
 
     breaks_off_after: int | None = None
     served: list[str]
@@ -152,25 +214,41 @@ class Moody(http.server.SimpleHTTPRequestHandler):
 def moody(workshop):
     """A server over the workshop's upstream, its handler, and a workshop that reads from it."""
     handler = type("MoodyOnce", (Moody,), {"served": []})
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=workshop.upstream.root))
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield server, handler, replace(workshop, upstream=Upstream(f"http://127.0.0.1:{server.server_port}"))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(handler, directory=workshop.upstream.root)
+    )
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
+    yield (
+        server,
+        handler,
+        replace(workshop, upstream=Upstream(f"http://127.0.0.1:{server.server_port}")),
+    )
     server.shutdown()
     server.server_close()
 
 
-LENIENT = {"corrupt_documents": "skip_shard", "missing_signals": "skip_shard", "missing_duplicates": "treat_as_unique"}
+LENIENT = {
+    "corrupt_documents": "skip_shard",
+    "missing_signals": "skip_shard",
+    "missing_duplicates": "treat_as_unique",
+}
 
 
 def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeypatch):
-    """Even the most lenient policies leave no shard out for it: upstream is asked again, and then the stage stops."""
+    """Even the most lenient policies leave no shard out for it: upstream is asked again, and then
+    the stage stops.
+    """
     _, handler, workshop = moody
     workshop = with_policies(workshop, **LENIENT)
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
     build_snapshot(workshop, OLD, ["raw"])
     handler.breaks_off_after = 300
     handler.served.clear()
-    with pytest.raises(Unreachable, match=r"en_\w+\.duplicates.*: could not be read to its end|cannot reach"):
+    with pytest.raises(
+        Unreachable, match=r"en_\w+\.duplicates.*: could not be read to its end|cannot reach"
+    ):
         build_snapshot(workshop, OLD, ["filtered"])
     assert len([path for path in handler.served if ".duplicates" in path]) >= 3
     assert unpublished(workshop.lake, "filtered")
@@ -181,28 +259,43 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
 
 
 def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkeypatch):
-    """The shard is read again from its beginning; the build does not fail and its bytes are the same."""
+    """The shard is read again from its beginning; the build does not fail and its bytes are the
+    same.
+    """
     _, handler, workshop = moody
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
-    monkeypatch.setattr("tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None))
+    monkeypatch.setattr(
+        "tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None)
+    )
     build_snapshot(workshop, OLD, ["raw"])
     handler.breaks_off_after = 300
-    assert build_snapshot(workshop, OLD, ["filtered"])["filtered"].published.digest == never_spoilt["filtered/2023-06"]
+    assert (
+        build_snapshot(workshop, OLD, ["filtered"])["filtered"].published.digest
+        == never_spoilt["filtered/2023-06"]
+    )
 
 
 def test_a_server_that_goes_away_stops_the_stage(moody, workshop, never_spoilt, monkeypatch):
-    """Between manifest and filter, with every policy lenient: an error that names the address, nothing published; a rerun completes."""
+    """Between manifest and filter, with every policy lenient: an error that names the address,
+    nothing published; a rerun completes.
+    """
     server, _, reading = moody
     reading = with_policies(reading, **LENIENT)
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
     build_snapshot(reading, OLD, ["raw"])
     server.shutdown()
     server.server_close()
-    with pytest.raises(Unreachable, match=rf"cannot reach {reading.upstream.root}/.*look whether the address is right"):
+    with pytest.raises(
+        Unreachable,
+        match=rf"cannot reach {reading.upstream.root}/.*look whether the address is right",
+    ):
         build_snapshot(reading, OLD, ["filtered"])
     with pytest.raises(Unreachable, match="cannot reach"):
         build_snapshot(reading, parse_snapshot(NEW), ["raw"])
     assert unpublished(reading.lake, "filtered")
     assert not reading.lake.place("raw", NEW).folder.exists()
     back = replace(reading, upstream=workshop.upstream)
-    assert build_snapshot(back, OLD, ["filtered"])["filtered"].published.digest == never_spoilt["filtered/2023-06"]
+    assert (
+        build_snapshot(back, OLD, ["filtered"])["filtered"].published.digest
+        == never_spoilt["filtered/2023-06"]
+    )

@@ -1,4 +1,6 @@
-"""`link_claims` and `longpack`: packed documents of a snapshot, from published links; what moves them, and claims that can fail."""
+"""`link_claims` and `longpack`: packed documents of a snapshot, from published links; what moves
+them, and claims that can fail.
+"""
 
 import shutil
 from dataclasses import replace
@@ -36,7 +38,12 @@ BRANCH = ("html_index", "page_links", "link_claims", "longpack", "packing_tokens
 
 
 def a_lake(folder, upstream, *, workers=1, **settings):
-    workshop = tiny_workshop(folder, upstream=upstream, workers=workers, longpack=msgspec.structs.replace(SETTINGS, **settings))
+    workshop = tiny_workshop(
+        folder,
+        upstream=upstream,
+        workers=workers,
+        longpack=msgspec.structs.replace(SETTINGS, **settings),
+    )
     build_snapshot(workshop, OLD, BEFORE_TOKENS)
     return workshop, publish_links(workshop.lake)
 
@@ -54,35 +61,64 @@ def made(tmp_path_factory, upstream):
 def test_receipts_name_the_draw_of_roots(made):
     """Of who claims what; longpack takes what was drawn there."""
     workshop = made[0]
-    drawn = {stage: workshop.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]}
-    said = {"roots": f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key page key"}
+    drawn = {
+        stage: workshop.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]
+    }
+    said = {
+        "roots": (
+            f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', "
+            "key page key"
+        )
+    }
     assert drawn == {"link_claims": said, "longpack": {}}
 
 
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     workshop, links, claims, _ = made
-    removed = frozenset(pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")["id"].to_pylist())
+    removed = frozenset(
+        pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")[
+            "id"
+        ].to_pylist()
+    )
     world = World(documents=documents_of(workshop.lake), links=links, removed=removed)
     splits = link_claims.splits_of(workshop.recipe)
-    wanted, refused = slow_claims(world, workshop.recipe.longpack, splits=splits, count=lambda text: n_tokens_of(text, "gpt2", "plain"))
+    wanted, refused = slow_claims(
+        world,
+        workshop.recipe.longpack,
+        splits=splits,
+        count=lambda text: n_tokens_of(text, "gpt2", "plain"),
+    )
     found = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
-    assert [{name: value for name, value in line.items() if name != "cluster"} for line in found] == wanted
+    assert [
+        {name: value for name, value in line.items() if name != "cluster"} for line in found
+    ] == wanted
     assert claims.tally.dropped == dict(sorted(refused.items()))
     assert max(line["depth"] for line in found) == 2
     assert all(finding.passed for finding in claims.findings)
 
 
 def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
-    """Each document is a root or a part of one, or natural still; together they are the filtered documents, token for token."""
+    """Each document is a root or a part of one, or natural still; together they are the filtered
+    documents, token for token.
+    """
     workshop, _, claims, packed = made
     documents = {line["id"]: line for line in documents_of(workshop.lake)}
-    spans = [line for path in longpack.spans_files(packed.published.folder) for line in pq.read_table(path).to_pylist()]
+    spans = [
+        line
+        for path in longpack.spans_files(packed.published.folder)
+        for line in pq.read_table(path).to_pylist()
+    ]
     names = [span["child_id"] for span in spans]
     assert len(names) == len(set(names)) > 0
-    tokens = {name: n_tokens_of(line["raw_content"], "gpt2", "plain") for name, line in documents.items()}
+    tokens = {
+        name: n_tokens_of(line["raw_content"], "gpt2", "plain") for name, line in documents.items()
+    }
     natural = sum(count for name, count in tokens.items() if name not in set(names))
     assert natural + sum(span["n_tokens"] for span in spans) == sum(tokens.values())
-    assert packed.tally.also["tokens of parts"] == claims.tally.also["tokens of children"] + claims.tally.also["tokens of their roots"]
+    assert (
+        packed.tally.also["tokens of parts"]
+        == claims.tally.also["tokens of children"] + claims.tally.also["tokens of their roots"]
+    )
 
 
 def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made):
@@ -101,8 +137,12 @@ def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made)
 
 def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
     workshop, _ = a_lake(tmp_path, upstream)
-    there = replace(workshop, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
-    assert [one.published.digest for one in built(there)] == [one.published.digest for one in made[2:]]
+    there = replace(
+        workshop, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+    )
+    assert [one.published.digest for one in built(there)] == [
+        one.published.digest for one in made[2:]
+    ]
 
 
 def test_the_planner_knows_what_moves_them(upstream, tmp_path):
@@ -116,14 +156,23 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
     before = built(workshop)
     assert status(workshop.recipe) == ("current", "current")
     recipe = workshop.recipe
-    other = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2))
+    other = msgspec.structs.replace(
+        recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2)
+    )
     assert status(other) == ("stale", "waiting")
-    switched_off = msgspec.structs.replace(recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False))
-    assert "longpack" not in {made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])}
+    switched_off = msgspec.structs.replace(
+        recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False)
+    )
+    assert "longpack" not in {
+        made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])
+    }
     publish_links(workshop.lake, seed=1)
     after = built(workshop)
     assert not any(one.reused for one in after)
-    assert all(one.published.digest != other.published.digest for one, other in zip(before, after, strict=True))
+    assert all(
+        one.published.digest != other.published.digest
+        for one, other in zip(before, after, strict=True)
+    )
 
 
 def test_without_links_nothing_is_claimed(upstream, tmp_path):
@@ -135,7 +184,15 @@ def test_without_links_nothing_is_claimed(upstream, tmp_path):
 
 def test_the_paper_is_a_setting(upstream, tmp_path):
     """Parts without separators; a root may be a child elsewhere."""
-    workshop, _ = a_lake(tmp_path, upstream, mode="allow", paper_exact=True, portals="keep", depth=1, max_tokens=10**6)
+    workshop, _ = a_lake(
+        tmp_path,
+        upstream,
+        mode="allow",
+        paper_exact=True,
+        portals="keep",
+        depth=1,
+        max_tokens=10**6,
+    )
     claims, packed = built(workshop)
     texts = {line["id"]: line["raw_content"] for line in documents_of(workshop.lake)}
     lines = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
@@ -148,15 +205,27 @@ def test_the_paper_is_a_setting(upstream, tmp_path):
 
 
 def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
-    """Archives to links to claims to documents to tokens to rows: every filtered document is in the rows once, packed or alone."""
+    """Archives to links to claims to documents to tokens to rows: every filtered document is in the
+    rows once, packed or alone.
+    """
     packing = PackingSettings(wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2)
     settings = LongPackSettings(wanted=True, max_tokens=600, portals="keep", same_language=False)
     workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=settings, packing=packing)
     build_snapshot(workshop, OLD, (*BEFORE_TOKENS, *BRANCH))
-    assert all(made.status == "current" for made in plan(workshop.lake, workshop.recipe, [OLD]) if made.stage in BRANCH)
+    assert all(
+        made.status == "current"
+        for made in plan(workshop.lake, workshop.recipe, [OLD])
+        if made.stage in BRANCH
+    )
     long = workshop.lake.place("longpack", OLD).require()
-    spans = [line for path in longpack.spans_files(long.folder) for line in pq.read_table(path).to_pylist()]
-    rows = pq.read_table(workshop.lake.place("packed", OLD).require().folder / "spans.parquet").to_pylist()
+    spans = [
+        line
+        for path in longpack.spans_files(long.folder)
+        for line in pq.read_table(path).to_pylist()
+    ]
+    rows = pq.read_table(
+        workshop.lake.place("packed", OLD).require().folder / "spans.parquet"
+    ).to_pylist()
     packed = {span["id"] for span in spans}
     inside = {span["child_id"] for span in spans}
     alone = {line["id"] for line in documents_of(workshop.lake)} - inside
@@ -166,7 +235,10 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
 
 
 def edited(path, change):
-    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)), path)
+    pq.write_table(
+        pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)),
+        path,
+    )
 
 
 def first_filled(folder, pattern):
@@ -185,13 +257,38 @@ SPOILS = [
     (link_claims, "the_claims_add_up", CLAIMS, first(lambda line: {"place": line["place"] + 100})),
     (link_claims, "claimed_documents_go_on", CLAIMS, first(lambda line: {"child_id": OTHER})),
     (link_claims, "claimed_documents_go_on", CLAIMS, first(lambda line: {"parent_id": OTHER})),
-    (link_claims, "no_text_is_held_too_often", CLAIMS, lambda lines: [lines[0], lines[1] | {"cluster": lines[0]["cluster"]}, *lines[2:]]),
-    (link_claims, "no_text_is_held_too_often", CLAIMS, first(lambda line: {"child_id": line["root_id"]})),
-    (link_claims, "no_text_is_held_too_often", CLAIMS, lambda lines: [lines[0] | {"child_id": lines[-1]["root_id"]}, *lines[1:]]),
+    (
+        link_claims,
+        "no_text_is_held_too_often",
+        CLAIMS,
+        lambda lines: [lines[0], lines[1] | {"cluster": lines[0]["cluster"]}, *lines[2:]],
+    ),
+    (
+        link_claims,
+        "no_text_is_held_too_often",
+        CLAIMS,
+        first(lambda line: {"child_id": line["root_id"]}),
+    ),
+    (
+        link_claims,
+        "no_text_is_held_too_often",
+        CLAIMS,
+        lambda lines: [lines[0] | {"child_id": lines[-1]["root_id"]}, *lines[1:]],
+    ),
     (link_claims, "documents_keep_their_limit", CLAIMS, first(lambda line: {"n_tokens": 600})),
     (link_claims, "documents_keep_their_limit", CLAIMS, first(lambda line: {"keys": "x" * 600})),
-    (link_claims, "children_stand_before_what_points_at_them", CLAIMS, lambda lines: [line | {"depth": 3} for line in lines]),
-    (link_claims, "children_stand_before_what_points_at_them", CLAIMS, lambda lines: [line | {"parent_id": OTHER} for line in lines]),
+    (
+        link_claims,
+        "children_stand_before_what_points_at_them",
+        CLAIMS,
+        lambda lines: [line | {"depth": 3} for line in lines],
+    ),
+    (
+        link_claims,
+        "children_stand_before_what_points_at_them",
+        CLAIMS,
+        lambda lines: [line | {"parent_id": OTHER} for line in lines],
+    ),
     (
         link_claims,
         "children_stand_before_what_points_at_them",
@@ -200,25 +297,65 @@ SPOILS = [
     ),
     (longpack, "the_tables_fit_their_schemas", DOCUMENTS, first(lambda line: {"id": "nobody"})),
     (longpack, "documents_are_made_of_their_spans", DOCUMENTS, lambda lines: lines[1:]),
-    (longpack, "documents_are_made_of_their_spans", DOCUMENTS, first(lambda line: {"raw_content": line["raw_content"] + "x"})),
-    (longpack, "documents_are_made_of_their_spans", SPANS, first(lambda line: {"stop": line["stop"] - 1})),
+    (
+        longpack,
+        "documents_are_made_of_their_spans",
+        DOCUMENTS,
+        first(lambda line: {"raw_content": line["raw_content"] + "x"}),
+    ),
+    (
+        longpack,
+        "documents_are_made_of_their_spans",
+        SPANS,
+        first(lambda line: {"stop": line["stop"] - 1}),
+    ),
     (longpack, "documents_are_made_of_their_spans", SPANS, first(lambda line: {"role": "root"})),
     (longpack, "every_claim_is_packed", SPANS, lambda lines: lines[1:]),
     (longpack, "every_claim_is_packed", SPANS, first(lambda line: {"child_id": OTHER})),
-    (longpack, "every_claim_is_packed", SPANS, first(lambda line: {"n_tokens": line["n_tokens"] + 1})),
+    (
+        longpack,
+        "every_claim_is_packed",
+        SPANS,
+        first(lambda line: {"n_tokens": line["n_tokens"] + 1}),
+    ),
     (
         longpack,
         "parts_are_the_cleaned_pages",
         DOCUMENTS,
         lambda lines: [one | {"raw_content": one["raw_content"].upper()} for one in lines],
     ),
-    (longpack, "parts_are_the_cleaned_pages", SPANS, lambda lines: [line | {"child_id": OTHER} for line in lines]),
+    (
+        longpack,
+        "parts_are_the_cleaned_pages",
+        SPANS,
+        lambda lines: [line | {"child_id": OTHER} for line in lines],
+    ),
     (longpack, "packed_documents_keep_the_limit", SPANS, first(lambda line: {"n_tokens": 600})),
-    (longpack, "packed_documents_keep_the_limit", DOCUMENTS, first(lambda line: {"raw_content": "word " * 700})),
+    (
+        longpack,
+        "packed_documents_keep_the_limit",
+        DOCUMENTS,
+        first(lambda line: {"raw_content": "word " * 700}),
+    ),
     (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, lambda lines: lines[1:]),
-    (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, lambda lines: [lines[1], lines[0], *lines[2:]]),
-    (longpack, "every_page_is_found_in_its_documents", PAGES_FILE, first(lambda line: {"packed_id": OTHER})),
-    (longpack, "every_page_is_found_in_its_documents", SPANS, first(lambda line: {"url": "https://elsewhere.example/"})),
+    (
+        longpack,
+        "every_page_is_found_in_its_documents",
+        PAGES_FILE,
+        lambda lines: [lines[1], lines[0], *lines[2:]],
+    ),
+    (
+        longpack,
+        "every_page_is_found_in_its_documents",
+        PAGES_FILE,
+        first(lambda line: {"packed_id": OTHER}),
+    ),
+    (
+        longpack,
+        "every_page_is_found_in_its_documents",
+        SPANS,
+        first(lambda line: {"url": "https://elsewhere.example/"}),
+    ),
 ]
 
 
@@ -245,23 +382,45 @@ def test_a_child_from_the_other_side_is_seen(made, tmp_path):
     found = link_claims.nothing_crosses_the_held_out_split(evidence)
     assert found.passed
     splits = {"splits": [[64, 0.5]]}
-    half = msgspec.structs.replace(evidence.fingerprint, params=evidence.fingerprint.params | splits)
-    assert not link_claims.nothing_crosses_the_held_out_split(replace(evidence, fingerprint=half)).passed
+    half = msgspec.structs.replace(
+        evidence.fingerprint, params=evidence.fingerprint.params | splits
+    )
+    assert not link_claims.nothing_crosses_the_held_out_split(
+        replace(evidence, fingerprint=half)
+    ).passed
 
 
 @pytest.mark.parametrize("kind", ["document", "url", "domain"])
 def test_the_index_finds_what_a_pass_over_all_spans_finds(made, kind):
     published = made[3].published
-    spans = [line for path in longpack.spans_files(published.folder) for line in pq.read_table(path).to_pylist()]
+    spans = [
+        line
+        for path in longpack.spans_files(published.folder)
+        for line in pq.read_table(path).to_pylist()
+    ]
     index = page_index(published)
-    values = {value for span in spans for value in values_of(kind, {"id": span["child_id"], "url": span["url"]})}
+    values = {
+        value
+        for span in spans
+        for value in values_of(kind, {"id": span["child_id"], "url": span["url"]})
+    }
     assert values
     for value in sorted(values):
-        wanted = [span["id"] for span in spans if value in values_of(kind, {"id": span["child_id"], "url": span["url"]})]
+        wanted = [
+            span["id"]
+            for span in spans
+            if value in values_of(kind, {"id": span["child_id"], "url": span["url"]})
+        ]
         assert [line["packed_id"] for line in index.find(kind, value)] == wanted
     assert index.find(kind, "nobody.example") == []
 
 
 def test_every_claim_is_put_to_these_tests():
-    spoilt = {(module.STAGE.name, claim) for module, claim, *_ in SPOILS} | {("link_claims", "nothing_crosses_the_held_out_split")}
-    assert spoilt == {(module.STAGE.name, claim.__name__) for module in (link_claims, longpack) for claim in module.STAGE.claims}
+    spoilt = {(module.STAGE.name, claim) for module, claim, *_ in SPOILS} | {
+        ("link_claims", "nothing_crosses_the_held_out_split")
+    }
+    assert spoilt == {
+        (module.STAGE.name, claim.__name__)
+        for module in (link_claims, longpack)
+        for claim in module.STAGE.claims
+    }

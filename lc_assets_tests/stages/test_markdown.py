@@ -7,7 +7,10 @@ from markdown_it import MarkdownIt
 
 from lc_assets.stages.markdown import cell, passages, shown, table
 
-HOSTILE = "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript:0) `code` **b** ~~s~~ &lt; <https://x.y> https://x.y/a_b"
+HOSTILE = (
+    "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript:0) `code` **b** "
+    "~~s~~ &lt; <https://x.y> https://x.y/a_b"
+)
 
 
 @given(st.text())
@@ -15,7 +18,11 @@ HOSTILE = "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript
 def test_a_cell_is_its_text(text):
     """Read again, there is one piece of text and nothing else; white space is one space."""
     wanted = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    read = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(f"| x {cell(text)} |\n|---|\n")
+    read = (
+        MarkdownIt("commonmark")
+        .enable(["table", "strikethrough"])
+        .parse(f"| x {cell(text)} |\n|---|\n")
+    )
     (inline,) = [token for token in read if token.type == "inline"]
     assert {child.type for child in inline.children} <= {"text", "text_special"}
     assert inline.content.count("|") == wanted.count("|")
@@ -23,16 +30,27 @@ def test_a_cell_is_its_text(text):
 
 
 @pytest.mark.parametrize(
-    "written", [table([{"url": HOSTILE, HOSTILE: 1}]), passages([{"id": HOSTILE, "begins": HOSTILE, "ends": HOSTILE}])]
+    "written",
+    [
+        table([{"url": HOSTILE, HOSTILE: 1}]),
+        passages([{"id": HOSTILE, "begins": HOSTILE, "ends": HOSTILE}]),
+    ],
 )
 def test_nothing_of_a_page_gets_out_of_its_place(written):
-    html = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(written)
+    html = (
+        MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(written)
+    )
     assert not [tag for tag in ("<img", "<a ", "<h1", "<code", "<s>") if tag in html]
     assert "://" not in written  # readers that link bare addresses show the backslashes in them
 
 
 def test_a_table_has_all_columns_of_all_lines():
-    assert table([{"a": 1}, {"b": "x"}]).splitlines() == ["| a | b |", "|---:|---|", "| 1 |  |", "|  | x |"]
+    assert table([{"a": 1}, {"b": "x"}]).splitlines() == [
+        "| a | b |",
+        "|---:|---|",
+        "| 1 |  |",
+        "|  | x |",
+    ]
 
 
 def test_fractions_are_short_and_whole_numbers_whole():

@@ -1,4 +1,6 @@
-"""A cache that is built before the start: the very files of the real program, and nothing stale, cut short or half-written."""
+"""A cache that is built before the start: the very files of the real program, and nothing stale,
+cut short or half-written.
+"""
 
 import hashlib
 import json
@@ -46,15 +48,22 @@ def launched(words):
 
 @pytest.mark.parametrize("case", GOLDEN["cases"], ids=lambda case: case["words"][:40])
 def test_a_cache_is_megatrons_file_by_file(data, case):
-    """The same names, and the same bytes: descriptions and arrays, of splits, blends, several sets; nothing more, nothing less."""
+    """The same names, and the same bytes: descriptions and arrays, of splits, blends, several sets;
+    nothing more, nothing less.
+    """
     build_cache(launched(case["words"]), IDENTITY, Path("cache"), engine=ENGINE)
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path("cache").iterdir()}
+    found = {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path("cache").iterdir()
+    }
     ours = {MANIFEST, SEQUENCES}
     assert {name: digest for name, digest in found.items() if name not in ours} == case["files"]
     assert ours <= set(found)
 
 
-WORDS = "--data-path 0.3 data/a 0.7 data/b --split 90,10,0 --seq-length 8 --train-samples 200 --global-batch-size 4 --eval-iters 1"
+WORDS = (
+    "--data-path 0.3 data/a 0.7 data/b --split 90,10,0 --seq-length 8 --train-samples 200 "
+    "--global-batch-size 4 --eval-iters 1"
+)
 
 
 def test_what_is_built_is_found_and_not_built_again(data):
@@ -63,7 +72,9 @@ def test_what_is_built_is_found_and_not_built_again(data):
     assert {entry.status for entry in before} == {"missing"}
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
     stamps = {path.name: path.stat().st_mtime_ns for path in cache.glob("*Dataset*")}
-    assert {entry.status for entry in build_cache(launch, IDENTITY, cache, engine=ENGINE)} == {"found"}
+    assert {entry.status for entry in build_cache(launch, IDENTITY, cache, engine=ENGINE)} == {
+        "found"
+    }
     assert {path.name: path.stat().st_mtime_ns for path in cache.glob("*Dataset*")} == stamps
 
 
@@ -73,7 +84,9 @@ def test_several_versions_share_the_arrays(data):
     build_cache(launch, hugging_face_identities("gpt2"), cache, engine=ENGINE)
     arrays = list(cache.glob("*.npy"))
     assert len({path.stat().st_ino for path in arrays}) * 3 == len(arrays)
-    assert {entry.status for entry in look_at_cache(launch, hugging_face_identities("gpt2"), cache)} == {"found"}
+    assert {
+        entry.status for entry in look_at_cache(launch, hugging_face_identities("gpt2"), cache)
+    } == {"found"}
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"missing"}
 
 
@@ -82,7 +95,13 @@ def test_looking_writes_nothing_and_names_what_is_missing(data):
     entries = look_at_cache(launch, IDENTITY, cache)
     assert not cache.exists()
     assert entries[0].words == ", ".join(
-        f"{entries[0].stem}-{name}" for name in ("description.txt", "document_index.npy", "sample_index.npy", "shuffle_index.npy")
+        f"{entries[0].stem}-{name}"
+        for name in (
+            "description.txt",
+            "document_index.npy",
+            "sample_index.npy",
+            "shuffle_index.npy",
+        )
     )
 
 
@@ -92,7 +111,9 @@ def test_an_array_cut_short_is_damaged_and_built_again(data):
     build_cache(launch, IDENTITY, cache, engine=ENGINE)
     victim = next(cache.glob("*GPTDataset-train-shuffle_index.npy"))
     victim.write_bytes(victim.read_bytes()[:-4])
-    (wrong,) = (entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status != "found")
+    (wrong,) = (
+        entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status != "found"
+    )
     assert (wrong.status, victim.name.startswith(wrong.stem)) == ("damaged", True)
     build_cache(launch, IDENTITY, cache, engine=ENGINE)
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
@@ -104,7 +125,9 @@ def test_a_data_set_that_changed_makes_its_indices_stale(data):
     build_cache(launch, IDENTITY, cache, engine=ENGINE)
     write_data(Path("data/b"), [7] * 60)
     stale = [entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status == "stale"]
-    assert {entry.words for entry in stale} == {"data/b is not what it was when the cache was built"}
+    assert {entry.words for entry in stale} == {
+        "data/b is not what it was when the cache was built"
+    }
     assert len(stale) == 4  # the index and the blend of train and valid
     build_cache(launch, IDENTITY, cache, engine=ENGINE)
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
@@ -118,9 +141,15 @@ def test_prefixes_that_name_their_content_cannot_be_stale(data):
     assert with_versions(launch, Path("versions")) == first
     write_data(Path("data/b"), [7] * 60)
     second = with_versions(launch, Path("versions"))
-    assert (first.blend.prefixes[0], first.blend.weights) == (second.blend.prefixes[0], second.blend.weights)
+    assert (first.blend.prefixes[0], first.blend.weights) == (
+        second.blend.prefixes[0],
+        second.blend.weights,
+    )
     assert first.blend.prefixes[1] != second.blend.prefixes[1]
-    assert [len(MegatronReader(Path(prefix))) for prefix in (first.blend.prefixes[1], second.blend.prefixes[1])] == [45, 60]
+    assert [
+        len(MegatronReader(Path(prefix)))
+        for prefix in (first.blend.prefixes[1], second.blend.prefixes[1])
+    ] == [45, 60]
     stated = write_data_arguments(second, Path("versions")).split()
     again, _ = parse_launch([*stated, *shlex.split(WORDS)[5:]], folder=Path())
     assert again == second
@@ -128,7 +157,8 @@ def test_prefixes_that_name_their_content_cannot_be_stale(data):
 
 def test_splits_by_themselves_are_written_for_megatron_too(data):
     words = (
-        "--train-data-path 2 data/a 1 data/b --test-data-path data/c --seq-length 8 --train-samples 9 --global-batch-size 3 --eval-iters 1"
+        "--train-data-path 2 data/a 1 data/b --test-data-path data/c --seq-length 8 "
+        "--train-samples 9 --global-batch-size 3 --eval-iters 1"
     )
     launch = with_versions(launched(words), Path("versions"))
     stated = write_data_arguments(launch, Path("versions")).split()
@@ -139,27 +169,68 @@ def test_splits_by_themselves_are_written_for_megatron_too(data):
     ("words", "complaint"),
     [
         (
-            "--data-path data/a --split 999,1,0 --seq-length 8 --train-samples 9 --global-batch-size 3",
+            (
+                "--data-path data/a --split 999,1,0 --seq-length 8 --train-samples 9 "
+                "--global-batch-size 3"
+            ),
             r"data/a: the valid split .* no token",
         ),
-        ("--data-path 1 data/a 1 data/a --seq-length 8 --train-samples 9 --global-batch-size 3", "data/a is named twice"),
-        ("--data-path 0 data/a 1 data/b --seq-length 8 --train-samples 9 --global-batch-size 3", "weight 0 is 0.0"),
-        ("--data-path nan data/a 1 data/b --seq-length 8 --train-samples 9 --global-batch-size 3", "weight 0 is nan"),
-        ("--data-path 0.5 data/a much data/b --seq-length 8 --train-samples 9 --global-batch-size 3", "'much' stands where a weight"),
+        (
+            "--data-path 1 data/a 1 data/a --seq-length 8 --train-samples 9 --global-batch-size 3",
+            "data/a is named twice",
+        ),
+        (
+            "--data-path 0 data/a 1 data/b --seq-length 8 --train-samples 9 --global-batch-size 3",
+            "weight 0 is 0.0",
+        ),
+        (
+            "--data-path nan data/a 1 data/b --seq-length 8 --train-samples 9 --global-batch-size 3",
+            "weight 0 is nan",
+        ),
+        (
+            (
+                "--data-path 0.5 data/a much data/b --seq-length 8 --train-samples 9 "
+                "--global-batch-size 3"
+            ),
+            "'much' stands where a weight",
+        ),
         ("--data-path data/a --train-samples 9 --global-batch-size 3", "--seq-length is missing"),
-        ("--data-path data/a --seq-length 8 --global-batch-size 3", "neither --train-samples nor --train-iters"),
+        (
+            "--data-path data/a --seq-length 8 --global-batch-size 3",
+            "neither --train-samples nor --train-iters",
+        ),
         ("--data-path data/a --seq-length 8 --train-samples 9", "--global-batch-size is missing"),
         ("--data-path data/a --seq-length many", "invalid int value: 'many'"),
         ("--seq-length 8 --train-samples 9 --global-batch-size 3", "no data is named"),
         ("--data-path data/a --train-data-path data/b --seq-length 8", "named in several ways"),
         ("--data-path data/a --fim-data --seq-length 8", "with --fim-data Megatron builds other"),
-        ("--data-path data/a --split 0,0,0 --seq-length 8 --train-samples 9 --global-batch-size 3", "at least one above 0"),
-        ("--data-path data/a --split 1.2.3 --seq-length 8 --train-samples 9 --global-batch-size 3", "not a list of shares"),
+        (
+            (
+                "--data-path data/a --split 0,0,0 --seq-length 8 --train-samples 9 "
+                "--global-batch-size 3"
+            ),
+            "at least one above 0",
+        ),
+        (
+            (
+                "--data-path data/a --split 1.2.3 --seq-length 8 --train-samples 9 "
+                "--global-batch-size 3"
+            ),
+            "not a list of shares",
+        ),
         (f"{WORDS} --full-validation", "valid: sources with weights need a number of samples"),
-        ("--train-data-path data/a data/b --seq-length 800 --train-samples 9 --global-batch-size 3", "data/a: its train split holds less"),
+        (
+            (
+                "--train-data-path data/a data/b --seq-length 800 --train-samples 9 "
+                "--global-batch-size 3"
+            ),
+            "data/a: its train split holds less",
+        ),
     ],
 )
-def test_a_launch_that_cannot_be_meant_is_refused_before_anything_is_written(data, words, complaint):
+def test_a_launch_that_cannot_be_meant_is_refused_before_anything_is_written(
+    data, words, complaint
+):
     with pytest.raises(BadInput, match=complaint):
         build_cache(launched(words), IDENTITY, Path("cache"), engine=ENGINE)
     assert not Path("cache").exists()
@@ -175,13 +246,16 @@ def test_a_blend_that_asks_a_source_for_too_much_is_refused(data, monkeypatch):
     launch = launched(WORDS)
     monkeypatch.setattr(caching._DataSets, "n_samples", lambda self, request: 50)
     with pytest.raises(
-        BadInput, match=r"data/a: the train blend takes 60 samples, its index holds 50: .*--mid-level-dataset-surplus to 0.212"
+        BadInput,
+        match=r"data/a: the train blend takes 60 samples, its index holds 50: .*--mid-level-dataset-surplus to 0.212",
     ):
         build_cache(launch, IDENTITY, Path("cache"), engine=ENGINE)
 
 
 def test_a_file_of_arguments_may_have_lines_and_comments(data):
-    Path("launch.args").write_text(f"# the run\n--num-layers 2 --swiglu\n{WORDS} \\\n  --data-cache-path '/a cache' # where\n")
+    Path("launch.args").write_text(
+        f"# the run\n--num-layers 2 --swiglu\n{WORDS} \\\n  --data-cache-path '/a cache' # where\n"
+    )
     launch, cache = read_launch(Path("launch.args"))
     assert (launch, cache) == (launched(WORDS), "/a cache")
     Path("data.txt").write_text("0.3 data/a 0.7 data/b\n")
@@ -204,7 +278,11 @@ def test_an_unreadable_manifest_is_named(data):
 
 def test_documents_are_split_as_megatron_rounds():
     """Halves go to the even number."""
-    assert [documents_of(bounds, 5) for bounds in split_bounds("5,5,0")] == [range(2), range(2, 5), range(0)]
+    assert [documents_of(bounds, 5) for bounds in split_bounds("5,5,0")] == [
+        range(2),
+        range(2, 5),
+        range(0),
+    ]
     assert documents_of((0, 0.3), 5) == range(2)
     assert split_bounds("969, 30, 1")[1] == (0.969, 0.999)
     assert split_bounds("1") == ((0, 1.0), None, None)

@@ -26,7 +26,9 @@ def written(prefix, documents, dtype=UINT16):
 
 @pytest.mark.parametrize("block", [1, 5, 1 << 20])
 def test_nanogpts_file_is_the_ids_and_nothing_else(tmp_path, monkeypatch, block):
-    """As LongCrawl64's own script has it: ``chunk[:, -1] = 50256``, then the rows one after another; and without."""
+    """As LongCrawl64's own script has it: ``chunk[:, -1] = 50256``, then the rows one after
+    another; and without.
+    """
     monkeypatch.setattr(megatron_exporting, "BLOCK_IDS", block)
     prefix = written(tmp_path / "rows", ROWS)
     chunk = np.array(ROWS, np.uint16)
@@ -34,13 +36,17 @@ def test_nanogpts_file_is_the_ids_and_nothing_else(tmp_path, monkeypatch, block)
     assert (tmp_path / "plain.bin").read_bytes() == chunk.tobytes()
     export_nanogpt(prefix, tmp_path / "ends.bin", over_last=50_256)
     chunk[:, -1] = 50_256
-    np.testing.assert_array_equal(np.memmap(tmp_path / "ends.bin", np.uint16, "r"), chunk.reshape(-1))
+    np.testing.assert_array_equal(
+        np.memmap(tmp_path / "ends.bin", np.uint16, "r"), chunk.reshape(-1)
+    )
     assert [ids.tolist() for ids in MegatronReader(prefix)] == ROWS
 
 
 def test_ids_of_four_bytes_that_fit_two_are_nanogpts_too(tmp_path):
     export_nanogpt(written(tmp_path / "a", ROWS, INT32), tmp_path / "a.out")
-    assert np.fromfile(tmp_path / "a.out", np.uint16).tolist() == np.array(ROWS).reshape(-1).tolist()
+    assert (
+        np.fromfile(tmp_path / "a.out", np.uint16).tolist() == np.array(ROWS).reshape(-1).tolist()
+    )
 
 
 def test_ids_that_do_not_fit_are_refused_and_nothing_is_left(tmp_path):
@@ -58,7 +64,9 @@ def test_parquet_has_a_list_per_document(tmp_path, monkeypatch, name):
     monkeypatch.setattr(megatron_exporting, "BLOCK_IDS", 2)
     n_files = export_datasets(GOLDEN / name, tmp_path / "out", split="valid", file_bytes=12)
     paths = sorted((tmp_path / "out").iterdir())
-    assert [path.name for path in paths] == [f"valid-{number:05}-of-{n_files:05}.parquet" for number in range(n_files)]
+    assert [path.name for path in paths] == [
+        f"valid-{number:05}-of-{n_files:05}.parquet" for number in range(n_files)
+    ]
     tables = [pq.read_table(path) for path in paths]
     assert n_files > 1
     found = [ids for table in tables for ids in table["input_ids"].to_pylist()]
@@ -85,8 +93,12 @@ def test_mds_without_its_package_says_what_to_install(tmp_path, monkeypatch):
 def test_hugging_faces_own_program_reads_the_parquet(tmp_path):
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     export_datasets(GOLDEN / "uint16", tmp_path / "out")
-    found = datasets.load_dataset("parquet", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))["train"]
-    assert [row["input_ids"] for row in found] == [ids.tolist() for ids in MegatronReader(GOLDEN / "uint16")]
+    found = datasets.load_dataset(
+        "parquet", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache")
+    )["train"]
+    assert [row["input_ids"] for row in found] == [
+        ids.tolist() for ids in MegatronReader(GOLDEN / "uint16")
+    ]
 
 
 @pytest.mark.network
@@ -94,4 +106,6 @@ def test_mosaicmls_own_program_reads_the_mds(tmp_path):
     streaming = pytest.importorskip("streaming", reason="mosaicml-streaming is not installed")
     assert export_mds(GOLDEN / "uint16", tmp_path / "out") == 3
     found = streaming.LocalDataset(str(tmp_path / "out"))
-    assert [found[place]["input_ids"].tolist() for place in range(3)] == [ids.tolist() for ids in MegatronReader(GOLDEN / "uint16")]
+    assert [found[place]["input_ids"].tolist() for place in range(3)] == [
+        ids.tolist() for ids in MegatronReader(GOLDEN / "uint16")
+    ]

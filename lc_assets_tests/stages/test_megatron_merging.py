@@ -1,4 +1,6 @@
-"""Data sets merged: Megatron's bytes, whole documents, nothing merged that does not belong together."""
+"""Data sets merged: Megatron's bytes, whole documents, nothing merged that does not belong
+together.
+"""
 
 from pathlib import Path
 
@@ -27,44 +29,68 @@ def written(prefix, documents, dtype=UINT16):
 
 
 def test_lengths_ids_and_boundaries_are_those_of_add_index(tmp_path, monkeypatch):
-    """Documents of several sequences, and of none, as ``IndexedDatasetBuilder.add_index`` puts them together; in blocks of two ids."""
+    """Documents of several sequences, and of none, as ``IndexedDatasetBuilder.add_index`` puts them
+    together; in blocks of two ids.
+    """
     monkeypatch.setattr(megatron, "COPIED_BYTES", 4)
     receipts = merge([GOLDEN / name for name in SOURCES], tmp_path / "all")
     parts = [MegatronReader(GOLDEN / name) for name in SOURCES]
     found = MegatronReader(tmp_path / "all")
-    assert (tmp_path / "all.bin").read_bytes() == b"".join((GOLDEN / f"{name}.bin").read_bytes() for name in SOURCES)
+    assert (tmp_path / "all.bin").read_bytes() == b"".join(
+        (GOLDEN / f"{name}.bin").read_bytes() for name in SOURCES
+    )
     assert found.lengths.tolist() == [length for part in parts for length in part.lengths.tolist()]
     boundaries = [0]
     for part in parts:  # add_index: document_indices.extend((offset + index.document_indices)[1:])
         offset = boundaries[-1]
         boundaries += (offset + part.document_indices)[1:].tolist()
     assert found.document_indices.tolist() == boundaries
-    assert receipts[tmp_path / "all"].documents == sum(len(part.document_indices) - 1 for part in parts)
+    assert receipts[tmp_path / "all"].documents == sum(
+        len(part.document_indices) - 1 for part in parts
+    )
 
 
 def test_a_data_set_alone_stays_what_it_is(tmp_path):
     for name in (*SOURCES, "int32"):
         merge([GOLDEN / name], tmp_path / name)
         for suffix in ("bin", "idx"):
-            assert (tmp_path / f"{name}.{suffix}").read_bytes() == (GOLDEN / f"{name}.{suffix}").read_bytes()
+            assert (tmp_path / f"{name}.{suffix}").read_bytes() == (
+                GOLDEN / f"{name}.{suffix}"
+            ).read_bytes()
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.lists(
+        st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=6),
+        min_size=1,
+        max_size=4,
+    ),
     st.integers(1, 30),
 )
-def test_results_of_a_chosen_size_hold_whole_documents_in_order(tmp_path_factory, sources, max_bytes):
+def test_results_of_a_chosen_size_hold_whole_documents_in_order(
+    tmp_path_factory, sources, max_bytes
+):
     """None is larger unless it is one document; each is as full as the next document allows."""
     folder = tmp_path_factory.mktemp("merge")
-    prefixes = [written(folder / f"in{number}", documents) for number, documents in enumerate(sources)]
-    results = [MegatronReader(prefix) for prefix in merge(prefixes, folder / "out", max_bytes=max_bytes)]
-    assert [ids.tolist() for result in results for ids in result] == [ids for documents in sources for ids in documents]
+    prefixes = [
+        written(folder / f"in{number}", documents) for number, documents in enumerate(sources)
+    ]
+    results = [
+        MegatronReader(prefix) for prefix in merge(prefixes, folder / "out", max_bytes=max_bytes)
+    ]
+    assert [ids.tolist() for result in results for ids in result] == [
+        ids for documents in sources for ids in documents
+    ]
     sizes = [2 * result.n_tokens for result in results]
-    assert all(size <= max_bytes or len(result) == 1 for size, result in zip(sizes, results, strict=True))
+    assert all(
+        size <= max_bytes or len(result) == 1 for size, result in zip(sizes, results, strict=True)
+    )
     for size, after in zip(sizes, results[1:], strict=False):
         assert size + 2 * len(after[0]) > max_bytes
-    assert [result.prefix.name for result in results] == [f"out-{number:05}" for number in range(len(results))]
+    assert [result.prefix.name for result in results] == [
+        f"out-{number:05}" for number in range(len(results))
+    ]
 
 
 def test_what_has_no_tokens_in_front_gets_a_result_with_the_rest(tmp_path):
@@ -122,7 +148,10 @@ def test_data_sets_are_named_by_prefix_file_or_folder(tmp_path):
     for name in ("b", "a.x"):
         written(tmp_path / name, [[1]])
     assert data_sets_of([tmp_path]) == [tmp_path / "a.x", tmp_path / "b"]
-    assert data_sets_of([tmp_path / "b.idx", tmp_path / "a.x"]) == [tmp_path / "b", tmp_path / "a.x"]
+    assert data_sets_of([tmp_path / "b.idx", tmp_path / "a.x"]) == [
+        tmp_path / "b",
+        tmp_path / "a.x",
+    ]
     with pytest.raises(BadInput, match="is named twice"):
         data_sets_of([tmp_path, tmp_path / "b.bin"])
     with pytest.raises(BadInput, match=r"there is no c.idx"):
@@ -134,7 +163,13 @@ def test_data_sets_are_named_by_prefix_file_or_folder(tmp_path):
 
 def test_another_dtype_is_not_copied(tmp_path):
     """The writer's own word; `merge` looks before."""
-    with MegatronWriter.publishing(tmp_path / "a", INT32) as writer, pytest.raises(BadInput, match="ids are uint16"):
+    with (
+        MegatronWriter.publishing(tmp_path / "a", INT32) as writer,
+        pytest.raises(BadInput, match="ids are uint16"),
+    ):
         writer.copy(MegatronReader(GOLDEN / "uint16"), 0, 1)
-    with MegatronWriter.publishing(tmp_path / "a", UINT16) as writer, pytest.raises(BadInput, match="has 3 documents; asked for 1 to 4"):
+    with (
+        MegatronWriter.publishing(tmp_path / "a", UINT16) as writer,
+        pytest.raises(BadInput, match="has 3 documents; asked for 1 to 4"),
+    ):
         writer.copy(MegatronReader(GOLDEN / "uint16"), 1, 4)

@@ -46,12 +46,22 @@ def test_without_a_receipt_only_the_files_are_held_against_each_other(tmp_path):
 @pytest.mark.parametrize(
     ("documents", "dtype", "says"),
     [
-        ([[1, 2], [3, 100, 5, 200, 7]], UINT16, "a.bin: 2 ids are outside the vocabulary, the first 100 in sequence 1; expected 0 to 99"),
-        ([[1], [2, 3, 4, -5]], INT32, "1 ids are outside the vocabulary, the first -5 in sequence 1"),
+        (
+            [[1, 2], [3, 100, 5, 200, 7]],
+            UINT16,
+            "a.bin: 2 ids are outside the vocabulary, the first 100 in sequence 1; expected 0 to 99",
+        ),
+        (
+            [[1], [2, 3, 4, -5]],
+            INT32,
+            "1 ids are outside the vocabulary, the first -5 in sequence 1",
+        ),
     ],
 )
 def test_ids_outside_the_vocabulary_are_named(tmp_path, documents, dtype, says):
-    (sentence,) = verify_data_set(written(tmp_path / "a", documents, dtype), Expected(n_ids=100)).damage
+    (sentence,) = verify_data_set(
+        written(tmp_path / "a", documents, dtype), Expected(n_ids=100)
+    ).damage
     assert says in sentence
 
 
@@ -69,7 +79,9 @@ def test_ends_of_documents_are_where_they_were_promised(tmp_path, documents, say
         assert len(found.damage) == len(says)
         assert all(said in sentence for said, sentence in zip(says, found.damage, strict=True))
     receipt_path(tmp_path / "a").unlink()
-    assert verify_data_set(tmp_path / "a", Expected(eod=9)).damage == []  # a fact, unless it was promised
+    assert (
+        verify_data_set(tmp_path / "a", Expected(eod=9)).damage == []
+    )  # a fact, unless it was promised
 
 
 def test_bytes_that_changed_since_are_named(tmp_path):

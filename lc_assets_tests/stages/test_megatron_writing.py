@@ -1,4 +1,6 @@
-"""A corpus becomes Megatron's files: the same bytes as preprocess_data.py's, whole or not at all, with counts that add up."""
+"""A corpus becomes Megatron's files: the same bytes as preprocess_data.py's, whole or not at all,
+with counts that add up.
+"""
 
 import json
 import os
@@ -20,7 +22,15 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages import megatron_writing
 from lc_assets.stages.megatron_receipts import read_receipt
 from lc_assets.stages.megatron_settings import Writing, part_name, settle
-from lc_assets.stages.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, TOKENS, UNCHECKED, write_data_set, write_parts
+from lc_assets.stages.megatron_writing import (
+    BY_TWIN,
+    EMPTY,
+    GAVE_UP,
+    TOKENS,
+    UNCHECKED,
+    write_data_set,
+    write_parts,
+)
 from lc_assets.vocabulary import GPT2_EOT
 from lc_assets_tests.builders import tokenizer_json
 from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model
@@ -43,7 +53,11 @@ def encode(text):
 
 
 def contents(folder):
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("eod", [None, GPT2_EOT], ids=["as they are", "with ends"])
@@ -55,9 +69,19 @@ def test_the_bytes_are_preprocess_datas(tmp_path, eod, batch_size):
     settled = settle(Writing(tokenizer="gpt2", append_eod=eod is not None, batch_size=batch_size))
     tally, receipt = write_data_set([source], tmp_path / "out" / "ours", settled, engine=ONE)
     for suffix in ("bin", "idx"):
-        assert (tmp_path / "out" / f"ours.{suffix}").read_bytes() == (tmp_path / f"wanted.{suffix}").read_bytes()
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["ours.bin", "ours.idx", "ours.receipt"]
-    assert (tally.kept, tally.also[TOKENS], receipt.tokens) == (4, MegatronReader(tmp_path / "out" / "ours").n_tokens, receipt.tokens)
+        assert (tmp_path / "out" / f"ours.{suffix}").read_bytes() == (
+            tmp_path / f"wanted.{suffix}"
+        ).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "ours.bin",
+        "ours.idx",
+        "ours.receipt",
+    ]
+    assert (tally.kept, tally.also[TOKENS], receipt.tokens) == (
+        4,
+        MegatronReader(tmp_path / "out" / "ours").n_tokens,
+        receipt.tokens,
+    )
 
 
 @settings(max_examples=30, deadline=None)
@@ -80,8 +104,12 @@ def test_files_are_put_together_in_the_order_of_their_names(tmp_path, workers):
     pq.write_table(pa.table({"text": ["a", ""], "other": [1, 2]}), tmp_path / "in" / "a.parquet")
     corpus(tmp_path / "in" / "sub" / "c.jsonl", ["c"])
     corpus(tmp_path / "in" / "empty.jsonl", [""])
-    tally, receipt = write_data_set([tmp_path / "in"], tmp_path / "out", GPT2, engine=LocalEngine(workers=workers))
-    assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [encode(text) for text in "abc"]
+    tally, receipt = write_data_set(
+        [tmp_path / "in"], tmp_path / "out", GPT2, engine=LocalEngine(workers=workers)
+    )
+    assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [
+        encode(text) for text in "abc"
+    ]
     assert (tally.seen, tally.kept, tally.dropped) == (5, 3, {EMPTY: 2})
     assert (receipt.documents, receipt.dropped, receipt.ids.tokenizer) == (3, {EMPTY: 2}, "gpt2")
 
@@ -96,16 +124,22 @@ def test_what_cannot_be_read_is_counted(tmp_path):
 
 def test_another_text_field(tmp_path):
     source = corpus(tmp_path / "a.jsonl", ["not this"], body="this")
-    write_data_set([source], tmp_path / "a", settle(Writing(tokenizer="gpt2", text_field="body")), engine=ONE)
+    write_data_set(
+        [source], tmp_path / "a", settle(Writing(tokenizer="gpt2", text_field="body")), engine=ONE
+    )
     assert MegatronReader(tmp_path / "a")[0].tolist() == encode("this")
 
 
 def test_a_data_set_per_file_has_curators_names(tmp_path):
-    """From the name of its source and everything that determines its bytes; a file without documents has none."""
+    """From the name of its source and everything that determines its bytes; a file without
+    documents has none.
+    """
     files = [corpus(tmp_path / f"{name}.jsonl", [name] * (name != "c")) for name in "abc"]
     tally, receipts = write_parts(files, tmp_path / "out", GPT2, engine=ONE)
     assert tally.kept == 2
-    assert list(receipts) == [(path, tmp_path / "out" / part_name([path.as_posix()], GPT2.label)) for path in files[:2]]
+    assert list(receipts) == [
+        (path, tmp_path / "out" / part_name([path.as_posix()], GPT2.label)) for path in files[:2]
+    ]
     for (path, prefix), receipt in receipts.items():
         assert MegatronReader(prefix)[0].tolist() == encode(path.stem)
         assert receipt == read_receipt(prefix)
@@ -126,16 +160,25 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     bad.unlink()
     corpus(files[1], ["b again"])
     done, tokenize = [], megatron_writing._tokenize
-    monkeypatch.setattr(megatron_writing, "_tokenize", lambda task: done.append(task.file) or tokenize(task))
+    monkeypatch.setattr(
+        megatron_writing, "_tokenize", lambda task: done.append(task.file) or tokenize(task)
+    )
     write_data_set(files, tmp_path / "out", GPT2, engine=ONE)
     assert done == [files[1]]
-    assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [encode("a"), encode("b again")]
+    assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [
+        encode("a"),
+        encode("b again"),
+    ]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
     """Drafts of the same data set; those of others may be in the making."""
-    left = [tmp_path / ".a.parts" / ".draft-0123abcd-0.bin", tmp_path / ".draft-0123abcd-a.bin", tmp_path / ".draft-0123abcd-a.idx"]
+    left = [
+        tmp_path / ".a.parts" / ".draft-0123abcd-0.bin",
+        tmp_path / ".draft-0123abcd-a.bin",
+        tmp_path / ".draft-0123abcd-a.idx",
+    ]
     others = [tmp_path / ".draft-0123abcd-b-a.bin", tmp_path / ".draft-0123abcd-aa.bin"]
     (tmp_path / ".a.parts").mkdir()
     for path in (*left, *others):
@@ -146,10 +189,14 @@ def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
 
 
 def test_what_a_killed_run_of_parts_left_is_removed_and_nothing_else(tmp_path):
-    """Drafts of the same parts and memos; those of other parts in the same folder may be in the making."""
+    """Drafts of the same parts and memos; those of other parts in the same folder may be in the
+    making.
+    """
     source, out = corpus(tmp_path / "in.jsonl", ["a"]), tmp_path / "out"
     name = part_name([source.as_posix()], GPT2.label)
-    left = [out / f".draft-0123abcd-{name}.{suffix}" for suffix in ("bin", "idx", "receipt")] + [out / ".parts" / ".draft-0123abcd-x.json"]
+    left = [out / f".draft-0123abcd-{name}.{suffix}" for suffix in ("bin", "idx", "receipt")] + [
+        out / ".parts" / ".draft-0123abcd-x.json"
+    ]
     others = [out / ".draft-0123abcd-another.bin", out / f".draft-0123abcd-x{name}.idx"]
     (out / ".parts").mkdir(parents=True)
     for path in (*left, *others):
@@ -178,8 +225,14 @@ def test_nothing_to_write_is_said_and_what_stood_there_stands(tmp_path):
     write_data_set([corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "out" / "x", GPT2, engine=ONE)
     before = contents(tmp_path / "out")
     with pytest.raises(BadInput, match=r"no document to write of 2 seen \(2 empty\)"):
-        write_data_set([corpus(tmp_path / "a.jsonl", ["", ""])], tmp_path / "out" / "x", GPT2, engine=ONE)
-    assert {name: content for name, content in contents(tmp_path / "out").items() if not name.startswith(".")} == before
+        write_data_set(
+            [corpus(tmp_path / "a.jsonl", ["", ""])], tmp_path / "out" / "x", GPT2, engine=ONE
+        )
+    assert {
+        name: content
+        for name, content in contents(tmp_path / "out").items()
+        if not name.startswith(".")
+    } == before
 
 
 def test_a_vocabulary_without_an_end_has_none_appended(tmp_path):
@@ -207,7 +260,9 @@ def test_a_vocabulary_without_an_end_has_none_appended(tmp_path):
         (1000, "int32", "int32", True),
     ],
 )
-def test_the_dtype_is_megatrons_and_the_readers_trap_is_warned_of(tmp_path, n_ids, dtype, stored, warned):
+def test_the_dtype_is_megatrons_and_the_readers_trap_is_warned_of(
+    tmp_path, n_ids, dtype, stored, warned
+):
     file = tokenizer_json(tmp_path / "tokenizer.json", far_id=n_ids - 1)
     settled = settle(Writing(tokenizer=str(file), append_eod=True, dtype=dtype))
     assert settled.ids.dtype == stored
@@ -222,7 +277,9 @@ def test_a_vocabulary_that_two_bytes_do_not_hold_is_refused_before_anything_is_r
         settle(Writing(tokenizer=str(file), dtype="uint16"))
 
 
-@pytest.mark.parametrize(("wrong", "says"), [({"dtype": "uint8"}, "no dtype 'uint8'"), ({"batch_size": 0}, "batch_size")])
+@pytest.mark.parametrize(
+    ("wrong", "says"), [({"dtype": "uint8"}, "no dtype 'uint8'"), ({"batch_size": 0}, "batch_size")]
+)
 def test_what_cannot_be_meant_is_refused(wrong, says):
     with pytest.raises(BadInput, match=says):
         settle(Writing(tokenizer="gpt2", **wrong))
@@ -237,20 +294,32 @@ class Wrong:
         self._mark, self._ids = mark, ids
 
     def encode(self, text):
-        return np.array(self._ids, np.uint32) if self._mark in text else gpt2_tokenizer().encode(text)
+        return (
+            np.array(self._ids, np.uint32) if self._mark in text else gpt2_tokenizer().encode(text)
+        )
 
 
 def fast_is(monkeypatch, fast):
-    monkeypatch.setattr(megatron_writing, "tokenizer_of", lambda _, *, fast=True, found=fast: found if fast else gpt2_tokenizer(fast=False))
+    monkeypatch.setattr(
+        megatron_writing,
+        "tokenizer_of",
+        lambda _, *, fast=True, found=fast: found if fast else gpt2_tokenizer(fast=False),
+    )
 
 
 def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_its_twin(tmp_path, monkeypatch):
-    """Of four documents the first, and the second or the third, are looked at; here all are wrong but the first."""
+    """Of four documents the first, and the second or the third, are looked at; here all are wrong
+    but the first.
+    """
     fast_is(monkeypatch, Wrong("wrong", [1]))
     texts = ["right", "wrong 1", "wrong 2", "wrong 3"]
-    tally, _ = write_data_set([corpus(tmp_path / "a.jsonl", texts)], tmp_path / "a", GPT2, engine=ONE)
+    tally, _ = write_data_set(
+        [corpus(tmp_path / "a.jsonl", texts)], tmp_path / "a", GPT2, engine=ONE
+    )
     assert tally.also[BY_TWIN] == 1
-    assert [ids.tolist() for ids in MegatronReader(tmp_path / "a")] == [encode(text) for text in texts]
+    assert [ids.tolist() for ids in MegatronReader(tmp_path / "a")] == [
+        encode(text) for text in texts
+    ]
 
 
 def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeypatch):
@@ -258,11 +327,18 @@ def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeyp
     fast_is(monkeypatch, Wrong("wrong", [65_536]))
     monkeypatch.setattr(megatron_writing, "SpotCheck", lambda *_, **__: None)
     with pytest.raises(Mismatch, match="token id 65,536 does not fit uint16"):
-        write_data_set([corpus(tmp_path / "in.jsonl", ["right", "wrong"])], tmp_path / "out" / "a", GPT2, engine=ONE)
+        write_data_set(
+            [corpus(tmp_path / "in.jsonl", ["right", "wrong"])],
+            tmp_path / "out" / "a",
+            GPT2,
+            engine=ONE,
+        )
     assert not list((tmp_path / "out").iterdir())
 
 
-def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(tmp_path, monkeypatch):
+def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(
+    tmp_path, monkeypatch
+):
     """One that the fast program does not know either is an error that says what to install."""
     monkeypatch.setitem(sys.modules, "sentencepiece", None)
     content = model(*CONTROLS, *BYTES, *dict.fromkeys(WORDS))
@@ -273,9 +349,16 @@ def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(tm
     assert (tally.also[UNCHECKED], tally.also[BY_TWIN]) == (1, 0)
     (ids,) = MegatronReader(tmp_path / "a")
     assert np.flatnonzero(ids == 2).tolist() == [len(ids) - 1]
-    (tmp_path / "b.model").write_bytes(content.replace(b"identity", b"nmt_nfkc") + b"\x1a\x02\x20\x01")
+    (tmp_path / "b.model").write_bytes(
+        content.replace(b"identity", b"nmt_nfkc") + b"\x1a\x02\x20\x01"
+    )
     with pytest.raises(BadInput, match="needs the package sentencepiece"):
-        write_data_set([source], tmp_path / "b", settle(Writing(tokenizer=str(tmp_path / "b.model"))), engine=ONE)
+        write_data_set(
+            [source],
+            tmp_path / "b",
+            settle(Writing(tokenizer=str(tmp_path / "b.model"))),
+            engine=ONE,
+        )
 
 
 def test_a_text_on_which_the_tokenizer_gives_up_is_dropped(tmp_path, monkeypatch):
@@ -288,7 +371,9 @@ def test_a_text_on_which_the_tokenizer_gives_up_is_dropped(tmp_path, monkeypatch
             return super().encode(text)
 
     fast_is(monkeypatch, GivesUp("wrong", []))
-    tally, _ = write_data_set([corpus(tmp_path / "a.jsonl", ["wrong", "right"])], tmp_path / "a", GPT2, engine=ONE)
+    tally, _ = write_data_set(
+        [corpus(tmp_path / "a.jsonl", ["wrong", "right"])], tmp_path / "a", GPT2, engine=ONE
+    )
     assert (tally.kept, tally.dropped) == (1, {GAVE_UP: 1})
 
 
@@ -304,10 +389,16 @@ def test_a_folder_that_is_a_file(tmp_path):
     """Said before anything is tokenized."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotWritable, match="nothing was published"):
-        write_data_set([corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "file" / "a", GPT2, engine=ONE)
+        write_data_set(
+            [corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "file" / "a", GPT2, engine=ONE
+        )
     assert (tmp_path / "file").read_bytes() == b""
 
 
 def test_the_header_is_small_enough_to_read(tmp_path):
-    write_data_set([corpus(tmp_path / "a.jsonl", ["the", "end of"])], tmp_path / "a", GPT2, engine=ONE)
-    assert (tmp_path / "a.idx").read_bytes()[:34] == b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", 1, 8, 2, 3)
+    write_data_set(
+        [corpus(tmp_path / "a.jsonl", ["the", "end of"])], tmp_path / "a", GPT2, engine=ONE
+    )
+    assert (tmp_path / "a.idx").read_bytes()[:34] == b"MMIDIDX\x00\x00" + struct.pack(
+        "<QBQQ", 1, 8, 2, 3
+    )

@@ -18,10 +18,14 @@ LARGE = 400 << 20
 
 
 def test_a_large_parent_does_not_make_a_large_child():
-    """The figures of receipts and of tests; the system's own, which goes on from the parent's, is why they ask elsewhere."""
+    """The figures of receipts and of tests; the system's own, which goes on from the parent's, is
+    why they ask elsewhere.
+    """
     parent = bytearray(b"x") * LARGE
     command = [sys.executable, "-c", CHILD]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]).stdout
+    said = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=Path(__file__).parents[2]
+    ).stdout
     receipt, ours, system = map(float, said.split())
     assert len(parent) == LARGE <= system
     assert 64 << 20 < receipt < LARGE
@@ -38,7 +42,9 @@ def test_what_a_block_adds_is_its_worst_moment():
 
 
 def touched(n_bytes: int) -> None:
-    """Hold so many bytes for a moment, straight from the system: an allocator would give what it had kept of others' before."""
+    """Hold so many bytes for a moment, straight from the system: an allocator would give what it
+    had kept of others' before.
+    """
     with mmap.mmap(-1, n_bytes) as held:
         for place in range(0, n_bytes, mmap.PAGESIZE):
             held[place] = 1

@@ -1,4 +1,6 @@
-"""From a recipe's mixes to their arrays: weights, tokens, epochs, temperature, and going on from another mix."""
+"""From a recipe's mixes to their arrays: weights, tokens, epochs, temperature, and going on from
+another mix.
+"""
 
 import msgspec
 import numpy as np
@@ -29,7 +31,9 @@ def test_weights_and_samples():
 
 def test_tokens_give_that_many_samples():
     """To the nearest sample, whatever a float would make of the shares."""
-    plan = planned("[megatron]\nsequence_length = 1000\n[mixes.m]\ntokens = {a = 300_400, b = 99_600, c = 7}")
+    plan = planned(
+        "[megatron]\nsequence_length = 1000\n[mixes.m]\ntokens = {a = 300_400, b = 99_600, c = 7}"
+    )
     assert plan.used == (300, 100, 1)
 
 
@@ -42,7 +46,9 @@ def test_a_temperature_favours_small_sources():
     """Square roots of the sizes, for two."""
     plan = planned("[mixes.m]\ntemperature = 2\nsamples = 470")
     assert plan.used == (300, 100, 70) or np.allclose(
-        np.array(plan.used) / 470, np.sqrt([900, 100, 50]) / np.sqrt([900, 100, 50]).sum(), atol=3e-3
+        np.array(plan.used) / 470,
+        np.sqrt([900, 100, 50]) / np.sqrt([900, 100, 50]).sum(),
+        atol=3e-3,
     )
     assert planned("[mixes.m]").used == (900, 100, 50)
 
@@ -85,7 +91,10 @@ def test_a_mix_depends_on_the_mixes_it_continues():
     [
         ('[mixes.m]\ncontinues = {mix = "none", after = 3}', "no mix 'none'"),
         ('[mixes.m]\nweights = {a = 1}\ncontinues = {mix = "m", after = 3}', "continues itself"),
-        ('[mixes.all]\n[mixes.m]\ncontinues = {mix = "all", after = 3}', "takes whatever is published: name its sources"),
+        (
+            '[mixes.all]\n[mixes.m]\ncontinues = {mix = "all", after = 3}',
+            "takes whatever is published: name its sources",
+        ),
         (CONTINUED.replace("after = 61", "after = 101"), "keeps 101 samples of a mix that has 100"),
         (CONTINUED.replace("after = 61", "after = 201"), "samples counts both parts"),
         (CONTINUED.replace("samples = 200", "samples = 200\nseed = 7"), "another seed"),
@@ -108,8 +117,18 @@ def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_pa
     recipe = standing_lake.workshop.recipe
     snapshots = sorted(standing_lake.workshop.lake.published("megatron"))
     old = MixSettings(weights=dict.fromkeys(snapshots, 1.0), samples=6)
-    both = {"old": old, "new": MixSettings(weights={snapshots[0]: 1.0}, samples=200, continues={"mix": "old", "after": 4}, seed=None)}
-    mixes = {name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()}
+    both = {
+        "old": old,
+        "new": MixSettings(
+            weights={snapshots[0]: 1.0},
+            samples=200,
+            continues={"mix": "old", "after": 4},
+            seed=None,
+        ),
+    }
+    mixes = {
+        name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
+    }
     workshop = copied(standing_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
     built = {name: blend_mix(workshop, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
@@ -118,7 +137,9 @@ def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_pa
     assert (mix.after, mix.n_samples, [source.kept for source in mix.sources]) == (4, 200, [2, 2])
     assert [line["snapshot"] for line in table_of(mix)] == snapshots
     for name in ("dataset_index", "dataset_sample_index"):
-        np.testing.assert_array_equal(read_npy(new_folder / f"{name}.npy")[:4], read_npy(old_folder / f"{name}.npy")[:4])
+        np.testing.assert_array_equal(
+            read_npy(new_folder / f"{name}.npy")[:4], read_npy(old_folder / f"{name}.npy")[:4]
+        )
     before, now = (read_gpt_index(folder / snapshots[0]) for folder in (old_folder, new_folder))
     assert now.n_samples >= 198 > before.n_samples
     np.testing.assert_array_equal(now.shuffle_index[: before.n_samples], before.shuffle_index)

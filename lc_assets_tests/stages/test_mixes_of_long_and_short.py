@@ -1,4 +1,6 @@
-"""Mixes that take shares of packed rows beside rows of one document; and mixes that do not, which stay what they were."""
+"""Mixes that take shares of packed rows beside rows of one document; and mixes that do not, which
+stay what they were.
+"""
 
 import dataclasses
 import shutil
@@ -36,9 +38,13 @@ def test_parts_get_their_shares_and_weights_hold_within_each():
     found = planned("[mixes.m]\nparts = {megatron = 1, packed = 2}\nsamples = 3000")
     assert found.names == ("a", "b", "packed/a", "packed/b")
     assert found.used == (900, 100, 400, 1600)
-    equal = planned('[mixes.m]\nparts = {megatron = 0.34, packed = 0.66}\nweights = "equal"\nsamples = 1000')
+    equal = planned(
+        '[mixes.m]\nparts = {megatron = 0.34, packed = 0.66}\nweights = "equal"\nsamples = 1000'
+    )
     assert equal.used == (170, 170, 330, 330)
-    named = planned("[mixes.m]\nparts = {packed = 3, megatron = 1}\nweights = {b = 5}\nsamples = 80")
+    named = planned(
+        "[mixes.m]\nparts = {packed = 3, megatron = 1}\nweights = {b = 5}\nsamples = 80"
+    )
     assert dict(zip(named.names, named.used, strict=True)) == {"b": 20, "packed/b": 60}
 
 
@@ -46,18 +52,26 @@ def test_without_a_size_nothing_is_repeated():
     """As long as the scarcest source allows."""
     found = planned("[mixes.m]\nparts = {megatron = 1, packed = 1}")
     assert all(used <= AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
-    assert max(used / AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True)) > 0.98
+    assert (
+        max(used / AVAILABLE[name] for name, used in zip(found.names, found.used, strict=True))
+        > 0.98
+    )
 
 
 def test_packed_rows_alone_are_a_mix_too():
-    assert planned("[mixes.m]\nparts = {packed = 1}\nsamples = 10").names == ("packed/a", "packed/b")
+    assert planned("[mixes.m]\nparts = {packed = 1}\nsamples = 10").names == (
+        "packed/a",
+        "packed/b",
+    )
 
 
 def test_a_mix_without_parts_does_not_see_packed_rows():
     """Nor do its settings say anything of them, so that it is the version that it was."""
     content = "[mixes.m]\nsamples = 100"
     alone = {name: n for name, n in AVAILABLE.items() if "/" not in name}
-    assert [array.tolist() for array in planned(content).drawn] == [array.tolist() for array in planned(content, alone).drawn]
+    assert [array.tolist() for array in planned(content).drawn] == [
+        array.tolist() for array in planned(content, alone).drawn
+    ]
     assert "parts" not in params_of(parse_recipe(content, where="here"), "m")
     recipe = parse_recipe(f"{WHOLE}{content}\n[mixes.long]\nparts = {{packed = 1}}", where="here")
     assert not STAGE.is_fed_by(recipe, "m", "packed", "a")
@@ -93,9 +107,21 @@ def test_a_run_can_turn_to_packed_rows_half_way():
 @pytest.mark.parametrize(
     ("content", "available", "said"),
     [
-        ("parts = {packed = 1, megatron = 1}\nsamples = 5", {"a": 4}, "a share of packed rows, and no published `packed` has samples"),
-        ("parts = {packed = 1}\nweights = {a = 1}", {"a": 4}, "names packed/a, of which no `packed` is published"),
-        ("parts = {packed = 1}\nweights = {a = 1}", {"packed/a": 0}, "names packed/a, without training samples"),
+        (
+            "parts = {packed = 1, megatron = 1}\nsamples = 5",
+            {"a": 4},
+            "a share of packed rows, and no published `packed` has samples",
+        ),
+        (
+            "parts = {packed = 1}\nweights = {a = 1}",
+            {"a": 4},
+            "names packed/a, of which no `packed` is published",
+        ),
+        (
+            "parts = {packed = 1}\nweights = {a = 1}",
+            {"packed/a": 0},
+            "names packed/a, without training samples",
+        ),
         ("parts = {packed = 1}\nsamples = 5000", {"packed/a": 4}, "more than 1,000 epochs"),
         ("parts = {packed = 0}", AVAILABLE, "Expected `float` > 0.0"),
         ("parts = {long = 1}", AVAILABLE, "long"),
@@ -114,20 +140,29 @@ def mixed(tiny, folder, mixes):
     shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
     packing = msgspec.structs.replace(tiny.workshop.recipe.packing, megatron="rows")
     recipe = msgspec.structs.replace(tiny.workshop.recipe, mixes=mixes, packing=packing)
-    workshop = dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
+    workshop = dataclasses.replace(
+        tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe
+    )
     for snapshot in workshop.lake.keys("packed"):
         pack_snapshot(workshop, snapshot)
     return workshop
 
 
 def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
-    """With an index per source, over Megatron's documents of each kind; another mix beside it is not touched."""
-    mixes = {**standing_lake.workshop.recipe.mixes, "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50)}
+    """With an index per source, over Megatron's documents of each kind; another mix beside it is
+    not touched.
+    """
+    mixes = {
+        **standing_lake.workshop.recipe.mixes,
+        "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50),
+    }
     workshop = mixed(standing_lake, tmp_path, mixes)
     snapshots = sorted(workshop.lake.published("packed"))
     built = blend_mix(workshop, "long")
     assert all(finding.passed for finding in built.findings)
-    assert {f"packed/{snapshot}" for snapshot in snapshots} <= built.published.receipt.fingerprint.inputs.keys()
+    assert {
+        f"packed/{snapshot}" for snapshot in snapshots
+    } <= built.published.receipt.fingerprint.inputs.keys()
     folder = built.published.folder
     mix = read_mix(folder)
     packed = [source for source in mix.sources if source.part is not msgspec.UNSET]
@@ -141,7 +176,10 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     assert [line["snapshot"] for line in table_of(mix)][-1] == packed[-1].name
     assert b'"part": "packed"' in (folder / MIX_FILE).read_bytes()
     current = {
-        one.name: one.status for one in plan(workshop.lake, workshop.recipe, list(standing_lake.workshop.lake.published("megatron")))
+        one.name: one.status
+        for one in plan(
+            workshop.lake, workshop.recipe, list(standing_lake.workshop.lake.published("megatron"))
+        )
     }
     assert current["mixes/long"] == "current"
     for name in standing_lake.workshop.recipe.mixes:
@@ -154,10 +192,16 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
 
 def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
     """By its recipe, and by the rows that are published: those of an older recipe are of spans."""
-    with pytest.raises(BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"):
+    with pytest.raises(
+        BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"
+    ):
         parse_recipe("[mixes.m]\nparts = {packed = 1}", where="here")
-    workshop = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)})
-    older = dataclasses.replace(workshop, recipe=msgspec.structs.replace(standing_lake.workshop.recipe, mixes={}))
+    workshop = mixed(
+        standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)}
+    )
+    older = dataclasses.replace(
+        workshop, recipe=msgspec.structs.replace(standing_lake.workshop.recipe, mixes={})
+    )
     for snapshot in workshop.lake.keys("packed"):
         pack_snapshot(older, snapshot)
     with pytest.raises(BadInput, match='set packing.megatron = "rows" and make the rows again'):
@@ -167,13 +211,23 @@ def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
 
 def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):
     """Not in those of packed rows of its snapshot, which have a numbering of their own."""
-    workshop = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)})
+    workshop = mixed(
+        standing_lake,
+        tmp_path,
+        {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)},
+    )
     shutil.rmtree(workshop.lake.root / "mixes")
     snapshot = min(workshop.lake.published("megatron"))
     mix = read_mix(blend_mix(workshop, "long").published.folder)
-    own = [number for number, source in enumerate(mix.sources) if source.part is msgspec.UNSET and source.snapshot == snapshot]
+    own = [
+        number
+        for number, source in enumerate(mix.sources)
+        if source.part is msgspec.UNSET and source.snapshot == snapshot
+    ]
     datasets = read_npy(workshop.lake.place("mixes", "long").require().folder / "dataset_index.npy")
-    rows = read_table(workshop.lake.place("grid", snapshot).require().folder / ROWS_FILE).to_pylist()
+    rows = read_table(
+        workshop.lake.place("grid", snapshot).require().folder / ROWS_FILE
+    ).to_pylist()
     (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
     (found,) = find_id(workshop.lake, row["id"])
     assert found.samples["long"]

@@ -1,4 +1,6 @@
-"""`near_pairs` and `removals`: near duplicates of a snapshot and older ones, who goes, and what a newer snapshot changes."""
+"""`near_pairs` and `removals`: near duplicates of a snapshot and older ones, who goes, and what a
+newer snapshot changes.
+"""
 
 import shutil
 from dataclasses import replace
@@ -30,7 +32,14 @@ from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import TAGS, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    TAGS,
+    made_up_record,
+    made_up_text,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
 from lc_assets_tests.stages.deduplication.corpora import lines
 
 OLD, NEW = parse_snapshot("2023-06"), parse_snapshot("2023-14")
@@ -39,15 +48,24 @@ SETTINGS = {"signatures": "computed", "prefer": ("newest",)}
 
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory):
-    """Each shard holds texts of its own; those of the newer snapshot also hold versions of the older one's texts."""
+    """Each shard holds texts of its own; those of the newer snapshot also hold versions of the
+    older one's texts.
+    """
     folder = tiny_upstream(tmp_path_factory.mktemp("near") / "upstream")
     rng = np.random.default_rng(5)
     for tag in TAGS:
         texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(8)]
-        more = [text + " " + " ".join(f"extra{number}" for number in range(7 * version)) for version, text in enumerate(texts)]
+        more = [
+            text + " " + " ".join(f"extra{number}" for number in range(7 * version))
+            for version, text in enumerate(texts)
+        ]
         for snapshot, found in ((OLD, texts), (NEW, [*more, more[0] + " once more"])):
             shard = Shard.parse(f"{snapshot}/{tag}")
-            write_shard(folder, shard, [dated(made_up_record(shard, line, text)) for line, text in enumerate(found)])
+            write_shard(
+                folder,
+                shard,
+                [dated(made_up_record(shard, line, text)) for line, text in enumerate(found)],
+            )
     return folder
 
 
@@ -58,9 +76,16 @@ def dated(record):
 
 
 def workshop_of(tmp_path, upstream, *, workers=1, gridding=None, **settings):
-    made = tiny_workshop(tmp_path, upstream=upstream, workers=workers, deduplication=DeduplicationSettings(**SETTINGS, **settings))
+    made = tiny_workshop(
+        tmp_path,
+        upstream=upstream,
+        workers=workers,
+        deduplication=DeduplicationSettings(**SETTINGS, **settings),
+    )
     filtering = FilteringSettings(rules=made.recipe.filtering.rules, min_words=20)
-    recipe = msgspec.structs.replace(made.recipe, filtering=filtering, gridding=gridding or made.recipe.gridding)
+    recipe = msgspec.structs.replace(
+        made.recipe, filtering=filtering, gridding=gridding or made.recipe.gridding
+    )
     return replace(made, recipe=recipe)
 
 
@@ -84,7 +109,12 @@ def cut_withdrawals(workshop, *snapshots):
 
 def texts_of(workshop, *snapshots):
     folders = [workshop.lake.place("filtered", snapshot).require().folder for snapshot in snapshots]
-    return {line["id"]: line["raw_content"] for folder in folders for path in folder.glob("*.documents.parquet") for line in lines(path)}
+    return {
+        line["id"]: line["raw_content"]
+        for folder in folders
+        for path in folder.glob("*.documents.parquet")
+        for line in lines(path)
+    }
 
 
 def pairs_of(workshop, snapshot):
@@ -102,7 +132,10 @@ def test_pairs_are_those_that_share_a_band_and_are_alike_by_comparing_all(made):
     workshop, _ = made
     texts = texts_of(workshop, OLD, NEW)
     sets = {name: shingle_hashes(text) for name, text in texts.items()}
-    bands = {name: signature(text, RPV2)[: BANDS * ROWS].reshape(BANDS, ROWS) for name, text in texts.items()}
+    bands = {
+        name: signature(text, RPV2)[: BANDS * ROWS].reshape(BANDS, ROWS)
+        for name, text in texts.items()
+    }
     alike = {
         frozenset((a, b)): found
         for a, b in combinations(sets, 2)
@@ -121,32 +154,62 @@ def test_the_newest_stays_and_everything_adds_up(made):
     for snapshot, made_now in built.items():
         assert made_now.tally.seen == sum(name.startswith(snapshot) for name in texts)
         assert sum(made_now.tally.dropped.values()) == len(gone[snapshot])
-    for line in (line for made_now in built.values() for line in lines(made_now.published.folder / removals.TABLE)):
+    for line in (
+        line
+        for made_now in built.values()
+        for line in lines(made_now.published.folder / removals.TABLE)
+    ):
         if line["reason"] == "near duplicate":
             assert line["kept_id"].startswith(f"{NEW}/") or line["id"].startswith(f"{OLD}/")
-            assert line["kept_id"] not in {name for found in gone.values() for name, why in found.items() if why == "near duplicate"}
+            assert line["kept_id"] not in {
+                name
+                for found in gone.values()
+                for name, why in found.items()
+                if why == "near duplicate"
+            }
 
 
 def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
-    workshop = workshop_of(tmp_path, upstream, threshold=1.0, gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5))
+    workshop = workshop_of(
+        tmp_path,
+        upstream,
+        threshold=1.0,
+        gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
+    )
     built = build(workshop, OLD, NEW)
-    gone = {name: why for found in built.values() for name, why in removed_ids(found.published.folder).items()}
+    gone = {
+        name: why
+        for found in built.values()
+        for name, why in removed_ids(found.published.folder).items()
+    }
     assert set(gone.values()) <= {"near duplicate", "near heldout"}
     assert "near heldout" in gone.values()
     documents = [line for snapshot in (OLD, NEW) for line in _documents(workshop, snapshot)]
     digests = [line["digest"] for line in documents]
-    out = dict(zip([line["id"] for line in documents], heldout(digests, seed=64, fraction=0.5).tolist(), strict=True))
+    out = dict(
+        zip(
+            [line["id"] for line in documents],
+            heldout(digests, seed=64, fraction=0.5).tolist(),
+            strict=True,
+        )
+    )
     for pair in pairs_of(workshop, NEW):
         a, b = pair
         assert a in gone or b in gone or out[a] == out[b]
-    for line in (line for found in built.values() for line in lines(found.published.folder / removals.TABLE)):
+    for line in (
+        line for found in built.values() for line in lines(found.published.folder / removals.TABLE)
+    ):
         if line["reason"] == "near heldout":
             snapshots = [line[column].partition("/")[0] for column in ("id", "kept_id")]
             assert out[line["id"]] != out[line["kept_id"]]
-            assert snapshots[0] > snapshots[1] or (snapshots[0] == snapshots[1] and not out[line["id"]])
+            assert snapshots[0] > snapshots[1] or (
+                snapshots[0] == snapshots[1] and not out[line["id"]]
+            )
 
 
-def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stands(tmp_path, upstream):
+def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stands(
+    tmp_path, upstream
+):
     workshop = workshop_of(tmp_path, upstream)
     recipe = workshop.recipe
     oldest = msgspec.structs.replace(recipe.deduplication, prefer=("oldest",))
@@ -190,12 +253,16 @@ def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made)
     cut_withdrawals(workshop, NEW, OLD)
     for snapshot in (OLD, NEW):
         ours = decide_removals(workshop, snapshot).published.folder / removals.TABLE
-        assert ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
+        assert (
+            ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
+        )
 
 
 def test_another_threshold_compares_nothing_anew(made):
     workshop, built = made
-    recipe = msgspec.structs.replace(workshop.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6))
+    recipe = msgspec.structs.replace(
+        workshop.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6)
+    )
     lower = replace(workshop, recipe=recipe)
     assert pair_snapshot(lower, NEW).reused
     more = decide_removals(lower, OLD)
@@ -211,9 +278,13 @@ def test_it_can_be_switched_off(tmp_path, upstream):
 def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
     workshop = workshop_of(tmp_path, upstream)
     build(workshop, OLD)
-    stricter = msgspec.structs.replace(workshop.recipe, filtering=msgspec.structs.replace(workshop.recipe.filtering, min_words=120))
+    stricter = msgspec.structs.replace(
+        workshop.recipe, filtering=msgspec.structs.replace(workshop.recipe.filtering, min_words=120)
+    )
     filter_snapshot(replace(workshop, recipe=stricter), OLD)
-    with pytest.raises(Mismatch, match="signature_bands/2023-06: is of other documents than filtered/2023-06"):
+    with pytest.raises(
+        Mismatch, match="signature_bands/2023-06: is of other documents than filtered/2023-06"
+    ):
         pair_snapshot(workshop, OLD)
     with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
         cut_snapshot(workshop, OLD)
@@ -237,22 +308,44 @@ SPOILS = [
     (near_pairs, "the_pairs_add_up", lambda found: found[1:]),
     (near_pairs, "the_pairs_add_up", lambda found: [found[0], *found[:-1]]),
     (near_pairs, "the_pairs_add_up", lambda found: [found[0] | {"similarity": 0.3}, *found[1:]]),
-    (near_pairs, "the_pairs_add_up", lambda found: [found[0] | {"b": f"{OLD}/0000/en_head.json.gz/0"}, *found[1:]]),
-    (near_pairs, "pairs_are_as_alike_as_they_say", lambda found: [found[0] | {"similarity": 0.99}, *found[1:]]),
-    (near_pairs, "pairs_are_as_alike_as_they_say", lambda found: [found[0] | {"a": "nobody/0"}, *found[1:]]),
+    (
+        near_pairs,
+        "the_pairs_add_up",
+        lambda found: [found[0] | {"b": f"{OLD}/0000/en_head.json.gz/0"}, *found[1:]],
+    ),
+    (
+        near_pairs,
+        "pairs_are_as_alike_as_they_say",
+        lambda found: [found[0] | {"similarity": 0.99}, *found[1:]],
+    ),
+    (
+        near_pairs,
+        "pairs_are_as_alike_as_they_say",
+        lambda found: [found[0] | {"a": "nobody/0"}, *found[1:]],
+    ),
     (removals, "removals_add_up", lambda found: found[1:]),
     (removals, "removals_add_up", lambda found: [found[0], *found[:-1]]),
     (removals, "removals_add_up", lambda found: [found[0] | {"id": "nobody/0"}, *found[1:]]),
     (removals, "removals_add_up", lambda found: [found[0] | {"reason": "taste"}, *found[1:]]),
-    (removals, "every_near_duplicate_has_one_that_stays", lambda found: [found[0] | {"kept_id": found[1]["id"]}, *found[1:]]),
-    (removals, "every_near_duplicate_has_one_that_stays", lambda found: [found[0] | {"kept_id": found[0]["id"]}, *found[1:]]),
+    (
+        removals,
+        "every_near_duplicate_has_one_that_stays",
+        lambda found: [found[0] | {"kept_id": found[1]["id"]}, *found[1:]],
+    ),
+    (
+        removals,
+        "every_near_duplicate_has_one_that_stays",
+        lambda found: [found[0] | {"kept_id": found[0]["id"]}, *found[1:]],
+    ),
 ]
 
 
 @pytest.mark.parametrize(("module", "claim", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil):
     workshop, _ = made
-    published = workshop.lake.place(module.STAGE.name, NEW if module is near_pairs else OLD).require()
+    published = workshop.lake.place(
+        module.STAGE.name, NEW if module is near_pairs else OLD
+    ).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(evidence_of(workshop.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
@@ -270,8 +363,12 @@ def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream
         monkeypatch.setattr(signature_bands, "TOGETHER", together)
         workshop = workshop_of(tmp_path / str(together), upstream)
         build(workshop, OLD, NEW)
-        found[together] = [workshop.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)]
+        found[together] = [
+            workshop.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
+        ]
     one, *others = ([published.digest for published in versions] for versions in found.values())
     assert all(other == one for other in others)
     assert found[1][1].receipt.tally.kept > 8
-    assert [found[1][1].receipt.tally] * 3 == [versions[1].receipt.tally for versions in found.values()]
+    assert [found[1][1].receipt.tally] * 3 == [
+        versions[1].receipt.tally for versions in found.values()
+    ]

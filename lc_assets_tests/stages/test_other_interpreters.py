@@ -1,12 +1,15 @@
-"""Other Pythons and other numpys give the same bytes: one command makes their environments and prints digests side by side.
+"""Other Pythons and other numpys give the same bytes: one command makes their environments and
+prints digests side by side.
 
 ::
 
-    LC_ENVIRONMENTS=/var/tmp/lc pytest -m network -s lc_assets_tests/stages/test_other_interpreters.py
+    LC_ENVIRONMENTS=/var/tmp/lc pytest -m network -s
+    lc_assets_tests/stages/test_other_interpreters.py
 
-``LC_PYTHONS`` names what is compared, by default `PYTHONS`: the versions that pyproject states, with the pinned numpy and with the oldest
-that it allows. An interpreter is looked for on the path and among pyenv's. Environments are made of ``docs/requirements.lock``,
-each file by its hash, and stay in ``LC_ENVIRONMENTS`` for another time.
+``LC_PYTHONS`` names what is compared, by default `PYTHONS`: the versions that pyproject states,
+with the pinned numpy and with the oldest that it allows. An interpreter is looked for on the path
+and among pyenv's. Environments are made of ``docs/requirements.lock``, each file by its hash, and
+stay in ``LC_ENVIRONMENTS`` for another time.
 """
 
 import os
@@ -32,7 +35,10 @@ GOLDEN = (
 )
 """What is held against files and digests that other programs made."""
 
-SAID = "import sys, numpy, pyarrow; print(sys.version.split()[0], 'numpy', numpy.__version__, 'pyarrow', pyarrow.__version__)"
+SAID = (
+    "import sys, numpy, pyarrow; print(sys.version.split()[0], 'numpy', numpy.__version__, "
+    "'pyarrow', pyarrow.__version__)"
+)
 
 
 def interpreter(version: str) -> str | None:
@@ -42,7 +48,9 @@ def interpreter(version: str) -> str | None:
 
 
 def environment(name: str, folder: Path) -> Path | None:
-    """Its Python: an environment of the lock, with another numpy where the name says so; made when it is not there."""
+    """Its Python: an environment of the lock, with another numpy where the name says so; made when
+    it is not there.
+    """
     version, _, numpy = name.partition("-numpy-")
     python = folder / name / "bin" / "python"
     if not python.exists():
@@ -50,7 +58,17 @@ def environment(name: str, folder: Path) -> Path | None:
         if base is None:
             return None
         run(base, "-m", "venv", str(folder / name))
-        run(python, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes", "-r", str(ROOT / "docs/requirements.lock"))
+        run(
+            python,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--require-hashes",
+            "-r",
+            str(ROOT / "docs/requirements.lock"),
+        )
         if numpy:
             run(python, "-m", "pip", "install", "-q", "--no-deps", f"numpy=={numpy}")
     return python
@@ -59,7 +77,14 @@ def environment(name: str, folder: Path) -> Path | None:
 def run(*command: object) -> str:
     """What a command prints."""
     here = os.environ | {"PYTHONPATH": str(ROOT), "DAGSTER_DISABLE_TELEMETRY": "1"}
-    return subprocess.run([str(word) for word in command], check=True, stdout=subprocess.PIPE, text=True, env=here, cwd=ROOT).stdout
+    return subprocess.run(
+        [str(word) for word in command],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=here,
+        cwd=ROOT,
+    ).stdout
 
 
 def digests_by(python: Path, folder: Path, upstream: Path, recipe: Path) -> dict[str, str]:
@@ -74,7 +99,9 @@ def test_other_pythons_and_numpys_give_the_same_bytes(tmp_path):
     """Of every stage; and golden files of other programs are met by each."""
     folder = Path(os.environ.get("LC_ENVIRONMENTS", str(tmp_path / "environments")))
     upstream = tiny_upstream(tmp_path / "upstream")
-    recipe = recipe_file(tmp_path / "recipe.toml", tiny_workshop(tmp_path / "plain", upstream=upstream).recipe)
+    recipe = recipe_file(
+        tmp_path / "recipe.toml", tiny_workshop(tmp_path / "plain", upstream=upstream).recipe
+    )
     found: dict[str, dict[str, str]] = {}
     for name in os.environ.get("LC_PYTHONS", PYTHONS).split():
         python = environment(name, folder)
@@ -88,20 +115,34 @@ def test_other_pythons_and_numpys_give_the_same_bytes(tmp_path):
     print(f"{'':30}", *(f"{name:22}" for name in found))
     for stage in next(iter(found.values())):
         print(f"{stage:30}", *(f"{of[stage][:16]:22}" for of in found.values()))
-    without_card = [{stage: digest for stage, digest in of.items() if not stage.startswith("card/")} for of in found.values()]
+    without_card = [
+        {stage: digest for stage, digest in of.items() if not stage.startswith("card/")}
+        for of in found.values()
+    ]
     assert all(of == without_card[0] for of in without_card)
-    of_one_numpy = [of["card/all"] for name, of in found.items() if "-numpy-" not in name]  # the card names the libraries
+    of_one_numpy = [
+        of["card/all"] for name, of in found.items() if "-numpy-" not in name
+    ]  # the card names the libraries
     assert len(set(of_one_numpy)) <= 1
 
 
 def test_what_is_compared_is_what_is_supported():
-    """The oldest Python and numpy that pyproject allows are among those that are run, and its classifiers are the Pythons."""
+    """The oldest Python and numpy that pyproject allows are among those that are run, and its
+    classifiers are the Pythons.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     versions = sorted({name.partition("-")[0] for name in PYTHONS.split()})
     oldest = re.search(r"\d+\.\d+", project["requires-python"])
     assert oldest is not None
     assert oldest[0] == versions[0]
-    said = [line.rpartition(" ")[2] for line in project["classifiers"] if line.startswith("Programming Language :: Python :: 3.")]
+    said = [
+        line.rpartition(" ")[2]
+        for line in project["classifiers"]
+        if line.startswith("Programming Language :: Python :: 3.")
+    ]
     assert said == versions
     (numpy,) = (line for line in project["dependencies"] if line.startswith("numpy"))
-    assert any(name.partition("-numpy-")[2].startswith(numpy.removeprefix("numpy>=")) for name in PYTHONS.split())
+    assert any(
+        name.partition("-numpy-")[2].startswith(numpy.removeprefix("numpy>="))
+        for name in PYTHONS.split()
+    )

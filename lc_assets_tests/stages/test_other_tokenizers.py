@@ -1,4 +1,6 @@
-"""A chain by another tokenizer: ids of four bytes where two do not hold them, and no mixing of two vocabularies."""
+"""A chain by another tokenizer: ids of four bytes where two do not hold them, and no mixing of two
+vocabularies.
+"""
 
 from dataclasses import replace
 
@@ -85,7 +87,9 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
     file.write_bytes(msgspec.json.encode(document))
     with pytest.raises(BadInput, match="the fast tokenizer does not know this kind of file"):
         tokenizer_of(str(file))
-    built = build_snapshot(tiny_workshop(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"])
+    built = build_snapshot(
+        tiny_workshop(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"]
+    )
     also = built["tokens"].tally.also
     assert also["shards done by the twin"] == also["shards"] > 0
 
@@ -93,7 +97,9 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
 def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):
     _, workshop, _ = large
     other = tiny_workshop(tmp_path, upstream=workshop.upstream.root)
-    mixed = msgspec.structs.replace(other.recipe, tokenizing=settings_of(tokenizer_json(tmp_path / "tokenizer.json")))
+    mixed = msgspec.structs.replace(
+        other.recipe, tokenizing=settings_of(tokenizer_json(tmp_path / "tokenizer.json"))
+    )
     build_snapshot(other, OLD, STAGES[:-1])
     changed = replace(other, recipe=mixed)
     build_snapshot(changed, NEW, STAGES[:-1])

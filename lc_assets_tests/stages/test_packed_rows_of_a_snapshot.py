@@ -1,4 +1,6 @@
-"""Packed rows of a snapshot: by every method, of natural documents, LongPack's and both; as slow twins would make them."""
+"""Packed rows of a snapshot: by every method, of natural documents, LongPack's and both; as slow
+twins would make them.
+"""
 
 import shutil
 from collections import Counter
@@ -24,7 +26,11 @@ from lc_assets.stages.building import evidence_of
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, UpsamplingSettings
-from lc_assets.stages.packed_claims import every_token_is_packed_as_often_as_asked, spans_are_megatrons_documents, the_method_kept_its_word
+from lc_assets.stages.packed_claims import (
+    every_token_is_packed_as_often_as_asked,
+    spans_are_megatrons_documents,
+    the_method_kept_its_word,
+)
 from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.storage.receipts import Fingerprint, receipt_of
@@ -36,7 +42,9 @@ from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 from lc_assets_tests.link_builders import publish_links
 
 OLD = "2023-06"
-SETTINGS = PackingSettings(wanted=True, row_tokens=300, segment_tokens=50, heldout_fraction=0.2, min_tokens=55)
+SETTINGS = PackingSettings(
+    wanted=True, row_tokens=300, segment_tokens=50, heldout_fraction=0.2, min_tokens=55
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,16 +77,24 @@ def texts_of(folder: Path) -> dict[str, str]:
 
 
 def spans_of(version, split):
-    return [line for line in pq.read_table(version.published.folder / "spans.parquet").to_pylist() if line["split"] == split]
+    return [
+        line
+        for line in pq.read_table(version.published.folder / "spans.parquet").to_pylist()
+        if line["split"] == split
+    ]
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
-    """From the texts up: each piece is its document's tokens, ended; the rest is padding; Megatron's documents are the pieces."""
+    """From the texts up: each piece is its document's tokens, ended; the rest is padding;
+    Megatron's documents are the pieces.
+    """
     version = built(with_packing(lake, method=method))
     assert all(finding.passed for finding in version.findings)
     texts = texts_of(lake.lake.place("filtered", OLD).require().folder)
-    ids = {name: [*gpt2_tokenizer().encode(text).tolist(), GPT2_EOT] for name, text in texts.items()}
+    ids = {
+        name: [*gpt2_tokenizer().encode(text).tolist(), GPT2_EOT] for name, text in texts.items()
+    }
     seen = Counter[tuple[str, int]]()
     for split in SPLITS:
         rows = GridReader(version.published.folder / f"{split}.zarr").read()
@@ -88,7 +104,10 @@ def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
             own = ids[line["id"]][line["document_start"] : line["document_stop"]]
             right[line["row"], line["row_start"] : line["row_stop"]] = own
             assert next(data).tolist() == own
-            seen.update((line["id"], token) for token in range(line["document_start"], line["document_stop"]))
+            seen.update(
+                (line["id"], token)
+                for token in range(line["document_start"], line["document_stop"])
+            )
         np.testing.assert_array_equal(rows, right)
         assert next(data, None) is None
     long_enough = {name for name, own in ids.items() if len(own) > SETTINGS.min_tokens}
@@ -96,7 +115,9 @@ def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
 
 
 def test_the_counts_of_a_receipt_are_a_balance(lake):
-    """Tokens in are tokens in rows; rows are tokens and padding; segments of a document never meet, so their cost is small."""
+    """Tokens in are tokens in rows; rows are tokens and padding; segments of a document never meet,
+    so their cost is small.
+    """
     found = {
         method: packed.balance_of(built(with_packing(lake, method=method)).tally, SETTINGS)
         for method in METHODS
@@ -109,7 +130,9 @@ def test_the_counts_of_a_receipt_are_a_balance(lake):
 
 
 def test_segments_end_where_sentences_do(lake):
-    """Lines of the made-up texts end with a full stop: with ends, most segments do; anywhere, few."""
+    """Lines of the made-up texts end with a full stop: with ends, most segments do; anywhere,
+    few.
+    """
     shares = []
     for cut_at in ("ends", "anywhere"):
         version = built(with_packing(lake, method="segment", cut_at=cut_at))
@@ -124,21 +147,33 @@ def test_segments_end_where_sentences_do(lake):
 
 
 def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
-    """Whatever is held in memory at once, and with several workers: the same bytes of every file but the table's groups."""
+    """Whatever is held in memory at once, and with several workers: the same bytes of every file
+    but the table's groups.
+    """
     whole = built(with_packing(lake, method="concat"))
     monkeypatch.setattr(packing_writing, "MOST_PIECES", 3)
     monkeypatch.setattr(packing_writing, "MOST_TOKENS", 600)
-    there = replace(with_packing(lake, method="concat", seed=64), engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    there = replace(
+        with_packing(lake, method="concat", seed=64),
+        engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)),
+    )
     shutil.rmtree(whole.published.folder)
     again = packed.pack_snapshot(there, OLD)
-    files, others = ({fact.path: fact.sha256 for fact in version.published.receipt.files} for version in (whole, again))
-    assert {path: digest for path, digest in files.items() if others[path] != digest}.keys() == {"spans.parquet"}
+    files, others = (
+        {fact.path: fact.sha256 for fact in version.published.receipt.files}
+        for version in (whole, again)
+    )
+    assert {path: digest for path, digest in files.items() if others[path] != digest}.keys() == {
+        "spans.parquet"
+    }
     assert spans_of(again, "train")
     assert pq.ParquetFile(again.published.folder / "spans.parquet").num_row_groups > 3
 
 
 def test_another_seed_is_another_order_of_the_same_pieces(lake):
-    """Rows are shuffled by a keyed hash: of other seeds, other rows; of one, the same, whatever stood in the lake before."""
+    """Rows are shuffled by a keyed hash: of other seeds, other rows; of one, the same, whatever
+    stood in the lake before.
+    """
     versions = [built(with_packing(lake, seed=seed)) for seed in (1, 2)]
     first, second = ([line["id"] for line in spans_of(version, "train")] for version in versions)
     assert first != second
@@ -150,26 +185,51 @@ UPSAMPLING = UpsamplingSettings(threshold=120, keep_short=0.5, by="bucket", budg
 
 
 def test_long_documents_are_upsampled_by_source(lake):
-    """As often as the plain function says, each copy whole in a place of its own; what is held out is there once."""
+    """As often as the plain function says, each copy whole in a place of its own; what is held out
+    is there once.
+    """
     version = built(with_packing(lake, method="upsample", upsampling=UPSAMPLING))
     assert all(finding.passed for finding in version.findings)
-    store = read_all(documents_files(lake.lake.place("packing_tokens", OLD).require().folder), TOKENIZED)
+    store = read_all(
+        documents_files(lake.lake.place("packing_tokens", OLD).require().folder), TOKENIZED
+    )
     out = {line["id"] for line in spans_of(version, "heldout")}
     train = store.filter(pa.array([name not in out for name in store["id"].to_pylist()]))
-    lengths, sources, keys = np.asarray(train["n_tokens"]), train["bucket"].to_pylist(), train["id"].to_pylist()
-    asked = {"threshold": 120, "keep_short": 0.5, "budget_tokens": 2 * int(lengths.sum()), "seed": SETTINGS.seed}
+    lengths, sources, keys = (
+        np.asarray(train["n_tokens"]),
+        train["bucket"].to_pylist(),
+        train["id"].to_pylist(),
+    )
+    asked = {
+        "threshold": 120,
+        "keep_short": 0.5,
+        "budget_tokens": 2 * int(lengths.sum()),
+        "seed": SETTINGS.seed,
+    }
     times = upsampled(lengths, sources, keys, **asked)
     found = Counter[str]()
     for line in spans_of(version, "train"):
         found[line["id"]] += line["document_stop"] - line["document_start"]
-    assert found == Counter({name: (n + 1) * often for name, n, often in zip(keys, lengths.tolist(), times.tolist(), strict=True) if often})
+    assert found == Counter(
+        {
+            name: (n + 1) * often
+            for name, n, often in zip(keys, lengths.tolist(), times.tolist(), strict=True)
+            if often
+        }
+    )
     assert max(times) > 1
     assert min(times) == 0
     balance = packed.balance_of(version.tally, SETTINGS)
     assert balance.tokens + balance.repeated == balance.in_rows + balance.left_over
     assert version.tally.dropped == {packed.NOT_TAKEN: int((times == 0).sum())}
-    held = sum(line["document_stop"] - line["document_start"] for line in spans_of(version, "heldout"))
-    assert held == sum(n + 1 for name, n in zip(store["id"].to_pylist(), store["n_tokens"].to_pylist(), strict=True) if name in out)
+    held = sum(
+        line["document_stop"] - line["document_start"] for line in spans_of(version, "heldout")
+    )
+    assert held == sum(
+        n + 1
+        for name, n in zip(store["id"].to_pylist(), store["n_tokens"].to_pylist(), strict=True)
+        if name in out
+    )
 
 
 def test_a_document_taken_once_too_often_is_found(lake):
@@ -197,7 +257,9 @@ def publish(lake, stage, tables, tally):
 
 @pytest.fixture
 def with_longpack(tmp_path, upstream):
-    """A lake with one packed document: the second natural one of a shard below the first, as LongPack writes it."""
+    """A lake with one packed document: the second natural one of a shard below the first, as
+    LongPack writes it.
+    """
     workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS)
     build_snapshot(workshop, OLD, BEFORE_TOKENS)
     path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
@@ -207,8 +269,16 @@ def with_longpack(tmp_path, upstream):
     document = pa.Table.from_pylist([root | {"raw_content": text}], FILTERED)
     publish(workshop, "longpack", {path.name: document}, Tally(seen=1, kept=1))
     nothing = {field.name: None for field in LINK_CLAIMS}
-    lines = [nothing | {"root_id": root["id"], "child_id": child["id"]}, nothing | {"root_id": "not/packed", "child_id": "x"}]
-    publish(workshop, "link_claims", {"claims.parquet": pa.Table.from_pylist(lines, LINK_CLAIMS)}, Tally())
+    lines = [
+        nothing | {"root_id": root["id"], "child_id": child["id"]},
+        nothing | {"root_id": "not/packed", "child_id": "x"},
+    ]
+    publish(
+        workshop,
+        "link_claims",
+        {"claims.parquet": pa.Table.from_pylist(lines, LINK_CLAIMS)},
+        Tally(),
+    )
     return workshop, root["id"], child["id"], text
 
 
@@ -230,10 +300,15 @@ def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
 
 
 def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
-    """By the stages themselves: what links put together, and what they left, is each filtered document that goes on, once."""
+    """By the stages themselves: what links put together, and what they left, is each filtered
+    document that goes on, once.
+    """
     longpack_settings = LongPackSettings(wanted=True, max_tokens=600, hub_share=1.0)
     workshop = tiny_workshop(
-        tmp_path, upstream=upstream, longpack=longpack_settings, packing=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1)
+        tmp_path,
+        upstream=upstream,
+        longpack=longpack_settings,
+        packing=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1),
     )
     build_snapshot(workshop, OLD, BEFORE_TOKENS)
     publish_links(workshop.lake)
@@ -242,20 +317,34 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
     version = built(workshop)
     assert all(finding.passed for finding in version.findings)
     lines = [line for split in SPLITS for line in spans_of(version, split)]
-    together = Counter(line["id"] for line in lines if line["token_shard"].startswith("longpack-") and line["document_start"] == 0)
-    alone = Counter(line["id"] for line in lines if not line["token_shard"].startswith("longpack-") and line["document_start"] == 0)
+    together = Counter(
+        line["id"]
+        for line in lines
+        if line["token_shard"].startswith("longpack-") and line["document_start"] == 0
+    )
+    alone = Counter(
+        line["id"]
+        for line in lines
+        if not line["token_shard"].startswith("longpack-") and line["document_start"] == 0
+    )
     assert together
     assert alone
     inside = Counter[str]()
     for document, parts in longpack.packed_documents(made.folder):
-        inside.update([document["id"], *(part["child_id"] for part in parts if part["role"] == "child")])
+        inside.update(
+            [document["id"], *(part["child_id"] for part in parts if part["role"] == "child")]
+        )
     natural = texts_of(workshop.lake.place("filtered", OLD).require().folder)
-    assert together.keys() == {document["id"] for document, _ in longpack.packed_documents(made.folder)}
+    assert together.keys() == {
+        document["id"] for document, _ in longpack.packed_documents(made.folder)
+    }
     assert inside + alone == Counter(dict.fromkeys(natural, 1))
 
 
 def test_longpacks_documents_alone_need_nothing_else(with_longpack):
-    """Neither filtered documents nor removals nor claims are read, so none of them makes the version stale."""
+    """Neither filtered documents nor removals nor claims are read, so none of them makes the
+    version stale.
+    """
     workshop, root, *_ = with_longpack
     alone = with_packing(workshop, documents="longpack")
     version = built(alone)
@@ -279,16 +368,18 @@ def test_training_reads_what_was_published(lake):
     lines = [line for line in spans_of(version, "train") if line["row"] < 2]
     used = [max(line["row_stop"] for line in lines if line["row"] == row) for row in range(2)]
     assert (batch.documents >= 0).sum(axis=1).tolist() == used
-    assert [(piece.row, piece.piece, piece.id, piece.row_start) for piece in loader.provenance(0)] == [
-        (line["row"], line["piece"], line["id"], line["row_start"]) for line in lines
-    ]
+    assert [
+        (piece.row, piece.piece, piece.id, piece.row_start) for piece in loader.provenance(0)
+    ] == [(line["row"], line["piece"], line["id"], line["row_start"]) for line in lines]
     assert (batch.targets[~batch.mask & (batch.documents < 0)] == GPT2_EOT).all()
 
 
 def test_large_vocabularies_take_four_bytes(tmp_path, upstream):
     """Ids beyond two bytes, in the store, the rows and Megatron's files."""
     setting = tokenizer_json(tmp_path / "tokenizer.json", far_id=70_000)
-    tokenizing = msgspec.structs.replace(tiny_workshop(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting))
+    tokenizing = msgspec.structs.replace(
+        tiny_workshop(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting)
+    )
     workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS, tokenizing=tokenizing)
     build_snapshot(workshop, OLD, BEFORE_TOKENS)
     version = built(workshop)
@@ -303,18 +394,26 @@ def test_documents_need_not_be_ended(lake):
     version = built(with_packing(lake, append_eod=False))
     assert all(finding.passed for finding in version.findings)
     for split in SPLITS:
-        assert not any((ids == GPT2_EOT).any() for ids in MegatronReader(version.published.folder / split))
+        assert not any(
+            (ids == GPT2_EOT).any() for ids in MegatronReader(version.published.folder / split)
+        )
 
 
 def test_megatrons_documents_may_be_whole_rows(lake):
-    """Then its files are the arrays' rows, padding and all, and a claim finds rows where pieces were asked for."""
+    """Then its files are the arrays' rows, padding and all, and a claim finds rows where pieces
+    were asked for.
+    """
     version = built(with_packing(lake, megatron="rows"))
     assert all(finding.passed for finding in version.findings)
     for split in SPLITS:
         rows = GridReader(version.published.folder / f"{split}.zarr").read()
-        np.testing.assert_array_equal(np.stack(list(MegatronReader(version.published.folder / split))), rows)
+        np.testing.assert_array_equal(
+            np.stack(list(MegatronReader(version.published.folder / split))), rows
+        )
     evidence = evidence_of(lake.lake, version.published)
-    fingerprint = msgspec.structs.replace(evidence.fingerprint, params=evidence.fingerprint.params | {"megatron": "spans"})
+    fingerprint = msgspec.structs.replace(
+        evidence.fingerprint, params=evidence.fingerprint.params | {"megatron": "spans"}
+    )
     assert not spans_are_megatrons_documents(replace(evidence, fingerprint=fingerprint)).passed
 
 
@@ -323,13 +422,23 @@ def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
     store = lake.lake.place("packing_tokens", OLD).require()
     params = store.receipt.fingerprint.params | {"eot": None}
     fingerprint = msgspec.structs.replace(store.receipt.fingerprint, params=params)
-    endless = replace(store, receipt=msgspec.structs.replace(store.receipt, fingerprint=fingerprint))
+    endless = replace(
+        store, receipt=msgspec.structs.replace(store.receipt, fingerprint=fingerprint)
+    )
     with pytest.raises(BadInput, match="set packing.append_eod = false"):
         packed.vocabulary_of_store(endless, SETTINGS)
-    assert packed.vocabulary_of_store(endless, msgspec.structs.replace(SETTINGS, append_eod=False)).pad == 0
+    assert (
+        packed.vocabulary_of_store(endless, msgspec.structs.replace(SETTINGS, append_eod=False)).pad
+        == 0
+    )
 
 
-WRONG_METHODS = [("concat", "segment"), ("bestfit", "concat"), ("concat", "reorder"), ("bestfit", "segment")]
+WRONG_METHODS = [
+    ("concat", "segment"),
+    ("bestfit", "concat"),
+    ("concat", "reorder"),
+    ("bestfit", "segment"),
+]
 
 
 @pytest.mark.parametrize(("made", "said"), WRONG_METHODS)
@@ -339,7 +448,9 @@ def test_rows_of_one_method_are_not_those_of_another(lake, made, said):
     evidence = evidence_of(lake.lake, version.published)
     assert the_method_kept_its_word(evidence).passed
     params = evidence.fingerprint.params | {"method": said}
-    found = the_method_kept_its_word(replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params)))
+    found = the_method_kept_its_word(
+        replace(evidence, fingerprint=msgspec.structs.replace(evidence.fingerprint, params=params))
+    )
     assert not found.passed
 
 
@@ -349,4 +460,6 @@ def test_an_empty_snapshot_has_no_rows(lake):
     assert all(finding.passed for finding in version.findings)
     assert version.tally.also["train rows"] == 0
     assert not list(version.published.folder.glob("*.bin"))
-    assert digests({"again": built(with_packing(lake, min_tokens=10_000))}) == {"again": version.published.digest}
+    assert digests({"again": built(with_packing(lake, min_tokens=10_000))}) == {
+        "again": version.published.digest
+    }

@@ -1,4 +1,6 @@
-"""What pages point at: read out of the records that the index names, in every way, counted, audited, the same for any workers."""
+"""What pages point at: read out of the records that the index names, in every way, counted,
+audited, the same for any workers.
+"""
 
 import gzip
 import json
@@ -49,7 +51,10 @@ def built(workshop):
 
 
 def test_its_receipt_names_the_draw_of_roots(workshop, built):
-    said = f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key page key"
+    said = (
+        f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key "
+        "page key"
+    )
     assert built.published.receipt.randomness == {"roots": said}
 
 
@@ -64,7 +69,11 @@ def html_by_url(workshop):
         for record in gzip.decompress(path.read_bytes()).split(b"WARC/1.")[1:]:
             head, _, rest = record.partition(b"\r\n\r\n")
             if b"WARC-Type: response" in head:
-                (url,) = (line.split(b": ", 1)[1].strip(b"<> \r") for line in head.splitlines() if line.startswith(b"WARC-Target-URI"))
+                (url,) = (
+                    line.split(b": ", 1)[1].strip(b"<> \r")
+                    for line in head.splitlines()
+                    if line.startswith(b"WARC-Target-URI")
+                )
                 found[url.decode()] = rest.partition(b"\r\n\r\n")[2].decode("utf-8", "replace")
     return found
 
@@ -74,8 +83,14 @@ def test_every_page_has_the_targets_of_its_html(workshop, built):
     pages = html_by_url(workshop)
     texts = {}
     for path in (workshop.lake.place("filtered", OLD).require().folder).glob("*.documents.parquet"):
-        texts |= {line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"])}
-    index = [line for path in page_links.index_files(workshop.lake.place("html_index", OLD).require().folder) for line in read_lines(path)]
+        texts |= {
+            line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"])
+        }
+    index = [
+        line
+        for path in page_links.index_files(workshop.lake.place("html_index", OLD).require().folder)
+        for line in read_lines(path)
+    ]
     found = {}
     for line in lines_of(built.published):
         found.setdefault(line["id"], []).append(line)
@@ -88,9 +103,9 @@ def test_every_page_has_the_targets_of_its_html(workshop, built):
         n_links += len(links)
         wanted = targets(links, page["captured_url"], base=base, text=texts[page["id"]])
         ours = found.get(page["id"], [])
-        assert [(line["target_key"], line["keys"], line["position"], line["in_text"]) for line in ours] == [
-            (target.key, target.keys, target.position, target.in_text) for target in wanted
-        ]
+        assert [
+            (line["target_key"], line["keys"], line["position"], line["in_text"]) for line in ours
+        ] == [(target.key, target.keys, target.position, target.in_text) for target in wanted]
         assert {line["page_key"] for line in ours} <= {page["page_key"]}
     assert n_links == built.tally.also[LINKS]
     assert sum(map(len, found.values())) == built.tally.also[TARGETS]
@@ -112,24 +127,35 @@ def other(workshop, tmp_path, **changes):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_the_same_bytes_for_any_number_of_workers_and_batches(workshop, built, tmp_path, workers, monkeypatch):
+def test_the_same_bytes_for_any_number_of_workers_and_batches(
+    workshop, built, tmp_path, workers, monkeypatch
+):
     if workers == 1:
         monkeypatch.setattr("lc_assets.stages.page_linking.PAGES_AT_ONCE", 3)
-    again = page_links.find_page_links(other(workshop, tmp_path, engine=LocalEngine(workers=workers)), OLD)
+    again = page_links.find_page_links(
+        other(workshop, tmp_path, engine=LocalEngine(workers=workers)), OLD
+    )
     assert again.published.digest == built.published.digest
     assert PAGES_AT_ONCE > 3
 
 
 def test_only_roots_are_looked_at_unless_packing_goes_on(workshop, built, tmp_path):
     """A share of the pages, the others counted; with a depth of two all of them again."""
-    few = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4))
+    few = msgspec.structs.replace(
+        workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4)
+    )
     some = page_links.find_page_links(other(workshop, tmp_path, recipe=few), OLD)
     assert 0 < some.tally.kept < built.tally.kept
     assert some.tally.dropped == {NO_ROOT: built.tally.kept - some.tally.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
     assert looked_at < {line["id"] for line in lines_of(built.published)}
-    deep = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2))
-    assert page_links.find_page_links(replace(workshop, recipe=deep), OLD).published.digest == built.published.digest
+    deep = msgspec.structs.replace(
+        workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2)
+    )
+    assert (
+        page_links.find_page_links(replace(workshop, recipe=deep), OLD).published.digest
+        == built.published.digest
+    )
 
 
 def test_the_papers_extractor_resolves_nothing(workshop, built, tmp_path):
@@ -156,7 +182,9 @@ def _set(column, value):
         values = table[column].to_pylist()
         values[0] = value(table.slice(0, 1).to_pylist()[0])
         return table.set_column(
-            table.schema.get_field_index(column), table.schema.field(column), pa.array(values, table.schema.field(column).type)
+            table.schema.get_field_index(column),
+            table.schema.field(column),
+            pa.array(values, table.schema.field(column).type),
         )
 
     return change
@@ -168,16 +196,29 @@ def _set(column, value):
         ("the_links_add_up", lambda table: table.slice(1)),
         ("the_links_add_up", _set("n_links", lambda line: line["n_links"] + 1)),
         ("the_links_add_up", _set("target_key", lambda line: line["page_key"])),
-        ("pages_and_targets_have_their_keys", _set("target_url", lambda _: "https://elsewhere.invalid/x")),
-        ("pages_and_targets_have_their_keys", _set("id", lambda line: line["id"].replace("0/", "1/"))),
+        (
+            "pages_and_targets_have_their_keys",
+            _set("target_url", lambda _: "https://elsewhere.invalid/x"),
+        ),
+        (
+            "pages_and_targets_have_their_keys",
+            _set("id", lambda line: line["id"].replace("0/", "1/")),
+        ),
     ],
 )
 def test_a_spoilt_table_is_found(workshop, built, claim, change):
-    (path, *_) = [path for path in page_links.page_links_files(built.published.folder) if read_table(path).num_rows]
+    (path, *_) = [
+        path
+        for path in page_links.page_links_files(built.published.folder)
+        if read_table(path).num_rows
+    ]
     whole = path.read_bytes()
     try:
         _rewrite(path, change)
-        findings = {finding.claim: finding.passed for finding in audit(page_links.STAGE, evidence_of(workshop.lake, built.published))}
+        findings = {
+            finding.claim: finding.passed
+            for finding in audit(page_links.STAGE, evidence_of(workshop.lake, built.published))
+        }
     finally:
         path.write_bytes(whole)
     assert not findings[claim]
@@ -188,12 +229,15 @@ def test_archives_are_listed_as_they_are(workshop, tmp_path):
     crawl = workshop.lake.root.parent / "upstream" / "crawl" / OLD
     listed = list_links([crawl], tmp_path / "out", engine=LocalEngine())
     tally = listed.tally
-    lists = (gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz"))
+    lists = (
+        gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz")
+    )
     lines = [json.loads(line) for content in lists for line in content.splitlines()]
     pages = html_by_url(workshop)
     assert len(lines) == tally.kept
     assert {line["url"]: line["html5"] for line in lines} == {
-        line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])] for line in lines
+        line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])]
+        for line in lines
     }
     assert sum(len(line["html5"]) for line in lines) == tally.also[LINKS]
 
@@ -201,15 +245,32 @@ def test_archives_are_listed_as_they_are(workshop, tmp_path):
 def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
     """Byte for byte, out of the archive; and what all its pages point at is told as such."""
     hyperlinked = shared_data / "hyperlinked"
-    listed = list_links([hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine(), extractor="paper")
-    ours, published = tmp_path / "sqlitedoc.links.jsonl.gz", hyperlinked / "links_sqlitedoc.jsonl.gz"
+    listed = list_links(
+        [hyperlinked / "warc" / "sqlitedoc.warc.gz"],
+        tmp_path,
+        engine=LocalEngine(),
+        extractor="paper",
+    )
+    ours, published = (
+        tmp_path / "sqlitedoc.links.jsonl.gz",
+        hyperlinked / "links_sqlitedoc.jsonl.gz",
+    )
     lines = [
-        {line["url"]: line["paper_regex"] for line in map(json.loads, gzip.decompress(path.read_bytes()).splitlines())}
+        {
+            line["url"]: line["paper_regex"]
+            for line in map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+        }
         for path in (ours, published)
     ]
     assert lines[0] == lines[1]
-    listed = list_links([hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine())
-    assert {line["page"] for line in listed.most} >= {"sqlite.org", "sqlite.org/about.html", "sqlite.org/download.html"}
+    listed = list_links(
+        [hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine()
+    )
+    assert {line["page"] for line in listed.most} >= {
+        "sqlite.org",
+        "sqlite.org/about.html",
+        "sqlite.org/download.html",
+    }
     assert all(0.9 < line["share"] <= 1 for line in listed.most[:7])
 
 
@@ -222,18 +283,28 @@ HOSTILE = {
 
 def crawl_of(tmp_path, pages):
     """An archive of pages, each of its own address."""
-    fetched = [FetchedPage(url=f"http://example.org/{number}", html=html, date="2023-02-01T00:00:00Z") for number, html in enumerate(pages)]
+    fetched = [
+        FetchedPage(url=f"http://example.org/{number}", html=html, date="2023-02-01T00:00:00Z")
+        for number, html in enumerate(pages)
+    ]
     write_pages(tmp_path / "hostile.warc.gz", fetched, filename="hostile.warc.gz")
     return tmp_path / "hostile.warc.gz"
 
 
 def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
-    """They have no line, and their neighbours have theirs; an archive's pages and others make its records."""
-    archive = crawl_of(tmp_path, ["<a href=0>x</a>", *HOSTILE.values(), "<a href=0>home</a><a href=9>y</a>"])
+    """They have no line, and their neighbours have theirs; an archive's pages and others make its
+    records.
+    """
+    archive = crawl_of(
+        tmp_path, ["<a href=0>x</a>", *HOSTILE.values(), "<a href=0>home</a><a href=9>y</a>"]
+    )
     listed = list_links([archive], tmp_path / "out", engine=LocalEngine(workers=1))
     assert {why: listed.tally.dropped.get(why) for why in HOSTILE} == dict.fromkeys(HOSTILE, 1)
     lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
-    assert [json.loads(line)["html5"] for line in lines] == [[["0", "x"]], [["0", "home"], ["9", "y"]]]
+    assert [json.loads(line)["html5"] for line in lines] == [
+        [["0", "x"]],
+        [["0", "home"], ["9", "y"]],
+    ]
     assert [(line["page"], line["pages"], line["share"], line["keys"]) for line in listed.most] == [
         ("example.org/0", 1, 0.5, "home"),
         ("example.org/9", 1, 0.5, "y"),
@@ -244,7 +315,9 @@ def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
 @pytest.mark.parametrize("why", HOSTILE)
 def test_a_hostile_page_of_the_chain_is_counted(why):
     """In the stage as at the command line."""
-    page = HtmlPage(url="http://example.org/", html=HOSTILE[why], date="", filename="", offset=0, length=0)
+    page = HtmlPage(
+        url="http://example.org/", html=HOSTILE[why], date="", filename="", offset=0, length=0
+    )
     assert page_linking._links_of(page, "html5") == why
     assert page_linking._links_of(page, "paper") == page_links_of(HOSTILE[why], "paper")
 

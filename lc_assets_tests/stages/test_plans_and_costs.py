@@ -1,4 +1,6 @@
-"""Plans name the very version that a build would make, say what can go together, and what it would cost: which is what it then costs."""
+"""Plans name the very version that a build would make, say what can go together, and what it would
+cost: which is what it then costs.
+"""
 
 import shutil
 from dataclasses import replace
@@ -17,7 +19,14 @@ from lc_assets.stages.row_settings import MixSettings
 from lc_assets.storage.lake import LakeFolder, Place
 from lc_assets.storage.receipts import Fingerprint
 from lc_assets.vocabulary import Shard
-from lc_assets_tests.builders import N_LONG, SNAPSHOTS, build_all, tiny_documents, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    N_LONG,
+    SNAPSHOTS,
+    build_all,
+    tiny_documents,
+    tiny_workshop,
+    write_shard,
+)
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, NEW = SNAPSHOTS
@@ -36,7 +45,9 @@ def workshop(tmp_path, whole) -> Workshop:
     """A copy of it, to be changed."""
     shutil.copytree(whole.lake.root.parent, tmp_path / "copy")
     return replace(
-        whole, lake=LakeFolder(tmp_path / "copy" / "lake"), upstream=replace(whole.upstream, root=str(tmp_path / "copy/upstream"))
+        whole,
+        lake=LakeFolder(tmp_path / "copy" / "lake"),
+        upstream=replace(whole.upstream, root=str(tmp_path / "copy/upstream")),
     )
 
 
@@ -46,20 +57,30 @@ def with_filter(workshop: Workshop, **changes) -> Workshop:
 
 
 def behind(workshop: Workshop) -> dict[str, Plan]:
-    return {made.name: made for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS) if made.status != "current"}
+    return {
+        made.name: made
+        for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
+        if made.status != "current"
+    }
 
 
 def a_plan(name: str, status: str, *waits_for: str, rejected: bool = False) -> Plan:
     stage, _, key = name.partition("/")
     target = None if waits_for else f"{stage}{key}".replace("-", "")
-    return Plan(stage=stage, key=key, status=status, waits_for=waits_for, target=target, rejected=rejected)
+    return Plan(
+        stage=stage, key=key, status=status, waits_for=waits_for, target=target, rejected=rejected
+    )
 
 
 def test_a_plan_names_the_version_that_a_build_makes(workshop):
-    """Stage by stage down a snapshot after a changed rule: the target is the folder that appears."""
+    """Stage by stage down a snapshot after a changed rule: the target is the folder that
+    appears.
+    """
     changed = with_filter(workshop, min_words=100)
     n_built = 0
-    while ready := [made for made in behind(changed).values() if made.target and made.status == "stale"]:
+    while ready := [
+        made for made in behind(changed).values() if made.target and made.status == "stale"
+    ]:
         for made in ready:
             assert step(made.stage).verb(changed, made.key).published.version == made.target
             n_built += 1
@@ -88,8 +109,12 @@ def test_each_pointer_is_read_once_however_many_ask(whole, monkeypatch):
 def test_a_changed_rule_is_said_by_its_name():
     """Rules are a list; the words say which one changed and how, not both lists."""
     rules = [{"name": "short", "at_least": 3}, {"name": "loud", "at_most": 1}]
-    old = Fingerprint(stage="s", key="k", code_version="1", params={"rules": {"rules": rules}}, inputs={})
-    new = msgspec.structs.replace(old, params={"rules": {"rules": [rules[0] | {"at_least": 4}, rules[1]]}})
+    old = Fingerprint(
+        stage="s", key="k", code_version="1", params={"rules": {"rules": rules}}, inputs={}
+    )
+    new = msgspec.structs.replace(
+        old, params={"rules": {"rules": [rules[0] | {"at_least": 4}, rules[1]]}}
+    )
     swapped = msgspec.structs.replace(old, params={"rules": {"rules": rules[::-1]}})
     long = msgspec.structs.replace(old, params={"rules": {"rules": rules}, "list": ["word"] * 100})
     assert old.differences(new) == ["rules.rules.short.at_least 3 → 4"]
@@ -98,7 +123,9 @@ def test_a_changed_rule_is_said_by_its_name():
 
 
 def test_what_can_be_built_goes_together_by_key():
-    """What waits for its own key goes along; what waits for another key, or cannot be read, does not; nor what follows that."""
+    """What waits for its own key goes along; what waits for another key, or cannot be read, does
+    not; nor what follows that.
+    """
     plans = [
         a_plan("raw/a", "current"),
         a_plan("filtered/a", "stale"),
@@ -115,24 +142,37 @@ def test_what_can_be_built_goes_together_by_key():
 
 
 def test_what_was_refused_is_tried_again_by_people_only():
-    plans = [a_plan("filtered/a", "stale", rejected=True), a_plan("signatures/a", "waiting", "filtered/a"), a_plan("filtered/b", "stale")]
+    plans = [
+        a_plan("filtered/a", "stale", rejected=True),
+        a_plan("signatures/a", "waiting", "filtered/a"),
+        a_plan("filtered/b", "stale"),
+    ]
     assert [(run.key, run.stages) for run in runs_of(plans)] == [("b", ("filtered",))]
-    assert [(run.key, run.stages) for run in runs_of(plans, rejected=True)] == [("a", ("filtered", "signatures")), ("b", ("filtered",))]
+    assert [(run.key, run.stages) for run in runs_of(plans, rejected=True)] == [
+        ("a", ("filtered", "signatures")),
+        ("b", ("filtered",)),
+    ]
 
 
 def test_a_runs_identity_is_what_it_is_to_make():
     """The same while nothing changed; another version, or another member, gives another."""
     one, two = a_plan("filtered/a", "stale"), a_plan("signatures/a", "waiting", "filtered/a")
     other = msgspec.structs.replace(one, target="else")
-    identities = {runs_of(plans)[0].identity for plans in ([one], [one, two], [other], [other, two])}
+    identities = {
+        runs_of(plans)[0].identity for plans in ([one], [one, two], [other], [other, two])
+    }
     assert len(identities) == 4
     assert runs_of([one, two])[0].identity == runs_of([one, two])[0].identity
 
 
 def test_the_cost_is_what_it_then_costs(workshop):
-    """One shard of three changed upstream: the plan says one to do and two to take over, and its bytes; so it comes."""
+    """One shard of three changed upstream: the plan says one to do and two to take over, and its
+    bytes; so it comes.
+    """
     shard = Shard.parse(f"{NEW}/0001/en_head")
-    write_shard(Path(workshop.upstream.root), shard, tiny_documents(shard, seed=5), duplicates=[N_LONG + 3])
+    write_shard(
+        Path(workshop.upstream.root), shard, tiny_documents(shard, seed=5), duplicates=[N_LONG + 3]
+    )
     build_snapshot(workshop, NEW, ["raw"])
     for stage in (*BEFORE_TOKENS[1:], "tokens", "grid"):
         plans = [made for made in behind(workshop).values() if made.name == f"{stage}/{NEW}"]
@@ -144,7 +184,11 @@ def test_the_cost_is_what_it_then_costs(workshop):
         if stage == "contamination":  # no evaluation sets: nothing is read
             assert (cost.shards, cost.files, cost.bytes_read) == (0, 0, 0)
         elif step(stage).stage.sharding:
-            assert (cost.shards, cost.taken_over) == (measured["shards_computed"], measured["shards_taken_over"]) == (1, 2)
+            assert (
+                (cost.shards, cost.taken_over)
+                == (measured["shards_computed"], measured["shards_taken_over"])
+                == (1, 2)
+            )
             assert cost.files in {1, 2, 3}
             assert cost.seconds is not None
 
@@ -155,7 +199,9 @@ def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
     for cost in costs_of(empty, whole.recipe, plan(empty, whole.recipe, SNAPSHOTS)):
         assert (cost.seconds, cost.bytes_read, cost.at_most) == (None, None, False)
     changed = with_filter(whole, min_words=100)
-    costs = {cost.name: cost for cost in costs_of(changed.lake, changed.recipe, behind(changed).values())}
+    costs = {
+        cost.name: cost for cost in costs_of(changed.lake, changed.recipe, behind(changed).values())
+    }
     assert costs[f"filtered/{OLD}"].shards == 3
     assert not costs[f"filtered/{OLD}"].at_most
     waiting = costs[f"tokens/{OLD}"]
@@ -165,7 +211,9 @@ def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
 
 
 def test_seconds_go_by_the_bytes():
-    """Twice the bytes, twice the seconds; builds that took shards over count by what they read, and say nothing of a whole audit."""
+    """Twice the bytes, twice the seconds; builds that took shards over count by what they read, and
+    say nothing of a whole audit.
+    """
     full = {"seconds": 10.0, "audit_seconds": 2.0, "bytes_read": 100.0}
     part = {"seconds": 1.0, "audit_seconds": 2.0, "bytes_read": 10.0, "shards_taken_over": 9.0}
     assert rate_of([full]) == rate_of([full, part]) == rate_of([full, {"seconds": 3.0}, part])
@@ -184,7 +232,13 @@ class Toy:
             first, second = f"filtered/{key}", f"signatures/{key}"
             done = first in self.built and first != self.stubborn
             plans.append(a_plan(first, "current" if done else "stale"))
-            plans.append(a_plan(second, "current" if second in self.built else "waiting", *(() if done else (first,))))
+            plans.append(
+                a_plan(
+                    second,
+                    "current" if second in self.built else "waiting",
+                    *(() if done else (first,)),
+                )
+            )
             if done and second not in self.built:
                 plans[-1] = a_plan(second, "stale")
         return plans
@@ -236,7 +290,11 @@ def test_what_is_out_of_date_after_it_was_built_is_an_error_and_not_a_loop():
 def test_a_real_rebuild_ends_current_and_does_not_touch_the_rest(workshop):
     """By the verbs, after a changed rule, with a stage that fails for one snapshot."""
     changed = with_filter(workshop, min_words=100)
-    before = {path: path.stat().st_mtime_ns for path in workshop.lake.root.rglob("*") if path.is_file() and path.name != "current.json"}
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in workshop.lake.root.rglob("*")
+        if path.is_file() and path.name != "current.json"
+    }
 
     def build(run) -> None:
         for made in run.plans:

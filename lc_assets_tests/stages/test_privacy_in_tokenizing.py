@@ -11,7 +11,10 @@ from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.tables import FILTERED, TableWriter, read_table
 from lc_assets.stages.tokenizing import STAGE, TokenizeTask, tokenize_shard
 
-TEXTS = ["Ruf 030 901820 an oder schreib an ann@mail.org.", "Nichts ist hier zu finden, 8.8.4.4 etwa."]
+TEXTS = [
+    "Ruf 030 901820 an oder schreib an ann@mail.org.",
+    "Nichts ist hier zu finden, 8.8.4.4 etwa.",
+]
 
 
 @pytest.fixture
@@ -20,7 +23,8 @@ def documents(tmp_path):
     writer = TableWriter(path, FILTERED)
     for line, text in enumerate(TEXTS):
         writer.add(
-            dict.fromkeys(FILTERED.names, "") | {"id": f"2023-06/0000/de_head.json.gz/{line}", "language": "de", "raw_content": text}
+            dict.fromkeys(FILTERED.names, "")
+            | {"id": f"2023-06/0000/de_head.json.gz/{line}", "language": "de", "raw_content": text}
         )
     writer.close()
     return path
@@ -28,7 +32,14 @@ def documents(tmp_path):
 
 def tokenized(documents, folder, **privacy):
     settings = TokenizingSettings(min_tokens=5)
-    tally = tokenize_shard(TokenizeTask(documents=documents, folder=folder, settings=settings, privacy=PrivacySettings(**privacy)))
+    tally = tokenize_shard(
+        TokenizeTask(
+            documents=documents,
+            folder=folder,
+            settings=settings,
+            privacy=PrivacySettings(**privacy),
+        )
+    )
     return tally, [reader.tolist() for reader in MegatronReader(folder / "0000-de_head")]
 
 
@@ -40,7 +51,9 @@ def test_ids_and_lengths_are_of_the_replaced_text(documents, tmp_path):
         "personal data replaced: email": 1,
         "personal data replaced: phone": 1,
     }
-    assert read_table(tmp_path / "on" / "0000-de_head.documents.parquet")["n_chars"].to_pylist() == [len(text) for text in replaced]
+    assert read_table(tmp_path / "on" / "0000-de_head.documents.parquet")[
+        "n_chars"
+    ].to_pylist() == [len(text) for text in replaced]
 
 
 def test_by_default_nothing_is_replaced(documents, tmp_path):

@@ -1,4 +1,6 @@
-"""Pruning and purging: what is needed stays readable and testable; what holds withdrawn documents is found, and goes."""
+"""Pruning and purging: what is needed stays readable and testable; what holds withdrawn documents
+is found, and goes.
+"""
 
 import os
 import shutil
@@ -24,7 +26,17 @@ from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 
-SERVING = {"tokens", "grid", "lineage", "megatron", "longcrawl", "flat", "packing_tokens", "packed", "mixes"}
+SERVING = {
+    "tokens",
+    "grid",
+    "lineage",
+    "megatron",
+    "longcrawl",
+    "flat",
+    "packing_tokens",
+    "packed",
+    "mixes",
+}
 
 
 @pytest.fixture
@@ -33,7 +45,9 @@ def lake(lake_with_copies, tmp_path):
 
 
 def versions(lake):
-    return {f"{place.name}/{name}" for place in lake.lake.partitions() for name in place.version_names()}
+    return {
+        f"{place.name}/{name}" for place in lake.lake.partitions() for name in place.version_names()
+    }
 
 
 def withdraw(lake, *names):
@@ -48,21 +62,31 @@ def test_a_fresh_lake_has_nothing_to_prune(lake):
 
 
 def test_only_what_nobody_needs_goes(lake):
-    """After a change the old versions go; everything published is whole, current, and stands every claim as before."""
+    """After a change the old versions go; everything published is whole, current, and stands every
+    claim as before.
+    """
     before = versions(lake)
     withdraw(lake, id_of(OLD, ALONE_OLD))
     after = versions(lake)
-    current = {f"{published.name}/{published.version}" for found in CHAIN for published in lake.lake.published(found.name).values()}
+    current = {
+        f"{published.name}/{published.version}"
+        for found in CHAIN
+        for published in lake.lake.published(found.name).values()
+    }
     carry_out(lake.lake, plan_pruning(lake.lake))
     left = versions(lake)
     assert left == current
     assert before - left
     assert after - left == before - current
-    assert all(made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS))
+    assert all(
+        made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+    )
     for found in CHAIN:
         for published in lake.lake.published(found.name).values():
             assert published.damage() == []
-            assert all(finding.passed for finding in audit(found.stage, evidence_of(lake.lake, published)))
+            assert all(
+                finding.passed for finding in audit(found.stage, evidence_of(lake.lake, published))
+            )
     assert all(built.reused for built in lake.build().values())
 
 
@@ -76,13 +100,17 @@ def test_a_release_keeps_what_it_pins(lake):
     carry_out(lake.lake, plan_pruning(lake.lake))
     assert release_damage(lake.lake, "v1") == []
     for split in SPLITS:
-        np.testing.assert_array_equal(open_rows(lake.lake.root, split, release="v1").read(), rows[split])
+        np.testing.assert_array_equal(
+            open_rows(lake.lake.root, split, release="v1").read(), rows[split]
+        )
     pinned = PinnedLake.at(lake.lake, "v1")
     assert [tracing.sample_of_mix(pinned, "by-tokens", number) for number in range(5)] == samples
 
 
 def test_what_a_published_version_is_read_through_stays(lake):
-    """The order and the mixes are of an older grid, which is not published any more: it stays, and they are read."""
+    """The order and the mixes are of an older grid, which is not published any more: it stays, and
+    they are read.
+    """
     before = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     for stage in ("withdrawn", "withdrawals", "removals", "tokens", "grid"):
@@ -90,7 +118,9 @@ def test_what_a_published_version_is_read_through_stays(lake):
     carry_out(lake.lake, plan_pruning(lake.lake))
     for split in SPLITS:
         np.testing.assert_array_equal(open_rows(lake.lake.root, split).read(), before[split])
-    assert all(tracing.sample_of_mix(lake.lake, mix, 0).pieces for mix in ("by-tokens", "one-sided"))
+    assert all(
+        tracing.sample_of_mix(lake.lake, mix, 0).pieces for mix in ("by-tokens", "one-sided")
+    )
     assert digests({name: found for name, found in lake.build().items() if name.startswith("raw")})
 
 
@@ -127,7 +157,10 @@ def test_what_failed_its_audit_goes(lake):
 def test_a_running_build_is_waited_for(lake, monkeypatch):
     withdraw(lake, id_of(OLD, ALONE_OLD))
     monkeypatch.setattr(pruning, "BUSY_SECONDS", 0.05)
-    with filelock.FileLock(lake.lake.root / "tokens" / OLD / ".lock"), pytest.raises(Busy, match=f"building tokens/{OLD}"):
+    with (
+        filelock.FileLock(lake.lake.root / "tokens" / OLD / ".lock"),
+        pytest.raises(Busy, match=f"building tokens/{OLD}"),
+    ):
         carry_out(lake.lake, plan_pruning(lake.lake))
 
 
@@ -136,7 +169,9 @@ def test_every_version_that_holds_a_document_is_found(lake):
     before = versions(lake)
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     held = {one.name: one for one in versions_with(lake.lake, ids)}
-    of_old = {name for name in before if name.split("/")[0] in SERVING and name.split("/")[1] != NEW}
+    of_old = {
+        name for name in before if name.split("/")[0] in SERVING and name.split("/")[1] != NEW
+    }
     working = {name for name in before if name.startswith((f"filtered/{OLD}", f"keys/{OLD}"))}
     assert set(held) == of_old | working
     assert {one.n_documents for one in held.values()} == {1}
@@ -145,14 +180,21 @@ def test_every_version_that_holds_a_document_is_found(lake):
 
 
 def test_a_purge_leaves_nothing_that_serves_them(lake):
-    """Everything that holds them and is not published goes; what was there without them stays, also when nobody needs it."""
+    """Everything that holds them and is not published goes; what was there without them stays, also
+    when nobody needs it.
+    """
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     planned = plan_purge(lake.lake, ids)
     assert {one.name.partition("/")[0] for one in planned.doomed} == SERVING
     assert {name.partition("/")[0] for name, _ in planned.kept} == {"filtered", "keys"}
     carry_out(lake.lake, planned)
-    assert {one.published.receipt.fingerprint.stage for one in versions_with(lake.lake, ids)} == {"filtered", "keys"}
-    assert all(made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS))
+    assert {one.published.receipt.fingerprint.stage for one in versions_with(lake.lake, ids)} == {
+        "filtered",
+        "keys",
+    }
+    assert all(
+        made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+    )
     assert len(lake.lake.place("removals", OLD).version_names()) == 2
 
 
@@ -168,7 +210,9 @@ def test_a_purge_of_what_is_still_published_says_so(lake):
 
 
 def test_a_release_is_given_up_by_name_only(lake):
-    """Pinned versions stay until the release is named; then they go, and the release says why for ever."""
+    """Pinned versions stay until the release is named; then they go, and the release says why for
+    ever.
+    """
     release(lake.lake, "v1")
     release(lake.lake, "v2")
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
@@ -182,7 +226,10 @@ def test_a_release_is_given_up_by_name_only(lake):
     carry_out(lake.lake, planned, reason="held a withdrawn document")
     for name in ("v1", "v2"):
         (note,) = gone_of(lake.lake, name)
-        assert {version.partition("/")[0] for version in note.versions} == SERVING - {"tokens", "packing_tokens"}
+        assert {version.partition("/")[0] for version in note.versions} == SERVING - {
+            "tokens",
+            "packing_tokens",
+        }
         with pytest.raises(NotPublished, match="gone: held a withdrawn document"):
             open_rows(lake.lake.root, release=name)
     assert plan_purge(lake.lake, ids).doomed == ()
@@ -193,12 +240,18 @@ def test_a_release_is_given_up_by_name_only(lake):
 
 
 def test_what_nobody_can_tell_about_goes_too(lake):
-    """Megatron's files of a grid that is gone: whether they hold the document is not known, so they are taken to."""
+    """Megatron's files of a grid that is gone: whether they hold the document is not known, so they
+    are taken to.
+    """
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
     for name in lake.lake.place("grid", OLD).version_names():
         if name != lake.published(f"grid/{OLD}").version:
             shutil.rmtree(lake.lake.root / "grid" / OLD / name)
-    held = {one.published.name: one.n_documents for one in versions_with(lake.lake, ids) if not one.is_current}
+    held = {
+        one.published.name: one.n_documents
+        for one in versions_with(lake.lake, ids)
+        if not one.is_current
+    }
     assert held[f"megatron/{OLD}"] is None
     assert held["mixes/by-tokens"] is None
     carry_out(lake.lake, plan_purge(lake.lake, ids))
@@ -214,7 +267,9 @@ def test_builds_that_were_killed_are_purged_too(lake):
 
 
 def test_the_report_balances(lake):
-    """Rows and tokens taken out, by reason, as old versions know them; after a purge nobody knows them."""
+    """Rows and tokens taken out, by reason, as old versions know them; after a purge nobody knows
+    them.
+    """
     lake.say(("document", id_of(OLD, ALONE_OLD)), ("document", id_of(NEW, 1)), reason="asked for")
     lake.build()
     lines = withdrawn_lines(lake.published("withdrawn/all"))
@@ -222,7 +277,10 @@ def test_the_report_balances(lake):
     (line,) = found.by_reason
     assert (line["documents"], line["listed"], line["near duplicate"]) == (3, 2, 1)
     assert (line["rows"], line["tokens"], line["served still"]) == (2, 128, 0)
-    assert {held.state for held in found.held} == {"not published", "published now, working material"}
+    assert {held.state for held in found.held} == {
+        "not published",
+        "published now, working material",
+    }
     carry_out(lake.lake, plan_purge(lake.lake, [line["id"] for line in lines]))
     (line,) = report(lake.lake, lines).by_reason
     assert (line["documents"], line["rows"], line["tokens"]) == (3, 0, 0)

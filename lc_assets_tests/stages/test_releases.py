@@ -1,4 +1,6 @@
-"""Releases: a name means the same bytes, whatever is published later; what is gone or changed of one is told."""
+"""Releases: a name means the same bytes, whatever is published later; what is gone or changed of
+one is told.
+"""
 
 from dataclasses import replace
 
@@ -11,7 +13,14 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.stages import tracing, whereabouts
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.releasing import release, release_damage
-from lc_assets.storage.releases import Gone, PinnedLake, gone_of, publish_gone, read_release, release_names
+from lc_assets.storage.releases import (
+    Gone,
+    PinnedLake,
+    gone_of,
+    publish_gone,
+    read_release,
+    release_names,
+)
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.faults import flipped
 from lc_assets_tests.loaders.range_server import served
@@ -32,17 +41,24 @@ def change(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     gridding = msgspec.structs.replace(lake.workshop.recipe.gridding, seed=5)
-    other = replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, gridding=gridding))
+    other = replace(
+        lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, gridding=gridding)
+    )
     return replace(lake, workshop=other).build()
 
 
 def test_a_release_is_the_same_rows_for_ever(lake):
-    """Other rows, another order, other mixes are published: opened by the release, every token is what it was."""
+    """Other rows, another order, other mixes are published: opened by the release, every token is
+    what it was.
+    """
     before = all_rows(lake.lake.root)
     release(lake.lake, "v1")
     change(lake)
     now, then = all_rows(lake.lake.root), all_rows(lake.lake.root, release="v1")
-    assert any(now[split].shape != before[split].shape or (now[split] != before[split]).any() for split in SPLITS)
+    assert any(
+        now[split].shape != before[split].shape or (now[split] != before[split]).any()
+        for split in SPLITS
+    )
     for split in SPLITS:
         np.testing.assert_array_equal(then[split], before[split])
     assert release_damage(lake.lake, "v1") == []
@@ -56,7 +72,12 @@ def test_a_release_holds_order_grids_megatron_mixes_and_indices(lake):
         published = lake.published(name)
         assert (pin.version, pin.digest) == (published.version, published.digest)
     assert found.counts["documents"] == len(lake.served())
-    assert {"raw/2023-06", "filtered/2023-06", "tokens/2023-14", "withdrawals/2023-06"} <= found.made.keys()
+    assert {
+        "raw/2023-06",
+        "filtered/2023-06",
+        "tokens/2023-14",
+        "withdrawals/2023-06",
+    } <= found.made.keys()
     assert found.settings[found.made["grid/2023-06"].settings]["seed"] == 64
     assert read_release(lake.lake, "v1") == found
 
@@ -82,9 +103,18 @@ def test_a_name_is_a_files_name(lake, name):
 def test_a_lake_that_is_out_of_date_is_not_released(lake):
     """A mix of an older grid than the order's: one name cannot mean both."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    for stage, key in (("withdrawn", "all"), ("withdrawals", OLD), ("removals", OLD), ("tokens", OLD), ("grid", OLD), ("longcrawl", "all")):
+    for stage, key in (
+        ("withdrawn", "all"),
+        ("withdrawals", OLD),
+        ("removals", OLD),
+        ("tokens", OLD),
+        ("grid", OLD),
+        ("longcrawl", "all"),
+    ):
         step(stage).verb(lake.workshop, key)
-    with pytest.raises(Mismatch, match="mixes/by-tokens is made of another version of megatron/2023-06"):
+    with pytest.raises(
+        Mismatch, match="mixes/by-tokens is made of another version of megatron/2023-06"
+    ):
         release(lake.lake, "v1")
     assert release_names(lake.lake) == []
 
@@ -129,9 +159,14 @@ def test_damage_to_a_release_is_told(lake):
 def test_what_is_gone_says_why(lake):
     release(lake.lake, "v1")
     order = lake.published("longcrawl/all")
-    publish_gone(lake.lake, "v1", Gone(versions=[f"longcrawl/all/{order.version}"], reason="a court said so"))
+    publish_gone(
+        lake.lake, "v1", Gone(versions=[f"longcrawl/all/{order.version}"], reason="a court said so")
+    )
     (order.home / "receipt.json").unlink()
-    with pytest.raises(NotPublished, match=f"release v1 pins longcrawl/all/{order.version}, which is gone: a court said so"):
+    with pytest.raises(
+        NotPublished,
+        match=f"release v1 pins longcrawl/all/{order.version}, which is gone: a court said so",
+    ):
         open_rows(lake.lake.root, release="v1")
     assert [note.reason for note in gone_of(lake.lake, "v1")] == ["a court said so"]
     assert release_names(lake.lake) == ["v1"]
@@ -152,7 +187,9 @@ def test_what_is_no_release_is_told(lake):
     release(lake.lake, "v1")
     with pytest.raises(NotPublished, match="no release 'v9' .*: there are v1"):
         open_rows(lake.lake.root, release="v9")
-    (lake.lake.root / "releases" / "v1.json").write_text('{"pins": {"longcrawl/all": {"version": "../../etc", "digest": ""}}}')
+    (lake.lake.root / "releases" / "v1.json").write_text(
+        '{"pins": {"longcrawl/all": {"version": "../../etc", "digest": ""}}}'
+    )
     with pytest.raises((CorruptFile, BadInput)):
         open_rows(lake.lake.root, release="v1")
 

@@ -1,4 +1,6 @@
-"""Lengths and referrals of a snapshot's document sets: counted as by hand, of the sets that stand; every claim about them can fail."""
+"""Lengths and referrals of a snapshot's document sets: counted as by hand, of the sets that stand;
+every claim about them can fail.
+"""
 
 import shutil
 from dataclasses import replace
@@ -53,19 +55,36 @@ def publish(workshop, stage, tables, tally):
 
 
 def pack_along_links(workshop):
-    """Two packed documents of the first shard, as LongPack writes them: children below their anchor line, then the root."""
+    """Two packed documents of the first shard, as LongPack writes them: children below their anchor
+    line, then the root.
+    """
     path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
     found = read_all([path], FILTERED).to_pylist()
     documents, spans, n_tokens = [], [], gpt2_tokenizer().encode
     for n_children in CHILDREN:
         root, *children = [found.pop(0) for _ in range(n_children + 1)]
-        texts = [*(f"a page\n{child['raw_content']}\n\n" for child in children), f"root : \n{root['raw_content']}"]
+        texts = [
+            *(f"a page\n{child['raw_content']}\n\n" for child in children),
+            f"root : \n{root['raw_content']}",
+        ]
         starts = np.cumsum([0, *map(len, texts)]).tolist()
         pages = [*children, root]
         documents.append(root | {"raw_content": "".join(texts)})
         spans += [
-            {"id": root["id"], "part": part, "role": "root" if page is root else "child", "child_id": page["id"], "start": starts[part]}
-            | {"depth": 0 if page is root else 1, "url": page["url"], "keys": "", "cluster": "", "stop": starts[part + 1]}
+            {
+                "id": root["id"],
+                "part": part,
+                "role": "root" if page is root else "child",
+                "child_id": page["id"],
+                "start": starts[part],
+            }
+            | {
+                "depth": 0 if page is root else 1,
+                "url": page["url"],
+                "keys": "",
+                "cluster": "",
+                "stop": starts[part + 1],
+            }
             | {"n_tokens": len(n_tokens(page["raw_content"]))}
             for part, page in enumerate(pages)
         ]
@@ -86,8 +105,15 @@ THINGS = ("lantern", "parrot", "violin", "compass", "letter", "anchor", "mirror"
 def story(rng) -> str:
     """Sentences about a few people, towns and things, so that they come back to each."""
     own = [rng.choice(names, 3, replace=False) for names in (HEROES, TOWNS, THINGS)]
-    said = ("Then {} took the {} to {}.", "In {2} there was no {1} that {0} liked.", "She said {} had a {} from {}.")
-    lines = [str(rng.choice(said)).format(*(rng.choice(names) for names in (own[0], own[2], own[1]))) for _ in range(rng.integers(9, 30))]
+    said = (
+        "Then {} took the {} to {}.",
+        "In {2} there was no {1} that {0} liked.",
+        "She said {} had a {} from {}.",
+    )
+    lines = [
+        str(rng.choice(said)).format(*(rng.choice(names) for names in (own[0], own[2], own[1])))
+        for _ in range(rng.integers(9, 30))
+    ]
     return " ".join(lines)
 
 
@@ -116,12 +142,16 @@ def natural_of(workshop) -> dict[str, str]:
     filtered = workshop.lake.place("filtered", OLD).require().folder
     texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
     found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
-    gone = read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"])["id"].to_pylist()
+    gone = read_table(
+        workshop.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"]
+    )["id"].to_pylist()
     return {name: text for name, text in found.items() if name not in gone}
 
 
 def lines_of(folder: Path, pattern: str) -> list[dict]:
-    return [line for path in sorted(folder.glob(pattern)) for line in pq.read_table(path).to_pylist()]
+    return [
+        line for path in sorted(folder.glob(pattern)) for line in pq.read_table(path).to_pylist()
+    ]
 
 
 def test_lengths_are_those_of_the_texts_and_pieces(made):
@@ -129,33 +159,59 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
     workshop, built, (documents, _) = made
     folder = built["lengths"].published.folder
     natural = natural_of(workshop)
-    for document_set, texts in (("natural", natural), ("longpack", {line["id"]: line["raw_content"] for line in documents})):
-        found = {line["id"]: (line["n_tokens"], line["n_chars"]) for line in lines_of(folder, f"{document_set}-*.lengths.parquet")}
-        assert found == {name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()}
+    for document_set, texts in (
+        ("natural", natural),
+        ("longpack", {line["id"]: line["raw_content"] for line in documents}),
+    ):
+        found = {
+            line["id"]: (line["n_tokens"], line["n_chars"])
+            for line in lines_of(folder, f"{document_set}-*.lengths.parquet")
+        }
+        assert found == {
+            name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()
+        }
     pieces = lines_of(workshop.lake.place("packed", OLD).require().folder, "spans.parquet")
-    found = [(line["id"], line["n_tokens"]) for split in SPLITS for line in lines_of(folder, f"packed-{split}.lengths.parquet")]
-    assert sorted(found) == sorted((piece["id"], piece["row_stop"] - piece["row_start"]) for piece in pieces)
+    found = [
+        (line["id"], line["n_tokens"])
+        for split in SPLITS
+        for line in lines_of(folder, f"packed-{split}.lengths.parquet")
+    ]
+    assert sorted(found) == sorted(
+        (piece["id"], piece["row_stop"] - piece["row_start"]) for piece in pieces
+    )
     tally = built["lengths"].tally
     assert tally.seen == len(natural) + sum(tally.dropped.values()) + len(documents) + len(pieces)
     assert all(finding.passed for finding in built["lengths"].findings)
 
 
 def test_shares_sum_up(made):
-    """Each set's documents and tokens are in one group each; what is as long as the first is all."""
-    lines = pq.read_table(made[1]["lengths"].published.folder / length_claims.SHARES_FILE).to_pylist()
-    assert list(dict.fromkeys(line["document_set"] for line in lines)) == ["natural", "longpack", "packed"]
+    """Each set's documents and tokens are in one group each; what is as long as the first is
+    all.
+    """
+    lines = pq.read_table(
+        made[1]["lengths"].published.folder / length_claims.SHARES_FILE
+    ).to_pylist()
+    assert list(dict.fromkeys(line["document_set"] for line in lines)) == [
+        "natural",
+        "longpack",
+        "packed",
+    ]
     for document_set in ("natural", "longpack", "packed"):
         own = [line for line in lines if line["document_set"] == document_set]
         assert sum(line["document_share"] for line in own) == pytest.approx(1)
         assert sum(line["token_share"] for line in own) == pytest.approx(1)
         assert own[0]["documents_from"] == sum(line["documents"] for line in own)
         assert own[0]["token_share_from"] == 1
-    assert pq.read_table(made[1]["lengths"].published.folder / length_claims.SHARES_FILE).schema.equals(LENGTH_SHARES)
+    assert pq.read_table(
+        made[1]["lengths"].published.folder / length_claims.SHARES_FILE
+    ).schema.equals(LENGTH_SHARES)
 
 
 def test_growth_is_of_the_roots_that_hold_something(made):
     _, built, (documents, spans) = made
-    (line,) = pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE, schema=GROWTH).to_pylist()
+    (line,) = pq.read_table(
+        built["lengths"].published.folder / lengths.GROWTH_FILE, schema=GROWTH
+    ).to_pylist()
     after = [len(gpt2_tokenizer().encode(document["raw_content"])) for document in documents]
     before = [span["n_tokens"] for span in spans if span["role"] == "root"]
     assert (line["n_roots"], line["n_packed"], line["hit_rate"]) == (10, 2, 0.2)
@@ -164,7 +220,9 @@ def test_growth_is_of_the_roots_that_hold_something(made):
 
 
 def test_referrals_are_those_of_the_texts(made):
-    """Of each set, by the words that are no concepts, with a packed document's pages and a row's documents told apart."""
+    """Of each set, by the words that are no concepts, with a packed document's pages and a row's
+    documents told apart.
+    """
     workshop, built, (documents, spans) = made
     folder = built["referrals"].published.folder
     common = frozenset(pq.read_table(folder / "common_words.parquet")["word"].to_pylist())
@@ -173,7 +231,10 @@ def test_referrals_are_those_of_the_texts(made):
     texts = {("natural", name): (text, ()) for name, text in natural_of(workshop).items()}
     for document in documents:
         own = [span for span in spans if span["id"] == document["id"]]
-        texts["longpack", document["id"]] = document["raw_content"], [Part(span["start"], number) for number, span in enumerate(own)]
+        texts["longpack", document["id"]] = (
+            document["raw_content"],
+            [Part(span["start"], number) for number, span in enumerate(own)],
+        )
     texts |= {("packed", name): found for name, found in rows_of(workshop).items()}
     seen = {"natural": 0, "longpack": 0, "packed": 0}
     for document_set in seen:
@@ -181,7 +242,11 @@ def test_referrals_are_those_of_the_texts(made):
             seen[document_set] += 1
             text, parts = texts[document_set, line["id"]]
             counts = count_referrals(finder.mentions(text, parts), (2, 5))
-            assert (line["n_parts"], line["n_chars"], line["n_mentions"]) == (len(parts), len(text), counts.n_mentions)
+            assert (line["n_parts"], line["n_chars"], line["n_mentions"]) == (
+                len(parts),
+                len(text),
+                counts.n_mentions,
+            )
             assert tuple(map(tuple, (line["pairs"], line["neighbours"], line["concepts"]))) == (
                 counts.pairs,
                 counts.neighbours,
@@ -205,12 +270,17 @@ def rows_of(workshop) -> dict[str, tuple[str, list[Part]]]:
             start = len(before) + bool(parts)
             numbers = owners.setdefault(name, {})
             part = Part(start, numbers.setdefault(piece["id"], len(numbers)))
-            found[name] = f"{before}{chr(10) * bool(parts)}{gpt2_text(ids[ids != 50_256])}", [*parts, part]
+            found[name] = (
+                f"{before}{chr(10) * bool(parts)}{gpt2_text(ids[ids != 50_256])}",
+                [*parts, part],
+            )
     return found
 
 
 def test_densities_are_means_beside_the_paper(made, tmp_path):
-    """By other buckets than the paper's nothing stands beside them; by the paper's, its figures do."""
+    """By other buckets than the paper's nothing stands beside them; by the paper's, its figures
+    do.
+    """
     workshop, built, _ = made
     table = pq.read_table(built["referrals"].published.folder / referral_claims.DENSITIES_FILE)
     assert table.schema.equals(DENSITIES)
@@ -218,15 +288,26 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
     (line,) = [
         line
         for line in table.to_pylist()
-        if (line["document_set"], line["counted"], line["distance"]) == ("natural", "pairs", "1-2") and line["length_group"] == "0-4K"
+        if (line["document_set"], line["counted"], line["distance"]) == ("natural", "pairs", "1-2")
+        and line["length_group"] == "0-4K"
     ]
-    assert line["figure"] == pytest.approx(np.mean([line["pairs"][1] / line["n_tokens"] for line in own]))
+    assert line["figure"] == pytest.approx(
+        np.mean([line["pairs"][1] / line["n_tokens"] for line in own])
+    )
     assert table["paper"].null_count == table.num_rows
     recipe = msgspec.structs.replace(workshop.recipe, reports=ReportSettings(wanted=True, sample=2))
     again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
     lines = pq.read_table(again.published.folder / referral_claims.DENSITIES_FILE).to_pylist()
-    paper = {(line["document_set"], line["distance"]): line["paper"] for line in lines if line["counted"] == "concepts"}
-    assert (paper["natural", "1-32"], paper["longpack", "1-32"], paper["packed", "1-32"]) == (49.8, 57.2, None)
+    paper = {
+        (line["document_set"], line["distance"]): line["paper"]
+        for line in lines
+        if line["counted"] == "concepts"
+    }
+    assert (paper["natural", "1-32"], paper["longpack", "1-32"], paper["packed", "1-32"]) == (
+        49.8,
+        57.2,
+        None,
+    )
     assert paper["natural", "same sentence"] is None
 
 
@@ -236,21 +317,36 @@ def test_a_sample_depends_on_ids_alone(made):
     inputs = evidence_of(workshop.lake, built["referrals"].published).inputs
     shards = referrals.shards_of_sets(inputs, OLD, workshop.recipe)
     folder = built["lengths"].published.folder
-    few, more = ({name for own in referrals.sampled(shards, folder, n).values() for name in own} for n in (2, 3))
+    few, more = (
+        {name for own in referrals.sampled(shards, folder, n).values() for name in own}
+        for n in (2, 3)
+    )
     assert few < more
     natural = [shard for shard in shards if shard.document_set == "natural"]
     alone = {name for own in referrals.sampled(natural[::-1], folder, 3).values() for name in own}
     assert alone == {name for name in more if name in natural_of(workshop)} - {
-        line["id"] for line in lines_of(folder, "longpack-*.lengths.parquet") if line["id"] not in alone
+        line["id"]
+        for line in lines_of(folder, "longpack-*.lengths.parquet")
+        if line["id"] not in alone
     }
 
 
 def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
-    """Natural documents alone: nothing of LongPack or of rows is asked for; what is wanted must be there."""
-    workshop = tiny_workshop(tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings())
+    """Natural documents alone: nothing of LongPack or of rows is asked for; what is wanted must be
+    there.
+    """
+    workshop = tiny_workshop(
+        tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings()
+    )
     built = build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
-    assert list(built["lengths"].published.receipt.fingerprint.inputs) == [f"filtered/{OLD}", f"removals/{OLD}"]
-    assert list(built["referrals"].published.receipt.fingerprint.inputs) == [f"lengths/{OLD}", f"filtered/{OLD}"]
+    assert list(built["lengths"].published.receipt.fingerprint.inputs) == [
+        f"filtered/{OLD}",
+        f"removals/{OLD}",
+    ]
+    assert list(built["referrals"].published.receipt.fingerprint.inputs) == [
+        f"lengths/{OLD}",
+        f"filtered/{OLD}",
+    ]
     assert length_claims.sets_of(built["lengths"].published.folder) == ["natural"]
     assert pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE).num_rows == 0
     planned = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [OLD])}
@@ -282,10 +378,14 @@ class Backwards:
 
 def test_without_common_words_none_are_looked_for(made):
     workshop, *_ = made
-    recipe = msgspec.structs.replace(workshop.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text"))
+    recipe = msgspec.structs.replace(
+        workshop.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
+    )
     again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
     assert pq.read_table(again.published.folder / "common_words.parquet").num_rows == 0
-    assert {line["n_parts"] for line in lines_of(again.published.folder, "*.referrals.parquet")} == {0}
+    assert {
+        line["n_parts"] for line in lines_of(again.published.folder, "*.referrals.parquet")
+    } == {0}
     assert all(finding.passed for finding in again.findings)
 
 
@@ -294,12 +394,18 @@ def test_other_words_are_another_version(made, tmp_path):
     workshop, built, _ = made
     words = tmp_path / "words.txt"
     words.write_text("[stop]\nthe\n")
-    recipe = msgspec.structs.replace(workshop.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words)))
+    recipe = msgspec.structs.replace(
+        workshop.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words))
+    )
     again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
     assert again.published.digest != built["referrals"].published.digest
-    (finding,) = [finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"]
+    (finding,) = [
+        finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"
+    ]
     assert finding.numbers["counted anew"] == 0
-    missing = msgspec.structs.replace(recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere")))
+    missing = msgspec.structs.replace(
+        recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
+    )
     with pytest.raises(BadInput, match="no readable file of words"):
         build_snapshot(replace(workshop, recipe=missing), OLD, ["referrals"])
 
@@ -320,7 +426,14 @@ def first_changed(**change):
     """The first line with other values: given, or made from the old one."""
 
     def changed(lines):
-        return [lines[0] | {name: value(lines[0][name]) if callable(value) else value for name, value in change.items()}, *lines[1:]]
+        return [
+            lines[0]
+            | {
+                name: value(lines[0][name]) if callable(value) else value
+                for name, value in change.items()
+            },
+            *lines[1:],
+        ]
 
     return changed
 
@@ -346,40 +459,100 @@ def one_more_far(counts):
 SPOILS = [
     ("lengths", "every_document_has_a_length", "natural-*", lambda lines: lines[1:]),
     ("lengths", "every_document_has_a_length", "packed-*", first_changed(n_tokens=more)),
-    ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", first_changed(token_share=0.5)),
+    (
+        "lengths",
+        "the_shares_are_those_of_the_lengths",
+        "lengths.parquet",
+        first_changed(token_share=0.5),
+    ),
     ("lengths", "the_shares_are_those_of_the_lengths", "lengths.parquet", lambda lines: lines[1:]),
-    ("lengths", "the_shares_are_those_of_the_lengths", "natural-*", first_changed(length_group="4K-8K")),
+    (
+        "lengths",
+        "the_shares_are_those_of_the_lengths",
+        "natural-*",
+        first_changed(length_group="4K-8K"),
+    ),
     ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(n_tokens=more)),
     ("lengths", "lengths_are_counted_anew", "longpack-*", first_changed(n_chars=more)),
-    ("lengths", "lengths_are_counted_anew", "natural-*", first_changed(id="2023-06/0000/en_head.json.gz/999")),
+    (
+        "lengths",
+        "lengths_are_counted_anew",
+        "natural-*",
+        first_changed(id="2023-06/0000/en_head.json.gz/999"),
+    ),
     ("referrals", "every_sample_is_as_asked", "natural-*", lambda lines: lines[1:]),
     ("referrals", "every_sample_is_as_asked", "longpack-*", lambda lines: [*lines, lines[0]]),
     ("referrals", "every_sample_is_as_asked", "packed-*", lambda lines: lines[1:]),
     ("referrals", "every_sample_is_as_asked", "longpack-*", first_changed(n_tokens=more)),
     ("referrals", "the_identities_of_referrals_hold", "natural-*", first_changed(n_mentions=more)),
-    ("referrals", "the_identities_of_referrals_hold", "packed-train*", densest_changed(n_sentences=1)),
-    ("referrals", "the_identities_of_referrals_hold", "packed-*", first_changed(neighbours=one_more_far)),
-    ("referrals", "the_identities_of_referrals_hold", "packed-train*", densest_changed(concepts=lambda _: [0, 0, 0, 0])),
-    ("referrals", "the_identities_of_referrals_hold", "natural-*", first_changed(pairs=lambda counts: counts[1:])),
-    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", first_changed(figure=more)),
-    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", first_changed(paper=1.0)),
-    ("referrals", "the_densities_are_the_documents_means", "densities.parquet", lambda lines: lines[1:]),
+    (
+        "referrals",
+        "the_identities_of_referrals_hold",
+        "packed-train*",
+        densest_changed(n_sentences=1),
+    ),
+    (
+        "referrals",
+        "the_identities_of_referrals_hold",
+        "packed-*",
+        first_changed(neighbours=one_more_far),
+    ),
+    (
+        "referrals",
+        "the_identities_of_referrals_hold",
+        "packed-train*",
+        densest_changed(concepts=lambda _: [0, 0, 0, 0]),
+    ),
+    (
+        "referrals",
+        "the_identities_of_referrals_hold",
+        "natural-*",
+        first_changed(pairs=lambda counts: counts[1:]),
+    ),
+    (
+        "referrals",
+        "the_densities_are_the_documents_means",
+        "densities.parquet",
+        first_changed(figure=more),
+    ),
+    (
+        "referrals",
+        "the_densities_are_the_documents_means",
+        "densities.parquet",
+        first_changed(paper=1.0),
+    ),
+    (
+        "referrals",
+        "the_densities_are_the_documents_means",
+        "densities.parquet",
+        lambda lines: lines[1:],
+    ),
     ("referrals", "referrals_are_counted_anew", "natural-*", first_changed(pairs=one_more_far)),
     ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(n_parts=more)),
     ("referrals", "referrals_are_counted_anew", "packed-*", first_changed(n_concepts=more)),
-    ("referrals", "referrals_are_counted_anew", "longpack-*", first_changed(id="2023-06/0000/en_head.json.gz/999")),
+    (
+        "referrals",
+        "referrals_are_counted_anew",
+        "longpack-*",
+        first_changed(id="2023-06/0000/en_head.json.gz/999"),
+    ),
 ]
 
 
 @pytest.mark.parametrize(
-    ("stage", "claim", "pattern", "change"), SPOILS, ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, *_) in enumerate(SPOILS)]
+    ("stage", "claim", "pattern", "change"),
+    SPOILS,
+    ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, *_) in enumerate(SPOILS)],
 )
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, pattern, change):
     workshop, built, _ = made
     published = built[stage].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(evidence_of(workshop.lake, published), folder=folder)
-    test = {found.__name__: found for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.claims}[claim]
+    test = {
+        found.__name__: found
+        for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.claims
+    }[claim]
     assert test(evidence).passed
     edit(folder, pattern, change)
     found = test(evidence)
@@ -389,6 +562,10 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, patter
 
 
 def test_every_claim_is_put_to_this_test():
-    claims = {(stage.name, claim.__name__) for stage in (lengths.STAGE, referrals.STAGE) for claim in stage.claims}
+    claims = {
+        (stage.name, claim.__name__)
+        for stage in (lengths.STAGE, referrals.STAGE)
+        for claim in stage.claims
+    }
     assert {(stage, claim) for stage, claim, *_ in SPOILS} == claims
     assert referral_claims.COUNTED_AGAIN > 0

@@ -1,6 +1,8 @@
-"""What building and checking a partition costs a bucket in requests, stage by stage; run with ``-s`` to see the table.
+"""What building and checking a partition costs a bucket in requests, stage by stage; run with
+``-s`` to see the table.
 
-A file costs one request up; what else is asked does not grow with files and shards, and listings are one or two.
+A file costs one request up; what else is asked does not grow with files and shards, and listings
+are one or two.
 """
 
 import pytest
@@ -20,12 +22,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 SHARDS = {1: ("0000/en_head",), 4: tuple(f"{number:04d}/en_head" for number in range(4))}
 SNAPSHOT = SNAPSHOTS[0]
 MOST_LISTINGS = 3
-"""Of a partition that reads one snapshot; what reads all snapshots lists each stage that it reads once."""
+"""Of a partition that reads one snapshot; what reads all snapshots lists each stage that it reads
+once.
+"""
 
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory):
-    """Requests of each stage's partition by the number of shards: to build it, from another machine's cache; and its files."""
+    """Requests of each stage's partition by the number of shards: to build it, from another
+    machine's cache; and its files.
+    """
     found = {}
     for n_shards, tags in SHARDS.items():
         folder = tmp_path_factory.mktemp(f"shards{n_shards}")
@@ -39,15 +45,21 @@ def _counted(server, folder, upstream):
     recipe = tiny_recipe(folder)
     for of in CHAIN:
         for key in keys_of(of.stage, recipe, [SNAPSHOT])[:1]:
-            lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)})  # a machine of its own
+            lake = open_lake(
+                "gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)}
+            )  # a machine of its own
             server.requests.clear()
-            workshop = Workshop(lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine())
+            workshop = Workshop(
+                lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
+            )
             published = step(of.name).verb(workshop, key).published
             built = server.requests.copy()
             server.requests.clear()
             assert every_file_is_as_published(lake.place(of.name, key).require()).passed
             read = sum(
-                len(lake.place(*name.split("/")).require().receipt.files) for name in published.receipt.fingerprint.inputs if "/" in name
+                len(lake.place(*name.split("/")).require().receipt.files)
+                for name in published.receipt.fingerprint.inputs
+                if "/" in name
             )
             yield of.name, (built, server.requests.copy(), len(published.receipt.files), read)
 
@@ -56,19 +68,28 @@ def test_listings_are_few_and_do_not_grow_with_shards(counted):
     lines = []
     for stage, (built, checked, n_files, _) in counted[4].items():
         asked = f"built with {sum(built.values()):4} requests, {built['list']} of them listings"
-        lines.append(f"{stage:16} {n_files:5} files: {asked}; checked with {sum(checked.values())} and {checked['list']}")
-        assert built["list"] <= MOST_LISTINGS + (len(step(stage).stage.upstream) if step(stage).stage.global_upstream else 0)
+        lines.append(
+            f"{stage:16} {n_files:5} files: {asked}; checked with {sum(checked.values())} and "
+            f"{checked['list']}"
+        )
+        assert built["list"] <= MOST_LISTINGS + (
+            len(step(stage).stage.upstream) if step(stage).stage.global_upstream else 0
+        )
         assert checked["list"] == 1
     print("\n" + "\n".join(lines))
     lists = {
-        n_shards: {stage: (built["list"], checked["list"]) for stage, (built, checked, _, _) in of.items()}
+        n_shards: {
+            stage: (built["list"], checked["list"]) for stage, (built, checked, _, _) in of.items()
+        }
         for n_shards, of in counted.items()
     }
     assert lists[1] == lists[4]
 
 
 def test_further_requests_are_files_that_go_up_or_come_down(counted):
-    """Three more shards cost their own files: one request up, two down at most, and nothing else."""
+    """Three more shards cost their own files: one request up, two down at most, and nothing
+    else.
+    """
     for stage, (built, _, n_files, n_read) in counted[4].items():
         before, _, n_before, n_read_before = counted[1][stage]
         more = sum(built.values()) - sum(before.values())
@@ -81,7 +102,9 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
         upstream = tiny_upstream(tmp_path / "upstream", snapshots=[SNAPSHOT], tags=SHARDS[1])
         recipe = tiny_recipe(tmp_path)
         lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path / "copies")})
-        workshop = Workshop(lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine())
+        workshop = Workshop(
+            lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
+        )
         for stage in ("raw", "filtered"):
             step(stage).verb(workshop, SNAPSHOT)
         server.requests.clear()

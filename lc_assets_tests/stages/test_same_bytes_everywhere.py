@@ -1,4 +1,6 @@
-"""The same input gives the same bytes: with any number of workers, in any folder, in any order of listing, from anywhere."""
+"""The same input gives the same bytes: with any number of workers, in any folder, in any order of
+listing, from anywhere.
+"""
 
 import functools
 import hashlib
@@ -54,16 +56,22 @@ def elsewhere(workshop: Workshop, folder: Path, upstream: str) -> Workshop:
 
 
 def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
-    """Equal digests of every version, equal counts, and equal names of versions: equal paths below the lake."""
+    """Equal digests of every version, equal counts, and equal names of versions: equal paths below
+    the lake.
+    """
     assert digests(built) == digests(plainly)
-    assert {name: found.tally for name, found in built.items()} == {name: found.tally for name, found in plainly.items()}
+    assert {name: found.tally for name, found in built.items()} == {
+        name: found.tally for name, found in plainly.items()
+    }
     assert {name: found.published.folder.name for name, found in built.items()} == {
         name: found.published.folder.name for name, found in plainly.items()
     }
 
 
 def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path):
-    """Whichever task ends first: the stages of one snapshot, and the copy of all rows that is made of two snapshots'."""
+    """Whichever task ends first: the stages of one snapshot, and the copy of all rows that is made
+    of two snapshots'.
+    """
     here = elsewhere(workshop, tmp_path, str(upstream))
     there = replace(here, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
     built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
@@ -74,8 +82,16 @@ def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path
 
 @pytest.mark.slow
 def test_one_two_and_eight_workers_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
-    """Of more processes than processors, too; prints the digests, so that those of two machines can be compared."""
-    found = {1: {name: built.published.digest for name, built in plainly.items() if name.endswith(SNAPSHOTS[0])}}
+    """Of more processes than processors, too; prints the digests, so that those of two machines can
+    be compared.
+    """
+    found = {
+        1: {
+            name: built.published.digest
+            for name, built in plainly.items()
+            if name.endswith(SNAPSHOTS[0])
+        }
+    }
     for workers in (2, 8):
         here = elsewhere(workshop, tmp_path / str(workers), str(upstream))
         engine = LocalEngine(workers=workers, preload=("lc_assets.stages.catalogue",))
@@ -95,11 +111,16 @@ def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, t
         def run(self, function, tasks, *, what):
             return super().run(function, tasks[::-1], what=what)
 
-    assert_same(build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=Backwards())), plainly)
+    assert_same(
+        build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=Backwards())),
+        plainly,
+    )
 
 
 def test_drafts_of_workers_that_died_are_no_files(workshop, plainly, upstream, tmp_path):
-    """Each task leaves drafts of all that lies where tasks write, as if a worker had died of it and another one done it again."""
+    """Each task leaves drafts of all that lies where tasks write, as if a worker had died of it and
+    another one done it again.
+    """
 
     class Littering(LocalEngine):
         def run(self, function, tasks, *, what):
@@ -114,9 +135,15 @@ def test_drafts_of_workers_that_died_are_no_files(workshop, plainly, upstream, t
 
 def litter(root: Path) -> None:
     """A torn draft beside every file of the versions that are not published yet."""
-    for path in [path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")]:
+    for path in [
+        path for path in root.rglob("*") if path.is_file() and not path.name.startswith(".")
+    ]:
         version = path.relative_to(root).parts[:3]
-        if len(version) == 3 and (root / Path(*version)).is_dir() and not (root / Path(*version, RECEIPT)).exists():
+        if (
+            len(version) == 3
+            and (root / Path(*version)).is_dir()
+            and not (root / Path(*version, RECEIPT)).exists()
+        ):
             path.with_name(f"{DRAFT_PREFIX}0badcafe-{path.name}").write_bytes(b"torn")
 
 
@@ -129,20 +156,29 @@ def test_the_order_of_a_listing_does_not_matter(workshop, plainly, upstream, tmp
 
 
 def test_the_order_of_languages_does_not_matter(workshop, upstream, tmp_path):
-    """Two languages, listed in two files: named in either order, or twice, they give the same documents and rows."""
+    """Two languages, listed in two files: named in either order, or twice, they give the same
+    documents and rows.
+    """
     tags = ("0000/en_head", "0000/de_head", "0000/de_middle")
     root = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS[:1], tags=tags)
     made = []
     for number, languages in enumerate((("en", "de"), ("de", "en", "en"))):
         recipe = tiny_workshop(tmp_path, upstream=root).recipe
         raw = type(recipe.raw)(languages=languages)
-        one = tiny_workshop(tmp_path / str(number), upstream=root, raw=raw, mixes={"by-tokens": recipe.mixes["by-tokens"]})
+        one = tiny_workshop(
+            tmp_path / str(number),
+            upstream=root,
+            raw=raw,
+            mixes={"by-tokens": recipe.mixes["by-tokens"]},
+        )
         made.append(digests(build_all(one, SNAPSHOTS[:1])))
     assert made[0] == made[1]
 
 
 def test_another_folder_at_another_time_gives_the_same_bytes(plainly, tmp_path):
-    """Upstream, rules and lake elsewhere, files written anew and with other times: nothing of that is in any byte."""
+    """Upstream, rules and lake elsewhere, files written anew and with other times: nothing of that
+    is in any byte.
+    """
     root = tiny_upstream(tmp_path / "deep" / "er" / "upstream")
     for path in root.rglob("*"):
         os.utime(path, (1, 1))
@@ -167,20 +203,42 @@ for name, built in build_all(workshop).items():
 """
 
 
-def digests_of_another_process(workshop: Workshop, folder: Path, upstream: str, **environment: str) -> dict[str, str]:
+def digests_of_another_process(
+    workshop: Workshop, folder: Path, upstream: str, **environment: str
+) -> dict[str, str]:
     """Build the whole chain in a new process, by a recipe read from a file; return the digests."""
     recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
-    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, str(folder / "lake"), upstream, str(recipe)]
+    command = [
+        sys.executable,
+        "-c",
+        IN_ANOTHER_PROCESS,
+        str(folder / "lake"),
+        upstream,
+        str(recipe),
+    ]
     ended = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment, cwd=Path(__file__).parents[2], timeout=120
+        command,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | environment,
+        cwd=Path(__file__).parents[2],
+        timeout=120,
     )
     return dict(line.split() for line in ended.stdout.splitlines())
 
 
 def test_another_process_gives_the_same_bytes(workshop, plainly, upstream, tmp_path):
     """Another seed of Python's hashes, another time zone and locale, settings read from a file."""
-    other = {"PYTHONHASHSEED": "12345", "TZ": "Pacific/Chatham", "LC_ALL": "C", "OMP_NUM_THREADS": "1"}
-    assert digests_of_another_process(workshop, tmp_path, str(upstream), **other) == digests(plainly)
+    other = {
+        "PYTHONHASHSEED": "12345",
+        "TZ": "Pacific/Chatham",
+        "LC_ALL": "C",
+        "OMP_NUM_THREADS": "1",
+    }
+    assert digests_of_another_process(workshop, tmp_path, str(upstream), **other) == digests(
+        plainly
+    )
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -209,36 +267,56 @@ DRAWING = {
 
 
 def test_every_receipt_names_what_was_drawn_and_by_which_algorithm(plainly):
-    """And no other stage claims to draw; the algorithm is named exactly, with its seed or whose priorities it goes by."""
+    """And no other stage claims to draw; the algorithm is named exactly, with its seed or whose
+    priorities it goes by.
+    """
     drawn = {name: found.published.receipt.randomness for name, found in plainly.items()}
     for name, found in drawn.items():
         assert set(found) == DRAWING.get(name.partition("/")[0], set()), name
         for how in found.values():
-            assert re.match(r"(blake2b-64-le|numpy RandomState \(MT19937\))(, seed \d+|: the grids' own priorities)", how), how
+            assert re.match(
+                r"(blake2b-64-le|numpy RandomState \(MT19937\))(, seed \d+|: the grids' own priorities)",
+                how,
+            ), how
     assert {name.partition("/")[0] for name, found in drawn.items() if found} == set(DRAWING)
 
 
 def by_hand(purpose: str, seed: int, key: str) -> int:
-    """blake2b-64-le as docs say it, without our code: a keyed hash of 8 bytes, read as a little-endian number."""
+    """blake2b-64-le as docs say it, without our code: a keyed hash of 8 bytes, read as a
+    little-endian number.
+    """
     stream = hashlib.blake2b(f"{purpose}\0{seed}".encode(), digest_size=32).digest()
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8, key=stream).digest(), "little")
+    return int.from_bytes(
+        hashlib.blake2b(key.encode(), digest_size=8, key=stream).digest(), "little"
+    )
 
 
 def test_a_grid_lies_in_the_order_that_its_receipt_names(plainly):
-    """Drawn again from nothing but the receipt's words and the documents' ids: places in the shuffle, shifts, and the global order."""
+    """Drawn again from nothing but the receipt's words and the documents' ids: places in the
+    shuffle, shifts, and the global order.
+    """
     priorities = {}
     for snapshot in SNAPSHOTS:
         grid = plainly[f"grid/{snapshot}"].published
-        algorithm, seed, key = re.fullmatch(r"(\S+), seed (\d+), key (\S+)", grid.receipt.randomness["shuffle"]).groups()
+        algorithm, seed, key = re.fullmatch(
+            r"(\S+), seed (\d+), key (\S+)", grid.receipt.randomness["shuffle"]
+        ).groups()
         assert (algorithm, key) == ("blake2b-64-le", "id#stretch")
         rows = rows_table(grid).to_pylist()
         keys = [f"{row['id']}#{row['stretch']}" if row["stretch"] else row["id"] for row in rows]
-        assert [row["priority"] for row in rows] == [by_hand("shuffle", int(seed), key) for key in keys]
-        assert [row["shift"] for row in rows] == [by_hand("shift", int(seed), key) % 64 for key in keys]
+        assert [row["priority"] for row in rows] == [
+            by_hand("shuffle", int(seed), key) for key in keys
+        ]
+        assert [row["shift"] for row in rows] == [
+            by_hand("shift", int(seed), key) % 64 for key in keys
+        ]
         priorities[snapshot] = [row["priority"] for row in rows if row["split"] == "train"]
         assert priorities[snapshot] == sorted(priorities[snapshot])
     order = GlobalOrder.open(plainly["longcrawl/all"].published.folder, "train")
-    placed = [priorities[order.sources[source].snapshot][row] for source, row in zip(order.source, order.row, strict=True)]
+    placed = [
+        priorities[order.sources[source].snapshot][row]
+        for source, row in zip(order.source, order.row, strict=True)
+    ]
     assert placed == sorted(placed)
 
 
@@ -247,8 +325,12 @@ def served(upstream) -> Iterator:
     servers = []
 
     def serve(handler) -> str:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(upstream)))
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), functools.partial(handler, directory=str(upstream))
+        )
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         servers.append(server)
         return f"http://127.0.0.1:{server.server_port}"
 
@@ -258,24 +340,40 @@ def served(upstream) -> Iterator:
         server.server_close()
 
 
-def test_a_web_server_without_versions_gives_the_very_same_chain(workshop, plainly, served, tmp_path):
+def test_a_web_server_without_versions_gives_the_very_same_chain(
+    workshop, plainly, served, tmp_path
+):
     """Files are told apart by content, so even the manifests are those of the folder."""
     assert_same(build_all(elsewhere(workshop, tmp_path, served(Quiet))), plainly)
 
 
-def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manifests(workshop, plainly, served, tmp_path):
-    """The manifest states what the server says, an ETag; every digest behind it is that of the folder's chain."""
+def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manifests(
+    workshop, plainly, served, tmp_path
+):
+    """The manifest states what the server says, an ETag; every digest behind it is that of the
+    folder's chain.
+    """
     built = build_all(elsewhere(workshop, tmp_path, served(Naming)))
-    differ = {name for name, found in built.items() if found.published.digest != plainly[name].published.digest}
+    differ = {
+        name
+        for name, found in built.items()
+        if found.published.digest != plainly[name].published.digest
+    }
     assert differ == PER_UPSTREAM
 
 
 def test_a_lake_does_not_care_where_it_read_from(workshop, plainly, served, upstream, tmp_path):
-    """Built from the server that names versions, then from the folder: what reads upstream is made again, nothing else."""
+    """Built from the server that names versions, then from the folder: what reads upstream is made
+    again, nothing else.
+    """
     build_all(elsewhere(workshop, tmp_path, served(Naming)))
     moved = elsewhere(workshop, tmp_path, str(upstream))
     again = build_all(moved)
-    assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {"raw", "filtered", "signatures"}
+    assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {
+        "raw",
+        "filtered",
+        "signatures",
+    }
     assert digests(again) == digests(plainly)
     assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))
 
@@ -293,22 +391,33 @@ def test_memory_gives_the_very_same_chain(workshop, plainly, upstream, tmp_path)
 
 @pytest.fixture
 def bucket(upstream) -> Iterator[dict[str, str]]:
-    """The upstream in a bucket ``lc`` of an emulated object store; hands out the environment in which gcsfs finds it."""
-    server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True, default_bucket="lc")
+    """The upstream in a bucket ``lc`` of an emulated object store; hands out the environment in
+    which gcsfs finds it.
+    """
+    server = pytest.importorskip("gcp_storage_emulator.server").create_server(
+        "127.0.0.1", 0, in_memory=True, default_bucket="lc"
+    )
     server.start()
     host = f"http://127.0.0.1:{server._api._httpd.server_port}"
     for path in upstream.rglob("*"):
         if path.is_file():
             name = urllib.parse.quote(f"rpv2/{path.relative_to(upstream).as_posix()}", safe="")
-            request = urllib.request.Request(f"{host}/upload/storage/v1/b/lc/o?uploadType=media&name={name}", path.read_bytes())  # noqa: S310
+            request = urllib.request.Request(  # noqa: S310
+                f"{host}/upload/storage/v1/b/lc/o?uploadType=media&name={name}", path.read_bytes()
+            )
             urllib.request.urlopen(request).close()  # noqa: S310
-    # Without the second, gcsfs asks over gRPC what kind of bucket it is, and waits a minute each time.
+    # Without the second, gcsfs asks over gRPC what kind of bucket it is, and waits a minute each
+    # time.
     yield {"STORAGE_EMULATOR_HOST": host, "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false"}
     server.stop()
 
 
 @pytest.mark.network
 def test_a_bucket_gives_the_same_chain_but_for_its_manifests(workshop, plainly, bucket, tmp_path):
-    """The manifest states the bucket's own MD5 of each file; every digest behind it is that of the folder's chain."""
+    """The manifest states the bucket's own MD5 of each file; every digest behind it is that of the
+    folder's chain.
+    """
     found = digests_of_another_process(workshop, tmp_path, "gs://lc/rpv2", **bucket)
-    assert {name for name, digest in found.items() if digest != plainly[name].published.digest} == PER_UPSTREAM
+    assert {
+        name for name, digest in found.items() if digest != plainly[name].published.digest
+    } == PER_UPSTREAM

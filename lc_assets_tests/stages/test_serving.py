@@ -1,4 +1,6 @@
-"""Nothing withdrawn is served: every artefact is held against the lists as they are now, and fails until it is made again."""
+"""Nothing withdrawn is served: every artefact is held against the lists as they are now, and fails
+until it is made again.
+"""
 
 import shutil
 from dataclasses import replace
@@ -11,12 +13,26 @@ import pytest
 
 from lc_assets.checks.published import findings_of
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.serving import CLAIM, ROSTERS_OF, GridRoster, TableRoster, nothing_withdrawn_is_served
+from lc_assets.stages.serving import (
+    CLAIM,
+    ROSTERS_OF,
+    GridRoster,
+    TableRoster,
+    nothing_withdrawn_is_served,
+)
 from lc_assets.text.lookup_keys import values_of
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of
 
-OF_NEW = [f"grid/{NEW}", f"megatron/{NEW}", f"packed/{NEW}", "longcrawl/all", "flat/all", "mixes/by-tokens", "mixes/one-sided"]
+OF_NEW = [
+    f"grid/{NEW}",
+    f"megatron/{NEW}",
+    f"packed/{NEW}",
+    "longcrawl/all",
+    "flat/all",
+    "mixes/by-tokens",
+    "mixes/one-sided",
+]
 OF_OLD = [f"grid/{OLD}", f"megatron/{OLD}", f"packed/{OLD}"]
 
 
@@ -44,7 +60,9 @@ def test_without_a_list_nothing_is_asked(lake):
 
 
 def test_everything_stale_fails_until_it_is_made_again(lake):
-    """The list names a row of the new snapshot: all that serves it fails, and names look-up and document; made again, it passes."""
+    """The list names a row of the new snapshot: all that serves it fails, and names look-up and
+    document; made again, it passes.
+    """
     name = id_of(NEW, ALONE_NEW)
     lake.say(("document", name))
     for of in OF_NEW:
@@ -59,7 +77,9 @@ def test_everything_stale_fails_until_it_is_made_again(lake):
 
 
 def test_each_artefact_fails_by_itself(lake):
-    """Made again one by one along the chain: what has not been made yet still serves the old rows, and says so."""
+    """Made again one by one along the chain: what has not been made yet still serves the old rows,
+    and says so.
+    """
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     look_up(lake)
     for snapshot in SNAPSHOTS:
@@ -82,7 +102,9 @@ def test_each_artefact_fails_by_itself(lake):
 
 
 def test_the_same_content_is_looked_for_too(lake):
-    """What is listed has no row; what is served is its near duplicate, which only the look-up can know."""
+    """What is listed has no row; what is served is its near duplicate, which only the look-up can
+    know.
+    """
     lake.say(("document", id_of(NEW, COPIED + 1)))
     assert not served(lake, f"grid/{OLD}").passed
     look_up(lake)
@@ -94,12 +116,16 @@ def test_the_same_content_is_looked_for_too(lake):
 
 
 def test_a_snapshot_that_was_not_looked_through_fails(lake):
-    """The documents of a snapshot were filtered anew after the look-up: who is withdrawn of it is not known."""
+    """The documents of a snapshot were filtered anew after the look-up: who is withdrawn of it is
+    not known.
+    """
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()
     keys = lake.published(f"keys/{OLD}")
     place = lake.lake.place("keys", OLD)
-    (place.folder / "current.json").write_text((place.folder / "current.json").read_text().replace(keys.digest, "0" * 64))
+    (place.folder / "current.json").write_text(
+        (place.folder / "current.json").read_text().replace(keys.digest, "0" * 64)
+    )
     receipt = keys.home / "receipt.json"
     receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
     found = served(lake, f"grid/{OLD}")
@@ -108,7 +134,9 @@ def test_a_snapshot_that_was_not_looked_through_fails(lake):
 
 
 def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
-    """Spoilt: a row of the rebuilt grid bears the withdrawn document's name, by id, by address, by digest; index or no index."""
+    """Spoilt: a row of the rebuilt grid bears the withdrawn document's name, by id, by address, by
+    digest; index or no index.
+    """
     line = lake.document(id_of(NEW, ALONE_NEW))
     lake.say(("document", line["id"]), ("url", line["url"]), ("digest", line["digest"]))
     lake.build()
@@ -127,7 +155,9 @@ def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
 def spoil(path, column, value):
     table = pq.read_table(path)
     values = [value, *table[column].to_pylist()[1:]]
-    pq.write_table(table.set_column(table.schema.get_field_index(column), column, pa.array(values)), path)
+    pq.write_table(
+        table.set_column(table.schema.get_field_index(column), column, pa.array(values)), path
+    )
 
 
 def test_a_roster_by_index_and_by_table_find_the_same(lake):
@@ -136,24 +166,44 @@ def test_a_roster_by_index_and_by_table_find_the_same(lake):
     rows = {grid.name: pq.read_table(grid.home / "rows.parquet") for grid in grids}
     kinds = ("document", "url", "domain", "digest")
     lines = [line for table in rows.values() for line in table.to_pylist()]
-    sought = {(kind, value) for line in lines for kind in kinds for value in values_of(kind, line)} | {("url", "example.org/none")}
+    sought = {
+        (kind, value) for line in lines for kind in kinds for value in values_of(kind, line)
+    } | {("url", "example.org/none")}
     for grid in grids:
         fast, slow = GridRoster(lake.lake, grid), TableRoster("", "", rows[grid.name])
         for one in sorted(sought):
             assert fast.found_by([one]) == slow.found_by([one])
-        assert fast.found_by(sorted(sought)) == slow.found_by(sorted(sought)) == set(rows[grid.name]["id"].to_pylist())
+        assert (
+            fast.found_by(sorted(sought))
+            == slow.found_by(sorted(sought))
+            == set(rows[grid.name]["id"].to_pylist())
+        )
 
 
 def test_it_is_a_check_of_all_that_serves(lake):
-    """The check of each asset tests it by the recipe of the run; what cannot be read fails in words."""
+    """The check of each asset tests it by the recipe of the run; what cannot be read fails in
+    words.
+    """
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     for stage in ROSTERS_OF.keys() - {"longpack"}:
         key = {"grid": OLD, "megatron": OLD, "packed": OLD, "mixes": "by-tokens"}.get(stage, "all")
-        (found,) = findings_of(lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.workshop.recipe)
+        (found,) = findings_of(
+            lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.workshop.recipe
+        )
         assert (found.claim, found.passed) == (CLAIM, False)
-    assert {found.name for found in map(step, ROSTERS_OF)} == {"grid", "longcrawl", "flat", "megatron", "mixes", "longpack", "packed"}
+    assert {found.name for found in map(step, ROSTERS_OF)} == {
+        "grid",
+        "longcrawl",
+        "flat",
+        "megatron",
+        "mixes",
+        "longpack",
+        "packed",
+    }
     shutil.rmtree(lake.lake.place("grid", OLD).folder)
-    (found,) = findings_of(lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.workshop.recipe)
+    (found,) = findings_of(
+        lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.workshop.recipe
+    )
     assert not found.passed
     assert "cannot be tested" in found.words
 
@@ -163,7 +213,9 @@ def test_another_policy_than_the_look_ups_fails(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     recipe = lake.workshop.recipe
-    other = msgspec.structs.replace(recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays"))
+    other = msgspec.structs.replace(
+        recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays")
+    )
     lake = replace(lake, workshop=replace(lake.workshop, recipe=other))
     assert not served(lake, f"grid/{OLD}").passed
 

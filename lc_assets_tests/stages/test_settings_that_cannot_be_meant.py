@@ -1,4 +1,6 @@
-"""Settings that cannot be meant, or do not fit what stands published: each is one sentence, and nothing is built."""
+"""Settings that cannot be meant, or do not fit what stands published: each is one sentence, and
+nothing is built.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +12,12 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe, parse_recipe, read_recipe
-from lc_assets.stages.row_settings import GriddingSettings, MegatronSettings, MixSettings, TokenizingSettings
+from lc_assets.stages.row_settings import (
+    GriddingSettings,
+    MegatronSettings,
+    MixSettings,
+    TokenizingSettings,
+)
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake, tiny_upstream, tiny_workshop
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished
@@ -19,7 +26,9 @@ OLD, NEW = SNAPSHOTS
 
 MEANINGLESS = {
     "[filtering]\nmin_word = 3": r"unknown field `min_word` - at `\$.filtering`; there are rules, thresholds, min_words, ",
-    "[filterin]\nmin_words = 3": "unknown field `filterin`; there are raw, filtering, privacy, deduplication, ",
+    "[filterin]\nmin_words = 3": (
+        "unknown field `filterin`; there are raw, filtering, privacy, deduplication, "
+    ),
     "[filtering.thresholds]\nwords = {at_lest = 3}": r"unknown field `at_lest` - at `\$.filtering.thresholds.*; there are at_least, ",
     '[filtering]\nmin_words = "many"': r"Expected `int`, got `str` - at `\$.filtering.min_words`",
     "[filtering]\nmin_words = -1": r"Expected `int` >= 0 - at `\$.filtering.min_words`",
@@ -35,7 +44,9 @@ MEANINGLESS = {
     "[tokenizing]\nfirst_tokens = 9": r"first_tokens \(9\) is below min_tokens \(65,536\): what is kept could not show that",
     "[gridding]\nrows_per_document = 0": r"Expected `int` >= 1 - at `\$.gridding.rows_per_document`",
     "[tokenizing]\nfirst_tokens = 65536\n[gridding]\nrows_per_document = 2": r"first_tokens \(65,536\) is below what gridding may take",
-    "[gridding]\nchunk_rows = 100": "shard_rows must be at most inner_rows, 100, or a multiple of it, got 2,048",
+    "[gridding]\nchunk_rows = 100": (
+        "shard_rows must be at most inner_rows, 100, or a multiple of it, got 2,048"
+    ),
     "[gridding]\nchunk_rows = 1\nchunk_tokens = 1": "shards 65,536 of them",
     "[gridding]\nzstd_level = 23": r"Expected `int` <= 22 - at `\$.gridding.zstd_level`",
     f"[gridding]\nrow_tokens = {2**70}": r"Expected `int` <= 2147483647 - at `\$.gridding.row_tokens`",
@@ -71,7 +82,10 @@ def test_a_recipe_that_is_not_there_is_named(tmp_path):
 def test_a_list_of_snapshots_that_is_no_text_is_named(tmp_path):
     """Bytes that are not UTF-8, and a name that would be a path."""
     own = tmp_path / "mine.txt"
-    for content, words in ((b"books-\xe9\n", "not UTF-8 text"), (b"../../x\n", "not a snapshot: '../../x'")):
+    for content, words in (
+        (b"books-\xe9\n", "not UTF-8 text"),
+        (b"../../x\n", "not a snapshot: '../../x'"),
+    ):
         own.write_bytes(content)
         with pytest.raises(BadInput, match=f"mine.txt: {words}"):
             known_snapshots(own)
@@ -89,15 +103,26 @@ def sound(tmp_path_factory):
 
 
 def changed(recipe: Recipe, stage: str, **settings) -> Recipe:
-    return msgspec.structs.replace(recipe, **{stage: msgspec.structs.replace(getattr(recipe, stage), **settings)})
+    return msgspec.structs.replace(
+        recipe, **{stage: msgspec.structs.replace(getattr(recipe, stage), **settings)}
+    )
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"thresholds": {"wrods": Bounds(at_least=3)}}, "rules lenient: no rule is called wrods; there are mean_word_length, symbols"),
-        ({"thresholds": {"symbols": Bounds(at_least=3)}}, "rule symbols: at_least = 3.0 is above at_most = 0.5, so nothing can pass"),
-        ({"rules": "no-such-preset"}, "no-such-preset: no readable file of rules; the presets are .*redpajama-lucie"),
+        (
+            {"thresholds": {"wrods": Bounds(at_least=3)}},
+            "rules lenient: no rule is called wrods; there are mean_word_length, symbols",
+        ),
+        (
+            {"thresholds": {"symbols": Bounds(at_least=3)}},
+            "rule symbols: at_least = 3.0 is above at_most = 0.5, so nothing can pass",
+        ),
+        (
+            {"rules": "no-such-preset"},
+            "no-such-preset: no readable file of rules; the presets are .*redpajama-lucie",
+        ),
         ({"rules": ""}, "no readable file of rules"),
     ],
     ids=["unknown rule", "bounds that cross", "unknown preset", "no name"],
@@ -118,27 +143,50 @@ NOTHING_TO_MIX = [
         MixSettings(weights={"2023-06": 1.0, "2014-15": 1.0}),
         "the mix names 2014-15, of which no `megatron` is published: build it, or take it",
     ),
-    (MixSettings(weights={"../../x": 1.0}), "the mix names ../../x, of which no `megatron` is published"),
+    (
+        MixSettings(weights={"../../x": 1.0}),
+        "the mix names ../../x, of which no `megatron` is published",
+    ),
     (MixSettings(weights={}), "nothing to mix: no snapshot is named"),
-    (MixSettings(weights={"2023-06": 1e-320, "2023-14": 1e18}), "too far apart: some shares are zero"),
-    (MixSettings(samples=10**9), "the mix asks for .* samples where one epoch has .*: that is more than 1,000 epochs; ask for fewer"),
-    (MixSettings(weights={"2023-06": 1.0}, samples=10**6), "asks for 1,000,000 samples where one epoch has"),
+    (
+        MixSettings(weights={"2023-06": 1e-320, "2023-14": 1e18}),
+        "too far apart: some shares are zero",
+    ),
+    (
+        MixSettings(samples=10**9),
+        (
+            "the mix asks for .* samples where one epoch has .*: that is more than 1,000 epochs; ask "
+            "for fewer"
+        ),
+    ),
+    (
+        MixSettings(weights={"2023-06": 1.0}, samples=10**6),
+        "asks for 1,000,000 samples where one epoch has",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("mix", "words"), NOTHING_TO_MIX, ids=range(len(NOTHING_TO_MIX)))
 def test_a_mix_that_cannot_be_made_says_why(finished, mix, words):
-    """A snapshot that is not there, no snapshot, weights without meaning, sizes beyond reason; no mix of that name appears."""
-    workshop = finished.with_recipe(msgspec.structs.replace(finished.workshop.recipe, mixes={"odd": mix}))
+    """A snapshot that is not there, no snapshot, weights without meaning, sizes beyond reason; no
+    mix of that name appears.
+    """
+    workshop = finished.with_recipe(
+        msgspec.structs.replace(finished.workshop.recipe, mixes={"odd": mix})
+    )
     with pytest.raises(BadInput, match=words):
         step("mixes").verb(workshop, "odd")
     assert "odd" not in workshop.lake.published("mixes")
-    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}["mixes/odd"] == "missing"
+    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[
+        "mixes/odd"
+    ] == "missing"
 
 
 def test_an_unknown_mix_is_refused_with_those_there_are(finished):
     """A misspelt mix lists the others, and leaves no folder."""
-    with pytest.raises(BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"):
+    with pytest.raises(
+        BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"
+    ):
         step("mixes").verb(finished.workshop, "by-token")
     assert not finished.workshop.lake.place("mixes", "by-token").folder.exists()
 
@@ -148,7 +196,9 @@ def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     workshop = finished.with_recipe(changed(finished.workshop.recipe, "megatron", samples=10**9))
     before = workshop.lake.place("megatron", OLD).require()
     with pytest.raises(
-        BadInput, match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is more than 1,000 epochs"
+        BadInput,
+        match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
+        "more than 1,000 epochs",
     ):
         build_snapshot(workshop, OLD, ["megatron"])
     assert workshop.lake.place("megatron", OLD).require() == before
@@ -156,45 +206,69 @@ def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
 
 def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
     """The index is empty and stands; the mix says that there is nothing to mix."""
-    workshop = tiny_workshop(tmp_path, upstream=finished.root.parent / "upstream", megatron=MegatronSettings(sequence_length=2000))
+    workshop = tiny_workshop(
+        tmp_path,
+        upstream=finished.root.parent / "upstream",
+        megatron=MegatronSettings(sequence_length=2000),
+    )
     for snapshot in SNAPSHOTS:
         build_snapshot(workshop, snapshot)
-    with pytest.raises(BadInput, match="nothing to mix: every published snapshot is one without training samples .*sequence_length"):
+    with pytest.raises(
+        BadInput,
+        match="nothing to mix: every published snapshot is one without training samples "
+        ".*sequence_length",
+    ):
         step("mixes").verb(workshop, "by-tokens")
     assert unpublished(workshop.lake, "mixes")
 
 
 def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
     """The index of a snapshot called `dataset` would lie where the mix's own arrays do."""
-    workshop = tiny_workshop(tmp_path, upstream=tiny_upstream(tmp_path / "upstream", snapshots=["dataset"]))
+    workshop = tiny_workshop(
+        tmp_path, upstream=tiny_upstream(tmp_path / "upstream", snapshots=["dataset"])
+    )
     build_snapshot(workshop, "dataset")
     with pytest.raises(BadInput, match="a snapshot called 'dataset' cannot be mixed.*rename it"):
         step("mixes").verb(workshop, "by-tokens")
 
 
 def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
-    """Each grid stands, the order says which has which length, and by one recipe it is made as if nothing had been."""
+    """Each grid stands, the order says which has which length, and by one recipe it is made as if
+    nothing had been.
+    """
     workshop = tiny_workshop(tmp_path, upstream=finished.root.parent / "upstream")
     shorter = replace(workshop, recipe=changed(workshop.recipe, "gridding", row_tokens=32))
     build_snapshot(workshop, OLD)
     build_snapshot(shorter, NEW)
-    with pytest.raises(Mismatch, match="no common order: {'grid/2023-06': 64, 'grid/2023-14': 32}; materialize them by one recipe"):
+    with pytest.raises(
+        Mismatch,
+        match="no common order: {'grid/2023-06': 64, 'grid/2023-14': 32}; materialize them by one "
+        "recipe",
+    ):
         step("longcrawl").verb(workshop, "all")
     assert unpublished(workshop.lake, "longcrawl")
     assert digests(build_all(workshop)) == digests(finished.built)
 
 
 def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
-    """The tokens were published for shorter rows: the grid says so before it reads one, and nothing is published."""
+    """The tokens were published for shorter rows: the grid says so before it reads one, and nothing
+    is published.
+    """
     workshop = tiny_workshop(tmp_path, upstream=sound)
     build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"])
     longer = replace(
         workshop,
         recipe=msgspec.structs.replace(
-            workshop.recipe, tokenizing=TokenizingSettings(min_tokens=100), gridding=GriddingSettings(row_tokens=100, heldout_fraction=0.2)
+            workshop.recipe,
+            tokenizing=TokenizingSettings(min_tokens=100),
+            gridding=GriddingSettings(row_tokens=100, heldout_fraction=0.2),
         ),
     )
-    with pytest.raises(Mismatch, match="tokens/2023-06 holds documents from 64 tokens on, rows have 100.*materialize it by this one first"):
+    with pytest.raises(
+        Mismatch,
+        match="tokens/2023-06 holds documents from 64 tokens on, rows have 100.*materialize it by "
+        "this one first",
+    ):
         build_snapshot(longer, OLD, ["grid"])
     assert unpublished(workshop.lake, "grid")
     rebuilt = build_snapshot(longer, OLD, ["tokens", "grid"])
@@ -202,7 +276,9 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
 
 
 def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
-    """No document has a million words: every stage of the snapshot stands empty, and the counts say where all went."""
+    """No document has a million words: every stage of the snapshot stands empty, and the counts say
+    where all went.
+    """
     filtering = FilteringSettings(rules="redpajama-lucie", min_words=10**6)
     built = build_snapshot(tiny_workshop(tmp_path, upstream=sound, filtering=filtering), OLD)
     assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 0)

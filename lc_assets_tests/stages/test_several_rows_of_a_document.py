@@ -1,4 +1,6 @@
-"""Several rows cut out of one document: each stretch once, all on one side, the first row as it was, the rest counted."""
+"""Several rows cut out of one document: each stretch once, all on one side, the first row as it
+was, the rest counted.
+"""
 
 import numpy as np
 import pyarrow.compute as pc
@@ -34,10 +36,14 @@ def test_each_row_is_its_stretch_of_its_document(grids):
     tokens = three["tokens"].published.folder
     n_seen = 0
     for line in rows_table(three["grid"].published).to_pylist():
-        row = GridReader(three["grid"].published.folder / f"{line['split']}.zarr").read(slice(line["row"], line["row"] + 1))[0]
+        row = GridReader(three["grid"].published.folder / f"{line['split']}.zarr").read(
+            slice(line["row"], line["row"] + 1)
+        )[0]
         document = MegatronReader(tokens / line["token_shard"])[line["document"]]
         start = line["stretch"] * TINY_ROW_TOKENS
-        np.testing.assert_array_equal(np.roll(row, -line["shift"]), document[start : start + TINY_ROW_TOKENS])
+        np.testing.assert_array_equal(
+            np.roll(row, -line["shift"]), document[start : start + TINY_ROW_TOKENS]
+        )
         n_seen += 1
     assert n_seen > three["grid"].tally.kept
 
@@ -65,10 +71,17 @@ def test_a_documents_rows_are_on_one_side(grids):
 
 
 def test_first_rows_keep_their_draws(grids):
-    """A document's first row has the priority, shift and side that it has alone; the others have their own."""
+    """A document's first row has the priority, shift and side that it has alone; the others have
+    their own.
+    """
     one, three = (rows_table(built["grid"].published).to_pylist() for built in grids)
     drawn = [
-        {line["id"]: (line["priority"], line["shift"], line["split"]) for line in table if line["stretch"] == 0} for table in (one, three)
+        {
+            line["id"]: (line["priority"], line["shift"], line["split"])
+            for line in table
+            if line["stretch"] == 0
+        }
+        for table in (one, three)
     ]
     assert drawn[0] == drawn[1]
     assert len({line["priority"] for line in three}) == len(three)

@@ -1,4 +1,6 @@
-"""A new version takes over the shards that did not change: the bytes are those of a build from nothing, and nothing else moves."""
+"""A new version takes over the shards that did not change: the bytes are those of a build from
+nothing, and nothing else moves.
+"""
 
 import errno
 import importlib
@@ -21,8 +23,23 @@ from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
 from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import N_LONG, SNAPSHOTS, tiny_documents, tiny_upstream, tiny_workshop, write_shard
-from lc_assets_tests.faults import BEFORE_TOKENS, at_upstream, build_snapshot, copied, file_of, flipped, with_policies
+from lc_assets_tests.builders import (
+    N_LONG,
+    SNAPSHOTS,
+    tiny_documents,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
+from lc_assets_tests.faults import (
+    BEFORE_TOKENS,
+    at_upstream,
+    build_snapshot,
+    copied,
+    file_of,
+    flipped,
+    with_policies,
+)
 from lc_assets_tests.killing import Killer
 
 KEY = SNAPSHOTS[0]
@@ -38,11 +55,18 @@ def upstream(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def workshop(tmp_path_factory, upstream) -> Workshop:
-    """A workshop that looks for an evaluation item, so that every stage that falls into shards does something."""
+    """A workshop that looks for an evaluation item, so that every stage that falls into shards does
+    something.
+    """
     folder = tmp_path_factory.mktemp("workshop")
     evals = folder / "evals.txt"
-    evals.write_text("who ever saw seven zebras juggle nine violins on a quiet frozen harbour before the morning came\n")
-    plain = tiny_workshop(folder, upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),)))
+    evals.write_text(
+        "who ever saw seven zebras juggle nine violins on a quiet frozen harbour before the "
+        "morning came\n"
+    )
+    plain = tiny_workshop(
+        folder, upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),))
+    )
     return with_policies(plain, missing_duplicates="treat_as_unique")
 
 
@@ -66,14 +90,17 @@ class Place:
 
     def list_shards(self, tags: Sequence[str]) -> None:
         listings.write_listing(
-            self.upstream / listings.listing_path(parse_snapshot(KEY), "en"), [Shard.parse(f"{KEY}/{tag}") for tag in tags]
+            self.upstream / listings.listing_path(parse_snapshot(KEY), "en"),
+            [Shard.parse(f"{KEY}/{tag}") for tag in tags],
         )
 
     def build(self, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
         return build_snapshot(self.workshop, KEY, stages)
 
     def from_nothing(self, folder: Path, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
-        return build_snapshot(at_upstream(self.workshop, self.upstream, folder / "nothing"), KEY, stages)
+        return build_snapshot(
+            at_upstream(self.workshop, self.upstream, folder / "nothing"), KEY, stages
+        )
 
     def version(self, stage: str) -> Published:
         return self.workshop.lake.place(stage, KEY).require()
@@ -91,22 +118,39 @@ def a_place(folder: Path, workshop: Workshop, upstream: Path) -> Place:
 
 
 def what_was_done(built: Mapping[str, Built]) -> dict[str, tuple[int, int]]:
-    """Shards computed and taken over, of the stages that fall into shards; a version that was found finished did neither."""
-    measured = {name: built[name].published.receipt.measured for name in IN_SHARDS if name in built and not built[name].reused}
-    return {name: (int(found["shards_computed"]), int(found["shards_taken_over"])) for name, found in measured.items()}
+    """Shards computed and taken over, of the stages that fall into shards; a version that was found
+    finished did neither.
+    """
+    measured = {
+        name: built[name].published.receipt.measured
+        for name in IN_SHARDS
+        if name in built and not built[name].reused
+    }
+    return {
+        name: (int(found["shards_computed"]), int(found["shards_taken_over"]))
+        for name, found in measured.items()
+    }
 
 
 def assert_as_from_nothing(built: Mapping[str, Built], scratch: Mapping[str, Built]) -> None:
-    """Every file of every version is the same, the notes on shards too, and so are counts and names of versions."""
+    """Every file of every version is the same, the notes on shards too, and so are counts and names
+    of versions.
+    """
     for name, found in built.items():
         ours, theirs = found.published.receipt, scratch[name].published.receipt
         assert ours.files == theirs.files, name
-        assert (ours.digest, ours.tally, ours.fingerprint) == (theirs.digest, theirs.tally, theirs.fingerprint), name
+        assert (ours.digest, ours.tally, ours.fingerprint) == (
+            theirs.digest,
+            theirs.tally,
+            theirs.fingerprint,
+        ), name
         assert found.published.damage() == []
 
 
 def test_one_changed_shard_is_done_and_the_others_are_taken_over(place, tmp_path):
-    """Four shards, one changed upstream: each stage does one and takes three, and the files are those of a build from nothing."""
+    """Four shards, one changed upstream: each stage does one and takes three, and the files are
+    those of a build from nothing.
+    """
     place.change(TAGS[1])
     built = place.build()
     assert what_was_done(built) == dict.fromkeys(IN_SHARDS, (1, 3))
@@ -116,30 +160,51 @@ def test_one_changed_shard_is_done_and_the_others_are_taken_over(place, tmp_path
 def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
     """Links and work in two processes: the same versions."""
     place.change(TAGS[0])
-    there = replace(place.workshop, engine=replace(place.workshop.engine, workers=2, preload=("lc_assets.stages.catalogue",)))
+    there = replace(
+        place.workshop,
+        engine=replace(place.workshop.engine, workers=2, preload=("lc_assets.stages.catalogue",)),
+    )
     built = build_snapshot(there, KEY, ["raw", "filtered"])
     assert what_was_done(built) == {"filtered": (1, 3)}
     assert_as_from_nothing(built, place.from_nothing(tmp_path, ["raw", "filtered"]))
 
 
 def test_files_are_shared_and_the_older_version_is_as_it_was(place):
-    """What was taken over is one file with two names; bytes, sizes and times of the older version have not moved."""
+    """What was taken over is one file with two names; bytes, sizes and times of the older version
+    have not moved.
+    """
     before = {stage: place.version(stage) for stage in IN_SHARDS}
-    looked = {path: (path.stat().st_mtime_ns, path.stat().st_size) for old in before.values() for path in old.folder.rglob("*")}
+    looked = {
+        path: (path.stat().st_mtime_ns, path.stat().st_size)
+        for old in before.values()
+        for path in old.folder.rglob("*")
+    }
     place.change(TAGS[1])
     place.build()
     for stage, old in before.items():
         new = place.version(stage)
         assert new.folder != old.folder
         assert old.damage() == []
-        shared = [path.name for path in new.folder.iterdir() if (old.folder / path.name).exists() and path.samefile(old.folder / path.name)]
-        assert {name.partition(".")[0] for name in shared} >= {tag.replace("/", "-") for tag in TAGS if tag != TAGS[1]}
+        shared = [
+            path.name
+            for path in new.folder.iterdir()
+            if (old.folder / path.name).exists() and path.samefile(old.folder / path.name)
+        ]
+        assert {name.partition(".")[0] for name in shared} >= {
+            tag.replace("/", "-") for tag in TAGS if tag != TAGS[1]
+        }
         assert not any(name.startswith("0000-en_middle") for name in shared)
-    assert looked == {path: (path.stat().st_mtime_ns, path.stat().st_size) for old in before.values() for path in old.folder.rglob("*")}
+    assert looked == {
+        path: (path.stat().st_mtime_ns, path.stat().st_size)
+        for old in before.values()
+        for path in old.folder.rglob("*")
+    }
 
 
 def test_a_shard_added_and_one_left_out_cost_only_themselves(place, tmp_path):
-    """Upstream lists another shard, and one no longer: one is done, three are taken, the fourth is nowhere."""
+    """Upstream lists another shard, and one no longer: one is done, three are taken, the fourth is
+    nowhere.
+    """
     shard = Shard.parse(f"{KEY}/0009/en_head")
     write_shard(place.upstream, shard, tiny_documents(shard, seed=3))
     place.list_shards([*TAGS[1:], "0009/en_head"])
@@ -153,7 +218,8 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
     victim = f"{KEY}/{TAGS[2]}.json.gz/1"
     monkeypatch.setattr(removals, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
     recipe = msgspec.structs.replace(
-        place.workshop.recipe, deduplication=msgspec.structs.replace(place.workshop.recipe.deduplication, threshold=0.9)
+        place.workshop.recipe,
+        deduplication=msgspec.structs.replace(place.workshop.recipe.deduplication, threshold=0.9),
     )
     there = replace(place.workshop, recipe=recipe)
     built = build_snapshot(there, KEY, ["removals", "tokens"])
@@ -164,15 +230,21 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
 
 
 def test_a_setting_that_changes_nothing_behind_stops_there(place):
-    """Another threshold that keeps the same documents: the filter is done again as a whole, what reads it is found finished."""
+    """Another threshold that keeps the same documents: the filter is done again as a whole, what
+    reads it is found finished.
+    """
     filtering = msgspec.structs.replace(place.workshop.recipe.filtering, min_words=41)
-    there = replace(place.workshop, recipe=msgspec.structs.replace(place.workshop.recipe, filtering=filtering))
+    there = replace(
+        place.workshop, recipe=msgspec.structs.replace(place.workshop.recipe, filtering=filtering)
+    )
     built = build_snapshot(there, KEY, TO_TOKENS)
     assert what_was_done(built) == {"filtered": (4, 0)}
 
 
 def test_an_older_version_than_the_current_one_gives_its_shards_too(place):
-    """Changed, changed again, and one of both changes taken back: each shard comes from the version that has it."""
+    """Changed, changed again, and one of both changes taken back: each shard comes from the version
+    that has it.
+    """
     place.change(TAGS[0], seed=5)
     place.build(["raw", "filtered"])
     place.change(TAGS[1], seed=6)
@@ -187,11 +259,15 @@ def test_nothing_is_taken_over_by_another_code_version(place, module, monkeypatc
     """Raised by hand because the output changes: every shard is done."""
     home = importlib.import_module(f"lc_assets.stages.{module}")
     monkeypatch.setattr(home, "STAGE", replace(home.STAGE, code_version="next"))
-    assert what_was_done(build_snapshot(place.workshop, KEY, [home.STAGE.name])) == {home.STAGE.name: (4, 0)}
+    assert what_was_done(build_snapshot(place.workshop, KEY, [home.STAGE.name])) == {
+        home.STAGE.name: (4, 0)
+    }
 
 
 def test_damage_does_not_spread(place, tmp_path):
-    """A file of the older version has rotted: its shard is done again, the new version is whole, and the check still names the old."""
+    """A file of the older version has rotted: its shard is done again, the new version is whole,
+    and the check still names the old.
+    """
     old = place.version("filtered")
     (victim,) = old.folder.glob("0001-en_head.documents.parquet")
     flipped(victim)
@@ -202,7 +278,11 @@ def test_damage_does_not_spread(place, tmp_path):
     assert [said.partition(":")[0] for said in old.damage()] == [victim.name]
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, flipped, lambda path: path.write_bytes(b"{}\n")], ids=["gone", "flipped", "no records"])
+@pytest.mark.parametrize(
+    "spoil",
+    [Path.unlink, flipped, lambda path: path.write_bytes(b"{}\n")],
+    ids=["gone", "flipped", "no records"],
+)
 def test_notes_that_are_not_as_published_are_not_believed(place, spoil):
     """The notes on shards decide what is taken over, so they count only as the receipt has them."""
     spoil(place.version("filtered").folder / SHARDS_FILE)
@@ -240,7 +320,9 @@ def test_linking_over_a_file_leaves_one_whole_file_and_no_draft(tmp_path):
     assert sorted(found.name for found in tmp_path.iterdir()) == ["path", "source"]
 
 
-def kill_while_taking_over(place: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]) -> None:
+def kill_while_taking_over(
+    place: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]
+) -> None:
     """Kill the stage's build at each of these flushes; look, run it again, look."""
     place.change(TAGS[1])
     before_it = TO_TOKENS[: TO_TOKENS.index(stage)]
@@ -262,8 +344,12 @@ def kill_while_taking_over(place: Place, folder: Path, stage: str, moments: Call
 
 
 def test_a_kill_while_taking_over_leaves_the_old_or_the_new(place, tmp_path):
-    """SIGKILL here and there: the old version stands until the new one does, a rerun ends with the bytes of a build from nothing."""
-    kill_while_taking_over(place, tmp_path, "tokens", lambda last: sorted({1, 2, last // 2, last - 2, last}))
+    """SIGKILL here and there: the old version stands until the new one does, a rerun ends with the
+    bytes of a build from nothing.
+    """
+    kill_while_taking_over(
+        place, tmp_path, "tokens", lambda last: sorted({1, 2, last // 2, last - 2, last})
+    )
 
 
 @pytest.mark.slow
@@ -283,9 +369,15 @@ changes = st.fixed_dictionaries(
 
 
 @given(change=changes)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(tmp_path_factory, workshop, standing, upstream, change):
-    """Shards changed, left out, robbed of their lists of duplicates, in any combination: as many are done as were touched."""
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
+    tmp_path_factory, workshop, standing, upstream, change
+):
+    """Shards changed, left out, robbed of their lists of duplicates, in any combination: as many
+    are done as were touched.
+    """
     folder = tmp_path_factory.mktemp("any")
     place = a_place(folder, workshop, upstream)
     for tag in change["changed"]:
@@ -303,7 +395,9 @@ def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(tmp_path_fa
 
 
 def test_what_a_shard_is_made_of_is_what_it_reads(place):
-    """Each part's identity and size, the settings, the code version, the shard's name: whatever changes gives another fingerprint."""
+    """Each part's identity and size, the settings, the code version, the shard's name: whatever
+    changes gives another fingerprint.
+    """
     stage, published = step("filtered").stage, place.version("filtered")
     made, inputs = published.receipt.fingerprint, {f"raw/{KEY}": place.version("raw")}
     assert stage.sharding is not None
@@ -318,10 +412,21 @@ def test_what_a_shard_is_made_of_is_what_it_reads(place):
         fingerprints(msgspec.structs.replace(made, params={"a": 1}), reads),
         fingerprints(msgspec.structs.replace(made, key="other"), reads),
         *(
-            fingerprints(made, {"0000-en_head": (*first[:n], msgspec.structs.replace(first[n], identity="x"), *first[n + 1 :])})
+            fingerprints(
+                made,
+                {
+                    "0000-en_head": (
+                        *first[:n],
+                        msgspec.structs.replace(first[n], identity="x"),
+                        *first[n + 1 :],
+                    )
+                },
+            )
             for n in range(3)
         ),
-        fingerprints(made, {"0000-en_head": (msgspec.structs.replace(first[0], n_bytes=1), *first[1:])}),
+        fingerprints(
+            made, {"0000-en_head": (msgspec.structs.replace(first[0], n_bytes=1), *first[1:])}
+        ),
     ]
     assert len({found["0000-en_head"] for found in [plain, *variants]}) == len(variants) + 1
     assert fingerprints(msgspec.structs.replace(made, inputs={"raw/x": "y"}), reads) == plain
@@ -329,7 +434,9 @@ def test_what_a_shard_is_made_of_is_what_it_reads(place):
 
 @pytest.mark.parametrize("stage", IN_SHARDS)
 def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
-    """A line per shard with its files; every file of the version belongs to one shard, but for the notes and the index."""
+    """A line per shard with its files; every file of the version belongs to one shard, but for the
+    notes and the index.
+    """
     published = place.version(stage)
     records = records_of(published)
     assert sorted(records) == sorted(tag.replace("/", "-") for tag in TAGS)
@@ -337,8 +444,15 @@ def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
     assert len(noted) == len(set(noted))
     others = {fact.path.partition("/")[0] for fact in set(published.receipt.files) - set(noted)}
     assert others == {SHARDS_FILE} | ({"index"} if stage == "contamination" else set())
-    inputs = {name: place.version(name.partition("/")[0]) for name in published.receipt.fingerprint.inputs}
-    found = shards_of(step(stage).stage.sharding, published.receipt.fingerprint, inputs, place.workshop.lake.place(stage, KEY))
+    inputs = {
+        name: place.version(name.partition("/")[0]) for name in published.receipt.fingerprint.inputs
+    }
+    found = shards_of(
+        step(stage).stage.sharding,
+        published.receipt.fingerprint,
+        inputs,
+        place.workshop.lake.place(stage, KEY),
+    )
     assert found.to_do == []
     assert {older.version.folder for older in found.older.values()} == {published.folder}
     assert found.n_bytes(found.made_of) > 0
@@ -350,19 +464,26 @@ def test_stages_that_read_by_shards_say_how():
 
 
 def test_fates_are_told_one_line_a_shard(place, tmp_path):
-    """Computed and taken over, with counts, sizes, seconds and rates; nothing is written when nobody asked."""
+    """Computed and taken over, with counts, sizes, seconds and rates; nothing is written when
+    nobody asked.
+    """
     place.change(TAGS[1])
     with fates.fates_into(tmp_path / "log" / "shards.jsonl"):
         place.build(["raw", "filtered"])
     place.build(["signatures"])
-    lines = [msgspec.json.decode(line) for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()]
+    lines = [
+        msgspec.json.decode(line)
+        for line in (tmp_path / "log" / "shards.jsonl").read_bytes().splitlines()
+    ]
     assert {line["shard"]: line["fate"] for line in lines if line["stage"] == "filtered"} == {
         "0000-en_head": "taken over",
         "0000-en_middle": "computed",
         "0001-en_head": "taken over",
         "0001-en_middle": "taken over",
     }
-    (computed,) = [line for line in lines if line["stage"] == "filtered" and line["fate"] == "computed"]
+    (computed,) = [
+        line for line in lines if line["stage"] == "filtered" and line["fate"] == "computed"
+    ]
     assert computed["seen"] == computed["kept"] + sum(computed["dropped"].values()) == 12
     assert computed["bytes_read"] > 0
     assert computed["mb_per_second"] > 0

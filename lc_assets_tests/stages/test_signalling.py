@@ -1,4 +1,6 @@
-"""Signals of plain corpora: RedPajama-V2's own lines, whatever the container, the workers and the state of the records."""
+"""Signals of plain corpora: RedPajama-V2's own lines, whatever the container, the workers and the
+state of the records.
+"""
 
 import gzip
 import io
@@ -11,7 +13,13 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
-from lc_assets.stages.signalling import BYTES, WITHOUT_STOP_WORDS, Signalling, signal_corpus, signal_stream
+from lc_assets.stages.signalling import (
+    BYTES,
+    WITHOUT_STOP_WORDS,
+    Signalling,
+    signal_corpus,
+    signal_stream,
+)
 from lc_assets.tally import Tally
 from lc_assets.text.signal_names import CCNET_SIGNALS
 from lc_assets.text.signals import signals_of
@@ -37,24 +45,49 @@ def lines_of(path):
 
 
 def test_a_shard_has_the_lines_that_are_written_for_its_records(documents, tmp_path):
-    """Ids, metadata, CCNet's scores and all: what `write_signals` writes of the same records; and they are read back."""
+    """Ids, metadata, CCNet's scores and all: what `write_signals` writes of the same records; and
+    they are read back.
+    """
     tally = signal_corpus(documents, tmp_path / "out", Signalling(), engine=ENGINE)
     written = tmp_path / "out" / "en_head.signals.json.gz"
     wanted = tmp_path / "wanted.gz"
     records = [made_up_record(SHARD, line, text) for line, text in enumerate(TEXTS)]
-    write_signals(wanted, SHARD, [(line, record, signals_of(record.raw_content)) for line, record in enumerate(records)])
+    write_signals(
+        wanted,
+        SHARD,
+        [(line, record, signals_of(record.raw_content)) for line, record in enumerate(records)],
+    )
     assert gzip.decompress(written.read_bytes()) == gzip.decompress(wanted.read_bytes())
-    table = read_signals(io.BytesIO(written.read_bytes()), shard=SHARD, where="here", wanted={"rps_doc_word_count"}, max_line_bytes=1 << 20)
+    table = read_signals(
+        io.BytesIO(written.read_bytes()),
+        shard=SHARD,
+        where="here",
+        wanted={"rps_doc_word_count"},
+        max_line_bytes=1 << 20,
+    )
     assert table.columns["rps_doc_word_count"].tolist() == [len(text.split()) for text in TEXTS]
-    assert (tally.seen, tally.kept, tally.also[BYTES]) == (5, 5, sum(len(text.encode()) for text in TEXTS))
+    assert (tally.seen, tally.kept, tally.also[BYTES]) == (
+        5,
+        5,
+        sum(len(text.encode()) for text in TEXTS),
+    )
 
 
 def test_a_strangers_records_have_what_can_be_known(tmp_path):
-    """No field of CCNet's: none of its signals. Fields of other types: as if they were not there. Unread: counted by reason."""
+    """No field of CCNet's: none of its signals. Fields of other types: as if they were not there.
+    Unread: counted by reason.
+    """
     source = tmp_path / "own.jsonl"
     records = [
         {"text": "The end.", "id": "a", "url": "https://www.example.org:80/x"},
-        {"text": "Ende.", "language": "de", "length": "long", "nlines": None, "bucket": ["head"], "perplexity": 3},
+        {
+            "text": "Ende.",
+            "language": "de",
+            "length": "long",
+            "nlines": None,
+            "bucket": ["head"],
+            "perplexity": 3,
+        },
         {"text": 7},
         {"body": "nothing"},
     ]
@@ -66,7 +99,9 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
     tally = signal_corpus(source, tmp_path / "out", settings, engine=ENGINE)
     first, second, third = lines_of(tmp_path / "out" / "own.signals.json.gz")
     assert first["id"] == "a"
-    assert first["metadata"] == dict.fromkeys(("cc_segment", "cc_net_source", "url", "source_domain", "language", "snapshot_id"), "") | {
+    assert first["metadata"] == dict.fromkeys(
+        ("cc_segment", "cc_net_source", "url", "source_domain", "language", "snapshot_id"), ""
+    ) | {
         "url": "https://www.example.org:80/x",
         "source_domain": "www.example.org:80",
     }
@@ -84,7 +119,9 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
 def test_the_language_given_is_that_of_all(tmp_path):
     (tmp_path / "own.jsonl").write_text('{"text": "The end.", "language": "de"}', "utf-8")
     (tmp_path / "stop.json").write_text('{"en": ["The"]}', "utf-8")
-    line, tally = signal_stream(tmp_path / "own.jsonl", Signalling(language="en", stop_words=tmp_path / "stop.json"))
+    line, tally = signal_stream(
+        tmp_path / "own.jsonl", Signalling(language="en", stop_words=tmp_path / "stop.json")
+    )
     assert json.loads(line)["quality_signals"]["rps_doc_stop_word_fraction"] == [[0, 8, 0.33333333]]
     assert isinstance(tally, Tally)
     assert tally.also[WITHOUT_STOP_WORDS] == 0
@@ -96,7 +133,9 @@ def test_any_number_of_workers_writes_the_same_bytes(documents, tmp_path):
         (corpus / name).mkdir(parents=True)
         (corpus / name / "part.json.gz").write_bytes(documents.read_bytes())
     for workers in (1, 2):
-        signal_corpus(corpus, tmp_path / f"out{workers}", Signalling(), engine=LocalEngine(workers=workers))
+        signal_corpus(
+            corpus, tmp_path / f"out{workers}", Signalling(), engine=LocalEngine(workers=workers)
+        )
     found = [
         {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.gz"))}
         for out in (tmp_path / "out1", tmp_path / "out2")
@@ -108,5 +147,10 @@ def test_any_number_of_workers_writes_the_same_bytes(documents, tmp_path):
 def test_a_bad_list_is_said_before_anything_is_written(documents, tmp_path):
     (tmp_path / "stop.json").write_bytes(b"\xff")
     with pytest.raises(BadInput, match=r"stop\.json"):
-        signal_corpus(documents, tmp_path / "out", Signalling(stop_words=tmp_path / "stop.json"), engine=ENGINE)
+        signal_corpus(
+            documents,
+            tmp_path / "out",
+            Signalling(stop_words=tmp_path / "stop.json"),
+            engine=ENGINE,
+        )
     assert not (tmp_path / "out").exists()

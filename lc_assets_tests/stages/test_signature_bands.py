@@ -1,4 +1,6 @@
-"""`signature_bands`: what a snapshot's bands hold, that they are cut once, and that a newer snapshot opens only what is like its own."""
+"""`signature_bands`: what a snapshot's bands hold, that they are cut once, and that a newer
+snapshot opens only what is like its own.
+"""
 
 import shutil
 from dataclasses import replace
@@ -36,32 +38,51 @@ from lc_assets.stages.signature_bands import NOT_SIGNED, SIGNED, cut_snapshot
 from lc_assets.stages.signing import sign_snapshot
 from lc_assets.storage.standing import StandingLake
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import TAGS, made_up_record, made_up_text, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.builders import (
+    TAGS,
+    made_up_record,
+    made_up_text,
+    tiny_upstream,
+    tiny_workshop,
+    write_shard,
+)
 
 OLD, NEW = parse_snapshot("2023-06"), parse_snapshot("2023-14")
 
 
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory):
-    """Texts of their own everywhere, but one pair within the older snapshot, and one of the newer's first shard with the older's last."""
+    """Texts of their own everywhere, but one pair within the older snapshot, and one of the newer's
+    first shard with the older's last.
+    """
     folder = tiny_upstream(tmp_path_factory.mktemp("bands") / "upstream")
     rng = np.random.default_rng(7)
     known = ""
     for snapshot in (OLD, NEW):
         for tag in TAGS:
-            texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(9)] + ["one two three"]
+            texts = [made_up_text(rng, n_words=int(rng.integers(100, 140))) for _ in range(9)] + [
+                "one two three"
+            ]
             if snapshot == NEW and tag == TAGS[0]:
                 texts[3] = known + " and a little more"
             if snapshot == OLD and tag == TAGS[1]:
                 texts[6] = texts[5] + " and some more"
             known = texts[4] if snapshot == OLD and tag == TAGS[-1] else known
             shard = Shard.parse(f"{snapshot}/{tag}")
-            write_shard(folder, shard, [made_up_record(shard, line, text) for line, text in enumerate(texts)])
+            write_shard(
+                folder,
+                shard,
+                [made_up_record(shard, line, text) for line, text in enumerate(texts)],
+            )
     return folder
 
 
 def workshop_of(tmp_path, upstream, **settings):
-    made = tiny_workshop(tmp_path, upstream=upstream, deduplication=DeduplicationSettings(**{"signatures": "computed"} | settings))
+    made = tiny_workshop(
+        tmp_path,
+        upstream=upstream,
+        deduplication=DeduplicationSettings(**{"signatures": "computed"} | settings),
+    )
     filtering = msgspec.structs.replace(made.recipe.filtering, min_words=0)
     return replace(made, recipe=msgspec.structs.replace(made.recipe, filtering=filtering))
 
@@ -90,8 +111,13 @@ def made(tmp_path_factory, upstream):
 
 def listed(workshop, snapshot):
     """Lines of the filtered documents, shard by shard."""
-    files = sorted(workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet"))
-    return {path.name.partition(".")[0]: pq.read_table(path, columns=BANDED.names).to_pylist() for path in files}
+    files = sorted(
+        workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet")
+    )
+    return {
+        path.name.partition(".")[0]: pq.read_table(path, columns=BANDED.names).to_pylist()
+        for path in files
+    }
 
 
 def test_every_document_is_found_at_its_place_and_by_its_id(made):
@@ -100,16 +126,30 @@ def test_every_document_is_found_at_its_place_and_by_its_id(made):
     manifest = read_bands_manifest(folder)
     assert len(manifest.documents) > 1
     every = [line for lines in shards.values() for line in lines]
-    found = [documents_at(folder, number, np.arange(n)) for number, n in enumerate(manifest.documents)]
+    found = [
+        documents_at(folder, number, np.arange(n)) for number, n in enumerate(manifest.documents)
+    ]
     assert pa.concat_tables(found).to_pylist() == every
-    assert built[OLD].tally.also == {"shards": len(shards), SIGNED: len(every) - len(shards), NOT_SIGNED: len(shards)}
+    assert built[OLD].tally.also == {
+        "shards": len(shards),
+        SIGNED: len(every) - len(shards),
+        NOT_SIGNED: len(shards),
+    }
     wanted = [line["id"] for line in every[1::7]]
-    assert documents_named(folder, pa.array([*wanted, f"{OLD}/0000/en_head.json.gz/999999"])).to_pylist() == every[1::7]
+    assert (
+        documents_named(
+            folder, pa.array([*wanted, f"{OLD}/0000/en_head.json.gz/999999"])
+        ).to_pylist()
+        == every[1::7]
+    )
     assert documents_named(folder, pa.array([], pa.string())).num_rows == 0
     last = np.array([manifest.documents[0] - 1])
     (shard,) = shards_at(folder, 0, last).to_pylist()
     place = int(last[0]) - shard["first"]
-    assert shards[shard["shard"]][place]["id"] == documents_at(folder, 0, last, ["id"])["id"][0].as_py()
+    assert (
+        shards[shard["shard"]][place]["id"]
+        == documents_at(folder, 0, last, ["id"])["id"][0].as_py()
+    )
     assert shard["n_documents"] == place + 1
 
 
@@ -128,15 +168,23 @@ def test_a_row_group_holds_what_it_should_across_groups(tmp_path):
     table = pa.table({"id": names, "digest": names, "date_download": names}, schema=BANDED)
     pq.write_table(table, documents_path(tmp_path, 0), row_group_size=4)
     places = np.array([0, 3, 9, 10, 24])
-    assert documents_at(tmp_path, 0, places, ["id"])["id"].to_pylist() == [names[place] for place in places]
+    assert documents_at(tmp_path, 0, places, ["id"])["id"].to_pylist() == [
+        names[place] for place in places
+    ]
 
 
 def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(made, monkeypatch):
-    """Whatever is done for the newer snapshot, no signature of the older one is read, and of its texts one shard's."""
+    """Whatever is done for the newer snapshot, no signature of the older one is read, and of its
+    texts one shard's.
+    """
     workshop, _ = made
     opened = []
     reading = verification.documents_of
-    monkeypatch.setattr(verification, "documents_of", lambda path, field: opened.append(path) or reading(path, field))
+    monkeypatch.setattr(
+        verification,
+        "documents_of",
+        lambda path, field: opened.append(path) or reading(path, field),
+    )
     monkeypatch.setattr(signature_bands, "_cut", None)
     pair_snapshot(workshop, OLD)
     opened.clear()
@@ -144,33 +192,46 @@ def test_an_older_snapshot_is_cut_once_and_opened_only_where_it_is_like_the_new(
     (pair,) = pq.read_table(built.published.folder / TABLE).to_pylist()
     assert [pair[side].partition("/")[0] for side in ("a", "b")] == [OLD, NEW]
     of_old = [path for path in opened if f"/{OLD}/" in str(path)]
-    assert [path.name for path in of_old] == [f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"]
+    assert [path.name for path in of_old] == [
+        f"{Shard.parse(f'{OLD}/{TAGS[-1]}').name}.documents.parquet"
+    ]
     assert cut_snapshot(workshop, OLD).reused
     assert cut_snapshot(workshop, NEW).reused
 
 
 def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
-    """Of the older snapshot's two pairs' documents only the one is looked up that is like a new one; its length, where it counts."""
+    """Of the older snapshot's two pairs' documents only the one is looked up that is like a new
+    one; its length, where it counts.
+    """
     workshop, _ = made
     tables = [pair_snapshot(workshop, snapshot).published.folder / TABLE for snapshot in (OLD, NEW)]
     inputs = removals.STAGE.inputs(workshop.lake, workshop.recipe, NEW)
     (old,) = pq.read_table(tables[0]).to_pylist()
     (new,) = pq.read_table(tables[1]).to_pylist()
-    texts = {line["id"]: line["raw_content"] for name in (OLD, NEW) for line in texts_of(workshop, name)}
+    texts = {
+        line["id"]: line["raw_content"] for name in (OLD, NEW) for line in texts_of(workshop, name)
+    }
     for lengths in (False, True):
         with queries(tmp_path / "duckdb", 64 << 20) as asked:
             gather_families(asked, inputs, NEW, tables, tmp_path, lengths=lengths)
             found = asked.lines("SELECT id, source, n_chars FROM documents ORDER BY number")
             pairs = pq.read_table(tmp_path / PAIRS_FILE, columns=["a", "b"]).to_pylist()
         wanted = [(new["a"], OLD), (new["b"], NEW)]
-        assert found == [{"id": name, "source": source, "n_chars": len(texts[name]) if lengths else 0} for name, source in wanted]
+        assert found == [
+            {"id": name, "source": source, "n_chars": len(texts[name]) if lengths else 0}
+            for name, source in wanted
+        ]
         assert pairs == [{"a": new["a"], "b": new["b"]}]
         assert {old["a"], old["b"]}.isdisjoint({new["a"], new["b"]})
 
 
 def texts_of(workshop, snapshot):
     files = workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet")
-    return [line for path in files for line in pq.read_table(path, columns=["id", "raw_content"]).to_pylist()]
+    return [
+        line
+        for path in files
+        for line in pq.read_table(path, columns=["id", "raw_content"]).to_pylist()
+    ]
 
 
 def test_of_older_snapshots_no_list_of_files_is_held(made):
@@ -179,9 +240,15 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
     for lake in (workshop.lake, StandingLake.of(workshop.lake)):
         found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
         assert not found[f"filtered/{OLD}"].receipt.files
-        assert found[f"filtered/{OLD}"].digest == workshop.lake.place("filtered", OLD).require().digest
-    assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[f"filtered/{NEW}"].receipt.files
-    again = evidence_of(workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head)
+        assert (
+            found[f"filtered/{OLD}"].digest == workshop.lake.place("filtered", OLD).require().digest
+        )
+    assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[
+        f"filtered/{NEW}"
+    ].receipt.files
+    again = evidence_of(
+        workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head
+    )
     assert not again.inputs[f"filtered/{OLD}"].receipt.files
 
 
@@ -192,7 +259,11 @@ def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
     for snapshot in (OLD, NEW):
         sign_snapshot(faster, snapshot)
     cut_snapshot(faster, NEW)
-    with pytest.raises(Mismatch, match="signatures of 2023-06 were made by .*, those of 2023-14 by .*, and the two do not compare"):
+    with pytest.raises(
+        Mismatch,
+        match="signatures of 2023-06 were made by .*, those of 2023-14 by .*, and the two do not "
+        "compare",
+    ):
         pair_snapshot(faster, NEW)
     after = cut_snapshot(faster, OLD)
     assert not after.reused
@@ -233,15 +304,30 @@ def shifted(array):
 SPOILS = [
     ("every_document_has_its_place", lambda folder: lose_a_line(documents_path(folder, 0))),
     ("every_document_has_its_place", lambda folder: lose_a_line(shards_path(folder, 0))),
-    ("every_document_has_its_place", lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[1:])),
+    (
+        "every_document_has_its_place",
+        lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[1:]),
+    ),
     ("every_document_has_its_place", lambda folder: (folder / MANIFEST).write_bytes(b"{}")),
     ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/keys.npy", swapped)),
     ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/rows.npy", shifted)),
     ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/places.npy", shifted)),
-    ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/keys.npy", lambda keys: keys[:, 1:])),
-    ("bands_ascend", lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[:3])),
-    ("bands_are_those_of_the_signatures", lambda folder: edit_array(folder / "bands/00000/places.npy", swapped)),
-    ("bands_are_those_of_the_signatures", lambda folder: edit_array(folder / "bands/00000/keys.npy", shifted)),
+    (
+        "bands_ascend",
+        lambda folder: edit_array(folder / "bands/00000/keys.npy", lambda keys: keys[:, 1:]),
+    ),
+    (
+        "bands_ascend",
+        lambda folder: edit_array(folder / "bands/00000/rows.npy", lambda rows: rows[:3]),
+    ),
+    (
+        "bands_are_those_of_the_signatures",
+        lambda folder: edit_array(folder / "bands/00000/places.npy", swapped),
+    ),
+    (
+        "bands_are_those_of_the_signatures",
+        lambda folder: edit_array(folder / "bands/00000/keys.npy", shifted),
+    ),
 ]
 
 
@@ -263,4 +349,6 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
 
 
 def test_every_claim_is_put_to_this_test():
-    assert {claim for claim, _ in SPOILS} == {claim.__name__ for claim in signature_bands.STAGE.claims}
+    assert {claim for claim, _ in SPOILS} == {
+        claim.__name__ for claim in signature_bands.STAGE.claims
+    }

@@ -1,4 +1,6 @@
-"""`signatures`: published ones joined by id, computed ones where they lack, and files of plain corpora."""
+"""`signatures`: published ones joined by id, computed ones where they lack, and files of plain
+corpora.
+"""
 
 import contextlib
 import json
@@ -33,23 +35,37 @@ def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: nu
         for line, record in reversed(list(enumerate(tiny_documents(shard)))):
             if line not in leave_out:
                 numbers = signature(record.raw_content, RPV2)
-                writer.add(shard.document_id(line), f"{shard.tag}.json.gz", None if numbers is None else change(numbers))
+                writer.add(
+                    shard.document_id(line),
+                    f"{shard.tag}.json.gz",
+                    None if numbers is None else change(numbers),
+                )
     return path
 
 
 def built(tmp_path, upstream, **settings):
-    workshop = tiny_workshop(tmp_path, upstream=upstream, raw=WITH_MINHASH, deduplication=DeduplicationSettings(**settings))
+    workshop = tiny_workshop(
+        tmp_path,
+        upstream=upstream,
+        raw=WITH_MINHASH,
+        deduplication=DeduplicationSettings(**settings),
+    )
     take_stock(workshop, SNAPSHOT)
     filter_snapshot(workshop, SNAPSHOT)
     return sign_snapshot(workshop, SNAPSHOT)
 
 
 def contents(made):
-    return {path.name: path.read_bytes() for path in sorted(made.published.folder.glob("*.minhash.parquet"))}
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(made.published.folder.glob("*.minhash.parquet"))
+    }
 
 
 def test_published_and_computed_signatures_are_the_same_bytes(tmp_path):
-    """One shard is published whole, one lacks documents, one is not there: the tables do not show which."""
+    """One shard is published whole, one lacks documents, one is not there: the tables do not show
+    which.
+    """
     upstream = tiny_upstream(tmp_path / "upstream")
     publish_signatures(upstream, TAGS[0])
     publish_signatures(upstream, TAGS[1], leave_out=(0, 3))
@@ -58,8 +74,15 @@ def test_published_and_computed_signatures_are_the_same_bytes(tmp_path):
     assert contents(joined) == contents(computed)
     assert len(contents(joined)) == len(TAGS)
     also = joined.tally.also
-    assert (also["signatures published"], also["signatures computed"], also["texts of fewer than 13 words"]) == (9 + 7, 2 + 9, 0)
-    assert (also["published signatures checked"], also["published signatures that differ"]) == (8, 0)
+    assert (
+        also["signatures published"],
+        also["signatures computed"],
+        also["texts of fewer than 13 words"],
+    ) == (9 + 7, 2 + 9, 0)
+    assert (also["published signatures checked"], also["published signatures that differ"]) == (
+        8,
+        0,
+    )
     assert joined.tally.seen == 27
     assert computed.tally.also["signatures published"] == 0
     assert all(finding.passed for finding in joined.findings)
@@ -70,7 +93,9 @@ def test_other_signatures_upstream_are_told(tmp_path):
     upstream = tiny_upstream(tmp_path / "upstream")
     publish_signatures(upstream, TAGS[0], change=lambda numbers: numbers ^ np.uint32(1))
     made = built(tmp_path / "a", upstream)
-    found = next(finding for finding in made.findings if finding.claim == "the_published_signatures_are_ours")
+    found = next(
+        finding for finding in made.findings if finding.claim == "the_published_signatures_are_ours"
+    )
     assert (found.passed, found.severity) == (False, "warning")
     assert "4 of 4 that were checked differ" in found.words
 
@@ -88,7 +113,9 @@ def test_the_fast_scheme_is_named_in_the_files(tmp_path):
     made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"), signatures="fast")
     path = made.published.folder / "0000-en_head.minhash.parquet"
     assert scheme_label_of(path, where="here") == FAST.label
-    assert next(finding for finding in made.findings if finding.claim == "one_scheme_signed_all").passed
+    assert next(
+        finding for finding in made.findings if finding.claim == "one_scheme_signed_all"
+    ).passed
 
 
 def test_a_file_that_lost_a_document_is_found(tmp_path):
@@ -109,7 +136,9 @@ def test_a_file_that_lost_a_document_is_found(tmp_path):
 def corpus(folder):
     folder.mkdir(parents=True)
     lines = [json.dumps({"text": f"{number} " * 20}) for number in range(5)]
-    (folder / "a.jsonl").write_text("\n".join([*lines, "{not json", json.dumps({"no": "text"}), json.dumps({"text": "short"})]))
+    (folder / "a.jsonl").write_text(
+        "\n".join([*lines, "{not json", json.dumps({"no": "text"}), json.dumps({"text": "short"})])
+    )
     (folder / "b.jsonl").write_text(json.dumps({"id": "mine", "body": "a b c d e f g h i j k l m"}))
     return folder
 
@@ -123,6 +152,8 @@ def test_plain_files_are_signed_and_everything_is_counted(tmp_path, workers):
     (part,) = read_signatures(tmp_path / "out" / "a.minhash.parquet", where="a")
     assert part.ids == [*(f"a.jsonl/{number}" for number in range(5)), "a.jsonl/7"]
     assert np.array_equal(part.numbers[1], signature("1 " * 20, RPV2))
-    assert pq.read_table(tmp_path / "out" / "a.minhash.parquet")["shard_id"].unique().to_pylist() == ["a.jsonl"]
+    assert pq.read_table(tmp_path / "out" / "a.minhash.parquet")[
+        "shard_id"
+    ].unique().to_pylist() == ["a.jsonl"]
     with pytest.raises(BadInput):
         sign_corpus([tmp_path / "none"], tmp_path / "out", engine=LocalEngine())

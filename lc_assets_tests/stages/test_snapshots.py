@@ -25,7 +25,10 @@ def test_own_snapshots_come_after(tmp_path):
         ("books/1", "mine.txt: not a snapshot: 'books/1'"),
         ("..", "not a snapshot"),
         ("2023-06", "names a snapshot twice"),
-        ("\n".join(f"s{number}" for number in range(MOST - 83)), "100 snapshots in all; Dagster follows at most 99"),
+        (
+            "\n".join(f"s{number}" for number in range(MOST - 83)),
+            "100 snapshots in all; Dagster follows at most 99",
+        ),
     ],
 )
 def test_a_list_that_cannot_be_meant_is_refused(tmp_path, content, words):

@@ -8,12 +8,25 @@ from lc_assets.stages import schemas
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import TOKENIZED
 
-WORDS = {"url": "u", "digest": "d", "source_domain": "s", "cc_segment": "c", "language": "en", "bucket": "head"}
+WORDS = {
+    "url": "u",
+    "digest": "d",
+    "source_domain": "s",
+    "cc_segment": "c",
+    "language": "en",
+    "bucket": "head",
+}
 COUNTS = {"n_tokens": 3, "n_chars": 9, "n_bytes": 9}
 
 
 def lines(shard: int, n_lines: int, **changes) -> list[dict]:
-    return [WORDS | COUNTS | {"id": f"2023-06/{shard:04d}/en_head.json.gz/{line}", "document": line} | changes for line in range(n_lines)]
+    return [
+        WORDS
+        | COUNTS
+        | {"id": f"2023-06/{shard:04d}/en_head.json.gz/{line}", "document": line}
+        | changes
+        for line in range(n_lines)
+    ]
 
 
 TABLES = {
@@ -34,13 +47,19 @@ def written(folder, tables) -> list:
 
 @pytest.mark.parametrize("at_once", [2, 4, 1 << 17])
 def test_tables_judged_at_once_get_the_complaints_of_each(tmp_path, monkeypatch, at_once):
-    """Judging in batches of any size is judging one by one: the same sentences, each with its table."""
+    """Judging in batches of any size is judging one by one: the same sentences, each with its
+    table.
+    """
     paths = written(tmp_path, TABLES)
     monkeypatch.setattr(schemas, "LINES_AT_ONCE", 1)
     alone = complaints_about(paths, TOKENIZED, unique="id")
     monkeypatch.setattr(schemas, "LINES_AT_ONCE", at_once)
     assert complaints_about(paths, TOKENIZED, unique="id") == alone
-    assert {words.partition(":")[0] for words in alone} == {"0002.parquet", "0003.parquet", "0004.parquet"}
+    assert {words.partition(":")[0] for words in alone} == {
+        "0002.parquet",
+        "0003.parquet",
+        "0004.parquet",
+    }
 
 
 def test_sound_tables_and_none_at_all_get_no_complaint(tmp_path):
@@ -52,7 +71,11 @@ def test_sound_tables_and_none_at_all_get_no_complaint(tmp_path):
 
 def test_an_id_in_two_tables_is_found_when_they_are_judged_at_once(tmp_path):
     """Each table alone is sound; the complaint names both ends of the batch."""
-    (said,) = complaints_about(written(tmp_path, {"a.parquet": lines(0, 1), "b.parquet": lines(0, 1)}), TOKENIZED, unique="id")
+    (said,) = complaints_about(
+        written(tmp_path, {"a.parquet": lines(0, 1), "b.parquet": lines(0, 1)}),
+        TOKENIZED,
+        unique="id",
+    )
     assert said.startswith("a.parquet to b.parquet: column id: ")
 
 

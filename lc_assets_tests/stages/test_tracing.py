@@ -1,4 +1,6 @@
-"""Tracing: what an answer says is held against the pages upstream, tokenized again, and against a search by brute force."""
+"""Tracing: what an answer says is held against the pages upstream, tokenized again, and against a
+search by brute force.
+"""
 
 import shutil
 from dataclasses import replace
@@ -48,13 +50,24 @@ def page(standing_lake):
 
 
 def a_row(**changes):
-    fields = {"grid": None, "snapshot": "s", "split": "train", "row": 0, "id": "", "url": "", "digest": "", "n_tokens": 99}
+    fields = {
+        "grid": None,
+        "snapshot": "s",
+        "split": "train",
+        "row": 0,
+        "id": "",
+        "url": "",
+        "digest": "",
+        "n_tokens": 99,
+    }
     return Row(**(fields | {"shift": 0, "row_tokens": 8} | changes))
 
 
 @pytest.mark.parametrize("split", SPLITS)
 def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
-    """The page's text, tokenized by tiktoken and rolled by ``np.roll``, is the row that the loader reads at that position."""
+    """The page's text, tokenized by tiktoken and rolled by ``np.roll``, is the row that the loader
+    reads at that position.
+    """
     rows = open_rows(lake.root, split)
     twin = gpt2_tokenizer(fast=False)
     for position in range(rows.n_rows):
@@ -62,23 +75,31 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
         record = page(row)
         ids = twin.encode(record.raw_content)
         assert (record.url, record.digest, len(ids)) == (row.url, row.digest, row.n_tokens)
-        np.testing.assert_array_equal(np.roll(ids[: row.row_tokens], row.shift), rows.read(slice(position, position + 1))[0])
+        np.testing.assert_array_equal(
+            np.roll(ids[: row.row_tokens], row.shift), rows.read(slice(position, position + 1))[0]
+        )
 
 
 def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
     flat = lake.place("flat").require().folder
     for split in SPLITS:
         for position in range(open_rows(lake.root, split).n_rows):
-            assert tracing.row_of_array(str(flat / f"{split}.zarr"), position) == tracing.row_of_order(lake, split, position)
+            assert tracing.row_of_array(
+                str(flat / f"{split}.zarr"), position
+            ) == tracing.row_of_order(lake, split, position)
 
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
     grid = lake.place("grid", "2023-14").require()
-    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(grid, "heldout", 2)
+    assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(
+        grid, "heldout", 2
+    )
 
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
-    array = shutil.copytree(lake.place("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr")
+    array = shutil.copytree(
+        lake.place("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr"
+    )
     assert tracing.row_of_array(str(array), 0) is None
 
 
@@ -89,20 +110,26 @@ def test_columns_hold_what_numpy_rolls_there(shift):
     assert [row.token_at(column) for column in range(8)] == rolled.tolist()
     for start in range(8):
         for stop in range(start + 1, 9):
-            tokens = [token for first, last in row.tokens_in(start, stop) for token in range(first, last)]
+            tokens = [
+                token for first, last in row.tokens_in(start, stop) for token in range(first, last)
+            ]
             assert tokens == rolled[start:stop].tolist()
             assert all(first < last for first, last in row.tokens_in(start, stop))
 
 
 @pytest.mark.parametrize("stretch", [1, 3])
 def test_a_later_stretch_holds_later_tokens(stretch):
-    """The tokens of a row that is not its document's first are counted from the document's beginning."""
+    """The tokens of a row that is not its document's first are counted from the document's
+    beginning.
+    """
     row, document = a_row(shift=3, stretch=stretch), np.arange(100)
     rolled = np.roll(document[stretch * 8 : stretch * 8 + 8], 3)
     assert [row.token_at(column) for column in range(8)] == rolled.tolist()
     for start in range(8):
         for stop in range(start + 1, 9):
-            tokens = [token for first, last in row.tokens_in(start, stop) for token in range(first, last)]
+            tokens = [
+                token for first, last in row.tokens_in(start, stop) for token in range(first, last)
+            ]
             assert tokens == rolled[start:stop].tolist()
 
 
@@ -114,7 +141,9 @@ def test_a_column_outside_the_row_is_refused(column):
 
 @pytest.mark.parametrize("mix", ["by-tokens", "one-sided"])
 def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page, mix):
-    """Each sample is 24 tokens and a target, cut from rows that end where the next piece begins; each token is its page's."""
+    """Each sample is 24 tokens and a target, cut from rows that end where the next piece begins;
+    each token is its page's.
+    """
     twin = gpt2_tokenizer(fast=False)
     n_samples = lake.place("mixes", mix).require().receipt.tally.kept
     for number in range(n_samples):
@@ -124,8 +153,12 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
         assert all(piece.start == 0 for piece in sample.pieces[1:])
         for piece in sample.pieces:
             ids = twin.encode(page(piece.row).raw_content)
-            found = np.concatenate([ids[first:last] for first, last in piece.row.tokens_in(piece.start, piece.stop)])
-            stored = GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[0]
+            found = np.concatenate(
+                [ids[first:last] for first, last in piece.row.tokens_in(piece.start, piece.stop)]
+            )
+            stored = GridReader(piece.row.grid / "train.zarr").read(
+                slice(piece.row.row, piece.row.row + 1)
+            )[0]
             np.testing.assert_array_equal(found, stored[piece.start : piece.stop])
 
 
@@ -135,7 +168,9 @@ def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
     for number in range(8):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
         stored = [
-            GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[0][piece.start : piece.stop]
+            GridReader(piece.row.grid / "train.zarr").read(slice(piece.row.row, piece.row.row + 1))[
+                0
+            ][piece.start : piece.stop]
             for piece in sample.pieces
         ]
         for position, token in enumerate(np.concatenate(stored).tolist()):
@@ -147,7 +182,9 @@ def test_a_position_of_a_sample_is_a_column_of_a_piece(lake, page):
 
 
 def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
-    """All samples of a source, put together, are its epoch: no token but the rest at the end is left out."""
+    """All samples of a source, put together, are its epoch: no token but the rest at the end is
+    left out.
+    """
     megatron = lake.place("megatron", "2023-06").require()
     covered = 0
     for number in range(lake.place("mixes", "by-tokens").require().receipt.tally.kept):
@@ -160,11 +197,15 @@ def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
 
 
 def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
-    """The way back agrees with going through every sample of every mix, repeated epochs included."""
+    """The way back agrees with going through every sample of every mix, repeated epochs
+    included.
+    """
     forward: dict[tuple[str, str], list[int]] = {}
     for mix, published in lake.published("mixes").items():
         for number in range(published.receipt.tally.kept):
-            for identity in {piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces}:
+            for identity in {
+                piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces
+            }:
                 forward.setdefault((identity, mix), []).append(number)
     for position in range(open_rows(lake.root, "train").n_rows):
         row = tracing.row_of_order(lake, "train", position)
@@ -184,19 +225,34 @@ def test_a_heldout_document_is_in_no_sample(lake):
 def test_an_address_is_found_in_every_snapshot(lake):
     """The made-up shards have the same addresses in both snapshots."""
     found = whereabouts.find_url(lake, "https://example.org/0000-en_head/1?q=[a]")
-    assert [one.row.id for one in found] == ["2023-06/0000/en_head.json.gz/1", "2023-14/0000/en_head.json.gz/1"]
+    assert [one.row.id for one in found] == [
+        "2023-06/0000/en_head.json.gz/1",
+        "2023-14/0000/en_head.json.gz/1",
+    ]
     assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
 
 
 def test_an_index_answers_as_the_tables_do(standing_lake, tmp_path):
-    """Every row by its number, every document by each of its values: with indices and, when these are gone, without."""
+    """Every row by its number, every document by each of its values: with indices and, when these
+    are gone, without.
+    """
     lake = LakeFolder(shutil.copytree(standing_lake.root, tmp_path / "lake"))
     grids = list(lake.published("grid").values())
-    places = [(grid, split, row) for grid in grids for split in SPLITS for row in range(grid.receipt.tally.also[f"{split} rows"])]
+    places = [
+        (grid, split, row)
+        for grid in grids
+        for split in SPLITS
+        for row in range(grid.receipt.tally.also[f"{split} rows"])
+    ]
     rows = [tracing.find_row(lake, *place) for place in places]
     assert rows == [tracing.row_of_grid(*place) for place in places]
     asked = sorted(
-        {(kind, value) for row in rows for kind in KINDS for value in values_of(kind, {"id": row.id, "url": row.url, "digest": row.digest})}
+        {
+            (kind, value)
+            for row in rows
+            for kind in KINDS
+            for value in values_of(kind, {"id": row.id, "url": row.url, "digest": row.digest})
+        }
     )
     by_index = [whereabouts.rows_by(lake, kind, value) for kind, value in asked]
     assert all(found for found in by_index)
@@ -212,7 +268,9 @@ def test_a_domain_is_all_rows_of_all_hosts_below_it(lake):
     n_rows = sum(open_rows(lake.root, split).n_rows for split in SPLITS)
     found = whereabouts.find(lake, "domain", "EXAMPLE.org")
     assert len(found) == n_rows
-    assert [one.row for one in found] == [row for _, row in whereabouts.rows_by(lake, "domain", "example.org")]
+    assert [one.row for one in found] == [
+        row for _, row in whereabouts.rows_by(lake, "domain", "example.org")
+    ]
     assert whereabouts.find(lake, "domain", "other.example") == []
 
 
@@ -220,7 +278,11 @@ def test_samples_of_several_documents_are_those_of_each(lake):
     """One pass over an index for many documents gives the union of what each gives."""
     mixes = whereabouts.mixes_of(lake)
     for grid in lake.published("grid").values():
-        rows = [row for of, row in whereabouts.rows_by(lake, "domain", "example.org") if of.home == grid.home]
+        rows = [
+            row
+            for of, row in whereabouts.rows_by(lake, "domain", "example.org")
+            if of.home == grid.home
+        ]
         singly = [whereabouts.samples_of_rows(mixes, lake, grid, [row]) for row in rows]
         together = whereabouts.samples_of_rows(mixes, lake, grid, rows)
         assert {mix: set(found) for mix, found in together.items()} == {
@@ -231,21 +293,32 @@ def test_samples_of_several_documents_are_those_of_each(lake):
 def test_every_value_that_a_document_was_judged_by_is_told(lake):
     """As it stands in the filtered table, for every row."""
     for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
-        filtered = lake.place("filtered", row.snapshot).require().folder / f"{row.shard.name}.documents.parquet"
+        filtered = (
+            lake.place("filtered", row.snapshot).require().folder
+            / f"{row.shard.name}.documents.parquet"
+        )
         (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
         wanted = {name: value for name, value in line.items() if name not in FILTERED.names}
         assert histories.values_judged(lake, row) == wanted
-        assert set(wanted) == {"rps_doc_mean_word_length", "rps_doc_symbol_to_word_ratio", "rps_doc_word_count"}
+        assert set(wanted) == {
+            "rps_doc_mean_word_length",
+            "rps_doc_symbol_to_word_ratio",
+            "rps_doc_word_count",
+        }
 
 
 def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
-    """After the filter was changed and the grid was not, a row is told what its own documents were judged by, or that these are gone."""
+    """After the filter was changed and the grid was not, a row is told what its own documents were
+    judged by, or that these are gone.
+    """
     workshop = tiny_workshop(tmp_path)
     build_all(workshop)
     row = tracing.row_of_order(workshop.lake, "train", 0)
     before = histories.values_judged(workshop.lake, row)
     filtering = msgspec.structs.replace(workshop.recipe.filtering, min_words=80)
-    stricter = replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering))
+    stricter = replace(
+        workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering)
+    )
     for stage in ("filtered", "keys"):
         step(stage).verb(stricter, row.snapshot)
     assert histories.values_judged(workshop.lake, row) == before != {}
@@ -267,8 +340,14 @@ def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
     ]
     assert removed
     for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
-        wanted = sorted((line["id"], line["similarity"], line["why"]) for line in removed if line["kept_id"] == row.id)
-        assert [(one.id, one.similarity, one.why) for one in histories.went_instead(lake, row.id)] == wanted
+        wanted = sorted(
+            (line["id"], line["similarity"], line["why"])
+            for line in removed
+            if line["kept_id"] == row.id
+        )
+        assert [
+            (one.id, one.similarity, one.why) for one in histories.went_instead(lake, row.id)
+        ] == wanted
 
 
 @pytest.mark.parametrize(
@@ -284,7 +363,11 @@ def test_a_dropped_document_is_answered_with_the_reason(lake, line, stage, reaso
     identity = f"2023-06/0000/en_head.json.gz/{line}"
     dropped = histories.why_dropped(lake, identity)
     assert dropped is not None
-    assert (dropped.stage, dropped.id, dropped.url) == (stage, identity, f"https://example.org/0000-en_head/{line}?q=[a]")
+    assert (dropped.stage, dropped.id, dropped.url) == (
+        stage,
+        identity,
+        f"https://example.org/0000-en_head/{line}?q=[a]",
+    )
     assert reason in dict(dropped.reasons)
     assert value is None or dict(dropped.reasons)[reason] == value
     assert whereabouts.find_id(lake, identity) == []
@@ -317,7 +400,9 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
 
 
 def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
-    """After a grid is laid anew by another seed, order and mixes still lead to the old one, until they are made again."""
+    """After a grid is laid anew by another seed, order and mixes still lead to the old one, until
+    they are made again.
+    """
     workshop = tiny_workshop(tmp_path)
     build_all(workshop)
     before = [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)]
@@ -327,10 +412,17 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         upstream=tmp_path / "upstream",
         gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, seed=1),
     )
-    newer = type(workshop)(lake=workshop.lake, upstream=workshop.upstream, recipe=changed.recipe, engine=workshop.engine)
+    newer = type(workshop)(
+        lake=workshop.lake,
+        upstream=workshop.upstream,
+        recipe=changed.recipe,
+        engine=workshop.engine,
+    )
     for snapshot in ("2023-06", "2023-14"):
         lay_grid(newer, parse_snapshot(snapshot))
-    assert [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)] == before
+    assert [
+        tracing.row_of_order(workshop.lake, "train", position) for position in range(5)
+    ] == before
     assert tracing.sample_of_mix(workshop.lake, "one-sided", 0) == sample
     (found,) = whereabouts.find_id(workshop.lake, before[0].id)
     assert found.row.grid != before[0].grid

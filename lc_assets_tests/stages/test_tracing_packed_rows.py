@@ -1,4 +1,6 @@
-"""Tracing packed rows, both ways: held against the tokens that stand there, and against a search by brute force."""
+"""Tracing packed rows, both ways: held against the tokens that stand there, and against a search by
+brute force.
+"""
 
 import dataclasses
 import re
@@ -29,16 +31,27 @@ SNAPSHOT = SNAPSHOTS[0]
 
 @pytest.fixture(scope="module", params=["rows", "spans"])
 def workshop(request, standing_lake, tmp_path_factory):
-    """A lake with a mix that takes packed rows too; its Megatron files hold whole rows, or, as older ones may, spans."""
+    """A lake with a mix that takes packed rows too; its Megatron files hold whole rows, or, as
+    older ones may, spans.
+    """
     root = shutil.copytree(standing_lake.root, tmp_path_factory.mktemp("packed") / "lake")
     mine = standing_lake.workshop
     packing = msgspec.structs.replace(mine.recipe.packing, megatron=request.param)
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "mixes")
     for snapshot in SNAPSHOTS:
-        pack_snapshot(dataclasses.replace(mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packing=packing)), snapshot)
+        pack_snapshot(
+            dataclasses.replace(
+                mine, lake=lake, recipe=msgspec.structs.replace(mine.recipe, packing=packing)
+            ),
+            snapshot,
+        )
     whole = msgspec.structs.replace(packing, megatron="rows")
-    recipe = msgspec.structs.replace(mine.recipe, packing=whole, mixes={MIX: MixSettings(parts={"megatron": 1, "packed": 3}, samples=60)})
+    recipe = msgspec.structs.replace(
+        mine.recipe,
+        packing=whole,
+        mixes={MIX: MixSettings(parts={"megatron": 1, "packed": 3}, samples=60)},
+    )
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(blending, "require_whole_rows", lambda *_: None)
         blend_mix(dataclasses.replace(mine, lake=lake, recipe=recipe), MIX)
@@ -53,13 +66,18 @@ def samples(workshop):
 
 
 def ids_of_sample(lake, number):
-    """A sample's tokens as Megatron would read them: by the mix's arrays, the GPT index and the ``.bin``."""
+    """A sample's tokens as Megatron would read them: by the mix's arrays, the GPT index and the
+    ``.bin``.
+    """
     folder = lake.place("mixes", MIX).require().folder
     mix = read_mix(folder)
     source = mix.sources[int(read_npy(folder / "dataset_index.npy")[number])]
     index, reader = read_gpt_index(folder / source.name), MegatronReader(lake.root / source.prefix)
     built = int(index.shuffle_index[int(read_npy(folder / "dataset_sample_index.npy")[number])])
-    (first, offset), (last, end) = index.sample_index[built].tolist(), index.sample_index[built + 1].tolist()
+    (first, offset), (last, end) = (
+        index.sample_index[built].tolist(),
+        index.sample_index[built + 1].tolist(),
+    )
     documents = [reader[int(index.document_index[place])] for place in range(first, last + 1)]
     documents[-1] = documents[-1][: end + 1]
     documents[0] = documents[0][offset:]
@@ -67,17 +85,24 @@ def ids_of_sample(lake, number):
 
 
 def test_every_sample_is_made_of_what_it_is_said_to_be(workshop, samples):
-    """Its tokens, as Megatron reads them, are those of the rows' columns, and of the documents named, token by token."""
+    """Its tokens, as Megatron reads them, are those of the rows' columns, and of the documents
+    named, token by token.
+    """
     lake, n_packed = workshop.lake, 0
     for sample in samples:
         ids = ids_of_sample(lake, sample.sample)
-        of_packed = [piece for piece in sample.pieces if isinstance(piece.row, packed_tracing.Stretch)]
+        of_packed = [
+            piece for piece in sample.pieces if isinstance(piece.row, packed_tracing.Stretch)
+        ]
         assert len(of_packed) in {0, len(sample.pieces)}
         if not of_packed:
             continue
         n_packed += 1
         rows = GridReader(of_packed[0].row.packed / "train.zarr").read()
-        np.testing.assert_array_equal(np.concatenate([rows[piece.row.row, piece.start : piece.stop] for piece in of_packed]), ids)
+        np.testing.assert_array_equal(
+            np.concatenate([rows[piece.row.row, piece.start : piece.stop] for piece in of_packed]),
+            ids,
+        )
         store = lake.place("packing_tokens", of_packed[0].row.snapshot).require().folder
         position = 0
         for piece in of_packed:
@@ -91,7 +116,9 @@ def test_every_sample_is_made_of_what_it_is_said_to_be(workshop, samples):
 
 
 def document_of(store, stretch):
-    table = read_table(store / f"{stretch.token_shard}.documents.parquet", ["id", "document"]).to_pylist()
+    table = read_table(
+        store / f"{stretch.token_shard}.documents.parquet", ["id", "document"]
+    ).to_pylist()
     (number,) = (line["document"] for line in table if line["id"] == stretch.id)
     return MegatronReader(store / stretch.token_shard)[number]
 
@@ -119,7 +146,10 @@ def test_a_row_is_its_stretches_and_padding(workshop):
 @pytest.mark.parametrize("kind", ["document", "url", "domain", "digest"])
 def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
     lake = workshop.lake
-    tables = {key: read_table(lake.place("packed", key).require().folder / SPANS_FILE).to_pylist() for key in SNAPSHOTS}
+    tables = {
+        key: read_table(lake.place("packed", key).require().folder / SPANS_FILE).to_pylist()
+        for key in SNAPSHOTS
+    }
     for wanted in tables[SNAPSHOT][:: 3 if kind != "domain" else 1000]:
         value = next(iter(values_of(kind, wanted)))
         expected = [
@@ -128,7 +158,10 @@ def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
             for line in lines
             if normal(kind, value) in values_of(kind, line)
         ]
-        found = [(one.snapshot, one.split, one.row, one.row_start) for _, one in packed_whereabouts.packed_by(lake, kind, value)]
+        found = [
+            (one.snapshot, one.split, one.row, one.row_start)
+            for _, one in packed_whereabouts.packed_by(lake, kind, value)
+        ]
         assert found == expected
         assert found
 
@@ -140,8 +173,14 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
         packed = lake.place("packed", snapshot).require()
         lines = range(len(packed_tracing.spans_of(packed, "train").stop))
         for stretch in packed_tracing.stretches(packed, "train", lines):
-            expected = tuple(sample.sample for sample in samples if any(piece.row == stretch for piece in sample.pieces))
-            assert packed_whereabouts.samples_of_stretch(lake, mixes, packed, stretch) == {MIX: expected}
+            expected = tuple(
+                sample.sample
+                for sample in samples
+                if any(piece.row == stretch for piece in sample.pieces)
+            )
+            assert packed_whereabouts.samples_of_stretch(lake, mixes, packed, stretch) == {
+                MIX: expected
+            }
             n_found += len(expected)
         (held, *_) = packed_tracing.stretches_of_row(packed, "heldout", 0)
         assert packed_whereabouts.samples_of_stretch(lake, mixes, packed, held) == {}
@@ -153,7 +192,11 @@ def test_what_is_not_there_is_refused(workshop):
     for split, row in (("train", 10**6), ("train", -1), ("test", 0)):
         with pytest.raises(BadInput, match=r"no train row|split"):
             packed_tracing.stretches_of_row(packed, split, row)
-    padded = next(found for row in range(100) if not (found := packed_tracing.stretches_of_row(packed, "train", row)[-1]).id)
+    padded = next(
+        found
+        for row in range(100)
+        if not (found := packed_tracing.stretches_of_row(packed, "train", row)[-1]).id
+    )
     with pytest.raises(BadInput, match="is padding"):
         padded.token_at(padded.row_start)
     with pytest.raises(BadInput, match="no column"):
@@ -166,11 +209,17 @@ def test_the_command_follows_both_ways(workshop, samples):
     from lc_assets.cli.main import app
 
     def said(*words):
-        ended = CliRunner().invoke(app, ["trace", str(workshop.lake.root), *map(str, words)], catch_exceptions=False)
+        ended = CliRunner().invoke(
+            app, ["trace", str(workshop.lake.root), *map(str, words)], catch_exceptions=False
+        )
         assert ended.exit_code == 0, ended.output
         return re.sub(r"\s+", " ", ended.output)
 
-    sample = next(found for found in samples if found.snapshot == f"packed/{SNAPSHOT}" and found.pieces[0].row.id)
+    sample = next(
+        found
+        for found in samples
+        if found.snapshot == f"packed/{SNAPSHOT}" and found.pieces[0].row.id
+    )
     stretch, start = sample.pieces[0].row, sample.pieces[0].start
     told = said("--mix", MIX, "--sample", sample.sample, "--position", 0)
     assert f"of packed/{SNAPSHOT}" in told

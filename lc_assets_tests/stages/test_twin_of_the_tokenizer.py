@@ -12,7 +12,10 @@ from lc_assets.stages.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
 from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
 
-TEXTS = ["Call me Ishmael. Some years ago, never mind how long precisely.", "It was the best of times, it was the worst of times."]
+TEXTS = [
+    "Call me Ishmael. Some years ago, never mind how long precisely.",
+    "It was the best of times, it was the worst of times.",
+]
 
 
 class Liar:
@@ -31,9 +34,14 @@ def shard(tmp_path) -> TokenizeTask:
     path = tmp_path / "0000-en_head.documents.parquet"
     writer = TableWriter(path, FILTERED)
     for line, text in enumerate(TEXTS):
-        writer.add(dict.fromkeys(FILTERED.names, "") | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text})
+        writer.add(
+            dict.fromkeys(FILTERED.names, "")
+            | {"id": f"2023-06/0000/en_head.json.gz/{line}", "raw_content": text}
+        )
     writer.close()
-    return TokenizeTask(documents=path, folder=tmp_path / "tokens", settings=TokenizingSettings(min_tokens=5))
+    return TokenizeTask(
+        documents=path, folder=tmp_path / "tokens", settings=TokenizingSettings(min_tokens=5)
+    )
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -43,9 +51,17 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("word", ["Ishmael", "best"])
 def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, monkeypatch, word):
-    """Wherever in the shard it differs: the files are those of an honest run, no draft is left, and the shard is counted."""
-    honest = tokenize_shard(TokenizeTask(documents=shard.documents, folder=tmp_path / "honest", settings=shard.settings))
-    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: Liar(word) if fast else gpt2_tokenizer(fast=False))
+    """Wherever in the shard it differs: the files are those of an honest run, no draft is left, and
+    the shard is counted.
+    """
+    honest = tokenize_shard(
+        TokenizeTask(documents=shard.documents, folder=tmp_path / "honest", settings=shard.settings)
+    )
+    monkeypatch.setattr(
+        tokenizing,
+        "tokenizer_of",
+        lambda _name, *, fast=True: Liar(word) if fast else gpt2_tokenizer(fast=False),
+    )
     tally = tokenize_shard(shard)
     assert tally.also["shards done by the twin"] == 1
     assert honest.also["shards done by the twin"] == 0
@@ -58,8 +74,16 @@ def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, mo
 
 
 def test_only_the_beginnings_are_checked(shard, monkeypatch):
-    """Behind the checked characters nobody compares: the check costs the same for a page and for a book."""
-    monkeypatch.setattr(tokenizing, "tokenizer_of", lambda _name, *, fast=True: Liar("precisely") if fast else gpt2_tokenizer(fast=False))
+    """Behind the checked characters nobody compares: the check costs the same for a page and for a
+    book.
+    """
+    monkeypatch.setattr(
+        tokenizing,
+        "tokenizer_of",
+        lambda _name, *, fast=True: Liar("precisely") if fast else gpt2_tokenizer(fast=False),
+    )
     monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
     assert tokenize_shard(shard).also["shards done by the twin"] == 0
-    assert not np.array_equal(MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0]))
+    assert not np.array_equal(
+        MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0])
+    )

@@ -1,4 +1,6 @@
-"""An upstream's state: it differs when a file does, costs no request per shard, and ticks share the work."""
+"""An upstream's state: it differs when a file does, costs no request per shard, and ticks share the
+work.
+"""
 
 import functools
 import http.server
@@ -54,7 +56,11 @@ def signed(folder: Path) -> None:
     path.write_bytes(b"x")
 
 
-@pytest.mark.parametrize("change", [rewritten, touched_only, lost, listed_otherwise, signed], ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    "change",
+    [rewritten, touched_only, lost, listed_otherwise, signed],
+    ids=lambda change: change.__name__,
+)
 def test_a_folders_state_differs_when_any_of_a_snapshots_files_does(folder, change):
     """Of that snapshot and of no other; looked at again it is the same."""
     before = states(Upstream(str(folder)))
@@ -102,7 +108,11 @@ def test_a_bucket_is_listed_once_per_kind_of_file_whatever_the_shards(tmp_path, 
     counts = []
     for n_shards in (2, 12):
         root = f"/{tmp_path.name}-{n_shards}"
-        here = tiny_upstream(tmp_path / str(n_shards), snapshots=[OLD], tags=[f"{number:04d}/en_head" for number in range(n_shards)])
+        here = tiny_upstream(
+            tmp_path / str(n_shards),
+            snapshots=[OLD],
+            tags=[f"{number:04d}/en_head" for number in range(n_shards)],
+        )
         files.put(str(here), root, recursive=True)
         asked = counted(monkeypatch, type(files), ["find", "_open"])
         assert len(states(Upstream(f"memory:/{root}"))) == 1
@@ -120,7 +130,14 @@ def test_a_tick_leaves_what_it_has_no_time_for_to_the_next(folder):
     first = None
     for _ in range(2):
         clock = itertools.count(0, TICK_SECONDS + 1)
-        found = survey(upstream, ENGLISH, known=SNAPSHOTS, begun=(), first=first, clock=lambda clock=clock: next(clock))
+        found = survey(
+            upstream,
+            ENGLISH,
+            known=SNAPSHOTS,
+            begun=(),
+            first=first,
+            clock=lambda clock=clock: next(clock),
+        )
         assert len(found.states) == 1
         seen |= found.states
         first = found.next
@@ -166,14 +183,18 @@ def served(folder):
     asked: list[tuple[str, str]] = []
     handler = functools.partial(Counting, directory=str(folder), asked=asked)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+    ).start()
     yield f"http://127.0.0.1:{server.server_port}", asked
     server.shutdown()
     server.server_close()
 
 
 def test_a_web_server_is_asked_for_listings_only(served, folder):
-    """One request per language and snapshot that was begun, by its ETag; nobody lists a web server, so nothing is unknown."""
+    """One request per language and snapshot that was begun, by its ETag; nobody lists a web server,
+    so nothing is unknown.
+    """
     address, asked = served
     upstream = Upstream(address)
     found = survey(upstream, ENGLISH, known=SNAPSHOTS, begun=[NEW])
@@ -195,7 +216,11 @@ def test_a_change_behind_a_same_listing_of_a_bucket_is_seen_again_in_one_process
     """Listings that a file system keeps in memory are not believed."""
     files = fsspec.filesystem("memory")
     root = f"/{tmp_path.name}-again"
-    files.put(str(tiny_upstream(tmp_path / "upstream", snapshots=[OLD], tags=["0000/en_head"])), root, recursive=True)
+    files.put(
+        str(tiny_upstream(tmp_path / "upstream", snapshots=[OLD], tags=["0000/en_head"])),
+        root,
+        recursive=True,
+    )
     upstream = Upstream(f"memory:/{root}")
     before = states(upstream)
     files.pipe_file(f"{root}/documents/{OLD}/0000/en_head.json.gz", b"other")

@@ -1,4 +1,6 @@
-"""Withdrawal: what a list names goes, and what is the same content; nobody comes back, nobody else moves, nothing else is built."""
+"""Withdrawal: what a list names goes, and what is the same content; nobody comes back, nobody else
+moves, nothing else is built.
+"""
 
 import shutil
 from dataclasses import replace
@@ -25,14 +27,34 @@ from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_workshop
 from lc_assets_tests.faults import digests
-from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, COPIED, NEW, OLD, id_of, with_list, withdrawing_lake
+from lc_assets_tests.withdrawing import (
+    ALONE_NEW,
+    ALONE_OLD,
+    COPIED,
+    NEW,
+    OLD,
+    id_of,
+    with_list,
+    withdrawing_lake,
+)
 
 OF_ALL = {"longcrawl/all", "flat/all", "card/all", "mixes/by-tokens", "mixes/one-sided"}
 LOOKED_UP = {"withdrawn/all", "withdrawals/2023-06", "withdrawals/2023-14"}
 
 
 def of_snapshot(snapshot):
-    return {f"{stage}/{snapshot}" for stage in ("removals", "tokens", "grid", "lineage", "megatron", "packing_tokens", "packed")}
+    return {
+        f"{stage}/{snapshot}"
+        for stage in (
+            "removals",
+            "tokens",
+            "grid",
+            "lineage",
+            "megatron",
+            "packing_tokens",
+            "packed",
+        )
+    }
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +72,9 @@ def withdrawn(lake):
 
 
 def test_the_lake_is_what_these_tests_take_it_for(whole):
-    """Copies are removed in the stead of the old texts; what one snapshot has alone is served; nothing is withdrawn."""
+    """Copies are removed in the stead of the old texts; what one snapshot has alone is served;
+    nothing is withdrawn.
+    """
     gone = removed_ids(whole.published(f"removals/{NEW}").folder)
     assert {id_of(NEW, COPIED), id_of(NEW, COPIED + 1)} <= gone.keys()
     assert set(gone.values()) == {"near duplicate"}
@@ -59,7 +83,9 @@ def test_the_lake_is_what_these_tests_take_it_for(whole):
 
 
 def test_a_document_goes_and_nothing_else_moves(whole, lake):
-    """Rows before and after are equal but for its own: order, split, shift, priority; the tokens of every row are the document's."""
+    """Rows before and after are equal but for its own: order, split, shift, priority; the tokens of
+    every row are the document's.
+    """
     name = id_of(OLD, ALONE_OLD)
     lake.say(("document", name))
     lake.build()
@@ -69,8 +95,13 @@ def test_a_document_goes_and_nothing_else_moves(whole, lake):
     for split in SPLITS:
         before, after = (order_of(found, split) for found in (whole, lake))
         assert [row.id for row in after] == [row.id for row in before if row.id != name]
-        assert [(row.shift, row.split) for row in after] == [(row.shift, row.split) for row in before if row.id != name]
-        arrays = [GridReader(found.published(f"grid/{OLD}").folder / f"{split}.zarr").read() for found in (whole, lake)]
+        assert [(row.shift, row.split) for row in after] == [
+            (row.shift, row.split) for row in before if row.id != name
+        ]
+        arrays = [
+            GridReader(found.published(f"grid/{OLD}").folder / f"{split}.zarr").read()
+            for found in (whole, lake)
+        ]
         kept = [row.row for row in grid_rows(whole, OLD, split) if row.id != name]
         np.testing.assert_array_equal(arrays[0][kept], arrays[1])
 
@@ -82,11 +113,16 @@ def order_of(lake, split):
 
 def grid_rows(lake, snapshot, split):
     grid = lake.published(f"grid/{snapshot}")
-    return [tracing.find_row(lake.lake, grid, split, row) for row in range(grid.receipt.tally.also[f"{split} rows"])]
+    return [
+        tracing.find_row(lake.lake, grid, split, row)
+        for row in range(grid.receipt.tally.also[f"{split} rows"])
+    ]
 
 
 def test_only_partitions_that_hold_a_match_are_built(lake):
-    """One snapshot's document: its own row-making stages and what is of all; the other snapshot is looked up, and stands."""
+    """One snapshot's document: its own row-making stages and what is of all; the other snapshot is
+    looked up, and stands.
+    """
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     assert lake.rebuilt() == LOOKED_UP | of_snapshot(NEW) | OF_ALL
     assert lake.rebuilt() == set()
@@ -109,10 +145,14 @@ def test_what_is_found_nowhere_builds_nothing(lake, entry):
 
 
 def test_what_was_removed_for_it_does_not_come_back(whole, lake):
-    """The old text is withdrawn; its copy in the new snapshot stays out, as a near duplicate of a withdrawn one."""
+    """The old text is withdrawn; its copy in the new snapshot stays out, as a near duplicate of a
+    withdrawn one.
+    """
     old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
     lake.say(("document", old))
-    assert lake.rebuilt() == LOOKED_UP | of_snapshot(OLD) | OF_ALL | {f"removals/{NEW}"}  # with the bytes it had: no more of the new
+    assert lake.rebuilt() == LOOKED_UP | of_snapshot(OLD) | OF_ALL | {
+        f"removals/{NEW}"
+    }  # with the bytes it had: no more of the new
     assert withdrawn(lake)[new]["how"] == "near duplicate"
     assert withdrawn(lake)[new]["for_id"] == old
     assert whole.served() - lake.served() == {old}
@@ -120,12 +160,18 @@ def test_what_was_removed_for_it_does_not_come_back(whole, lake):
 
 
 def test_the_same_content_elsewhere_goes_too(whole, lake):
-    """The copy that has no row is withdrawn: the old text, which is served and is the same content, goes."""
+    """The copy that has no row is withdrawn: the old text, which is served and is the same content,
+    goes.
+    """
     old, new = id_of(OLD, COPIED + 1), id_of(NEW, COPIED + 1)
     lake.say(("document", new))
     lake.build()
     lines = withdrawn(lake)
-    assert (lines[new]["how"], lines[old]["how"], lines[old]["for_id"]) == ("listed", "near duplicate", new)
+    assert (lines[new]["how"], lines[old]["how"], lines[old]["for_id"]) == (
+        "listed",
+        "near duplicate",
+        new,
+    )
     assert lines[old]["similarity"] >= 0.8
     assert whole.served() - lake.served() == {old}
     reasons = removed_ids(lake.published(f"removals/{OLD}").folder)
@@ -133,10 +179,18 @@ def test_the_same_content_elsewhere_goes_too(whole, lake):
 
 
 def test_the_same_text_is_found_by_its_digest_without_near_duplicates(tmp_path):
-    """With the search for near duplicates switched off, what has the same text goes by the text's digest."""
+    """With the search for near duplicates switched off, what has the same text goes by the text's
+    digest.
+    """
     lake = withdrawing_lake(tmp_path / "made")
     deduplication = msgspec.structs.replace(lake.workshop.recipe.deduplication, near=False)
-    lake = replace(lake, workshop=replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, deduplication=deduplication)))
+    lake = replace(
+        lake,
+        workshop=replace(
+            lake.workshop,
+            recipe=msgspec.structs.replace(lake.workshop.recipe, deduplication=deduplication),
+        ),
+    )
     lake.say(("document", id_of(OLD, COPIED)))
     lake.build()
     assert {name: line["how"] for name, line in withdrawn(lake).items()} == {
@@ -158,10 +212,16 @@ def test_with_stays_only_what_is_listed_goes_and_still_nobody_comes_back(whole, 
 
 
 def test_every_kind_finds_its_documents(whole, lake):
-    """By address, however it is written; by domain, of all hosts below it; by the page's digest and by the text's."""
+    """By address, however it is written; by domain, of all hosts below it; by the page's digest and
+    by the text's.
+    """
     line = whole.document(id_of(NEW, ALONE_NEW))
     bare = line["url"].removeprefix("https://www.")
-    for entry in (("url", f"HTTP://{bare}/#top"), ("digest", line["digest"]), ("digest", line["text_digest"])):
+    for entry in (
+        ("url", f"HTTP://{bare}/#top"),
+        ("digest", line["digest"]),
+        ("digest", line["text_digest"]),
+    ):
         lake.say(entry)
         lake.build()
         assert whole.served() - lake.served() == {line["id"]}, entry
@@ -175,12 +235,16 @@ def test_every_kind_finds_its_documents(whole, lake):
 
 
 def test_other_words_build_nothing_but_the_list(lake):
-    """Reason, date and comments of an entry that stands: what is of a snapshot has the same bytes."""
+    """Reason, date and comments of an entry that stands: what is of a snapshot has the same
+    bytes.
+    """
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
     lake.list_file.write_text("# a comment\n\n" + lake.list_file.read_text())
     assert lake.rebuilt() == set()
-    lake.say(("document", id_of(OLD, ALONE_OLD)), reason="another, longer reason", date="2026-04-01")
+    lake.say(
+        ("document", id_of(OLD, ALONE_OLD)), reason="another, longer reason", date="2026-04-01"
+    )
     assert lake.rebuilt() == LOOKED_UP
     assert {line["reason"] for line in withdrawn(lake).values()} == {"another, longer reason"}
 
@@ -199,28 +263,47 @@ def test_several_lists_count_as_one(lake, tmp_path):
     more = tmp_path / "more.csv"
     more.write_text(f"kind,value,reason,date\ndocument,{id_of(OLD, ALONE_OLD)},second,2026-03-02\n")
     named = WithdrawalSettings(lists=(str(lake.list_file), str(more)))
-    lake = replace(lake, workshop=replace(lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, withdrawals=named)))
-    lake.say(("document", id_of(NEW, ALONE_NEW)), ("document", id_of(OLD, ALONE_OLD)), reason="first")
+    lake = replace(
+        lake,
+        workshop=replace(
+            lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, withdrawals=named)
+        ),
+    )
+    lake.say(
+        ("document", id_of(NEW, ALONE_NEW)), ("document", id_of(OLD, ALONE_OLD)), reason="first"
+    )
     lake.build()
     assert withdrawn(lake).keys() == {id_of(OLD, ALONE_OLD), id_of(NEW, ALONE_NEW)}
     assert {line["reason"] for line in withdrawn(lake).values()} == {"first"}
 
 
 def test_the_planner_names_the_list_and_then_only_what_holds_a_match(lake):
-    """First the look-up is stale and the rest waits for it; once the parts stand, only the matching snapshot is."""
+    """First the look-up is stale and the rest waits for it; once the parts stand, only the matching
+    snapshot is.
+    """
     lake.say(("document", id_of(NEW, ALONE_NEW)))
-    found = {made.name: made.status for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS) if made.status != "current"}
+    found = {
+        made.name: made.status
+        for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+        if made.status != "current"
+    }
     assert {name for name, status in found.items() if status == "stale"} == {"withdrawn/all"}
     step("withdrawn").verb(lake.workshop, "all")
     for snapshot in SNAPSHOTS:
         step("withdrawals").verb(lake.workshop, snapshot)
-    found = {made.name: made.status for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS) if made.status != "current"}
+    found = {
+        made.name: made.status
+        for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+        if made.status != "current"
+    }
     assert {name for name, status in found.items() if status == "stale"} == {f"removals/{NEW}"}
     assert not {name for name in found if name.endswith(OLD)}
 
 
 def test_a_new_snapshot_is_looked_through_before_its_rows_are_made(tmp_path):
-    """A list that stood before names a document of the new snapshot: it never becomes a row, and the old snapshot stands."""
+    """A list that stood before names a document of the new snapshot: it never becomes a row, and
+    the old snapshot stands.
+    """
     lake = withdrawing_lake(tmp_path, snapshots=[OLD], mixes={"by-tokens": MixSettings()})
     before = {name: lake.published(name).folder for name in of_snapshot(OLD)}
     lake.say(("document", id_of(NEW, ALONE_NEW)))
@@ -233,11 +316,17 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
     """Its row's tokens stand in the Megatron file before, and in none after."""
     name = id_of(OLD, ALONE_OLD)
     row = next(row for split in SPLITS for row in grid_rows(whole, OLD, split) if row.id == name)
-    tokens = GridReader(whole.published(f"grid/{OLD}").folder / f"{row.split}.zarr").read(slice(row.row, row.row + 1))[0]
+    tokens = GridReader(whole.published(f"grid/{OLD}").folder / f"{row.split}.zarr").read(
+        slice(row.row, row.row + 1)
+    )[0]
     lake.say(("document", name))
     lake.build()
     found = [
-        [np.array_equal(ids, tokens) for ids in MegatronReader(of.published(f"megatron/{OLD}").folder / row.split)] for of in (whole, lake)
+        [
+            np.array_equal(ids, tokens)
+            for ids in MegatronReader(of.published(f"megatron/{OLD}").folder / row.split)
+        ]
+        for of in (whole, lake)
     ]
     assert (sum(found[0]), sum(found[1])) == (1, 0)
 
@@ -265,9 +354,19 @@ def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
 
 
 def test_rows_wait_for_the_look_up(tmp_path):
-    """Without `withdrawn` there are no parts, and without its part no snapshot decides who goes on."""
+    """Without `withdrawn` there are no parts, and without its part no snapshot decides who goes
+    on.
+    """
     workshop = tiny_workshop(tmp_path)
-    for stage in ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination"):
+    for stage in (
+        "raw",
+        "filtered",
+        "keys",
+        "signatures",
+        "signature_bands",
+        "near_pairs",
+        "contamination",
+    ):
         step(stage).verb(workshop, OLD)
     with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
         step("withdrawals").verb(workshop, OLD)
@@ -285,25 +384,56 @@ def made(whole, tmp_path_factory):
 
 
 def edited(path, change):
-    pq.write_table(pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)), path)
+    pq.write_table(
+        pa.Table.from_pylist(change(pq.read_table(path).to_pylist()), schema=pq.read_schema(path)),
+        path,
+    )
 
 
 def as_near(lines):
     """The first listed document, as if it were a near duplicate of one that is not withdrawn."""
-    return [line | {"how": "near duplicate", "for_id": "nobody/0"} if line is lines[0] else line for line in lines]
+    return [
+        line | {"how": "near duplicate", "for_id": "nobody/0"} if line is lines[0] else line
+        for line in lines
+    ]
 
 
 SPOILS = [
     (withdrawing, "all", "the_withdrawn_add_up", lambda found: found[1:]),
     (withdrawing, "all", "the_withdrawn_add_up", lambda found: [found[0], *found[:-1]]),
     (withdrawing, "all", "the_withdrawn_add_up", as_near),
-    (withdrawing, "all", "the_withdrawn_add_up", lambda found: [found[0] | {"reason": ""}, *found[1:]]),
-    (withdrawing, "all", "every_entry_finds_its_documents", lambda found: [line for line in found if line["id"] != id_of(OLD, 1)]),
-    (withdrawing, "all", "every_entry_finds_its_documents", lambda found: [line | {"value": "site2.example.org"} for line in found]),
+    (
+        withdrawing,
+        "all",
+        "the_withdrawn_add_up",
+        lambda found: [found[0] | {"reason": ""}, *found[1:]],
+    ),
+    (
+        withdrawing,
+        "all",
+        "every_entry_finds_its_documents",
+        lambda found: [line for line in found if line["id"] != id_of(OLD, 1)],
+    ),
+    (
+        withdrawing,
+        "all",
+        "every_entry_finds_its_documents",
+        lambda found: [line | {"value": "site2.example.org"} for line in found],
+    ),
     (withdrawals, OLD, "the_part_is_this_snapshots", lambda found: found[1:]),
-    (withdrawals, OLD, "the_part_is_this_snapshots", lambda found: [found[0] | {"id": id_of(NEW, 1)}, *found[1:]]),
+    (
+        withdrawals,
+        OLD,
+        "the_part_is_this_snapshots",
+        lambda found: [found[0] | {"id": id_of(NEW, 1)}, *found[1:]],
+    ),
     (removals, OLD, "everything_withdrawn_goes", lambda found: found[1:]),
-    (removals, OLD, "everything_withdrawn_goes", lambda found: [*found, found[0] | {"id": id_of(OLD, ALONE_OLD)}]),
+    (
+        removals,
+        OLD,
+        "everything_withdrawn_goes",
+        lambda found: [*found, found[0] | {"id": id_of(OLD, ALONE_OLD)}],
+    ),
 ]
 
 
@@ -321,6 +451,8 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, 
 
 
 def test_the_same_bytes_whatever_stood_before(made, tmp_path):
-    """Built from nothing with the list in force, every partition has the bytes of the one that was changed."""
+    """Built from nothing with the list in force, every partition has the bytes of the one that was
+    changed.
+    """
     fresh = replace(made, workshop=replace(made.workshop, lake=LakeFolder(tmp_path / "lake")))
     assert digests(fresh.build()) == {name: made.published(name).digest for name in made.built}

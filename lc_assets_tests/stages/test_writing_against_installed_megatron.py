@@ -1,4 +1,6 @@
-"""The same bytes and the same answers as the real megatron-core, where it is installed; ``golden/megatron/README.md`` says how."""
+"""The same bytes and the same answers as the real megatron-core, where it is installed;
+``golden/megatron/README.md`` says how.
+"""
 
 import json
 
@@ -23,11 +25,16 @@ N_CORPORA = 60
 def real():
     """Megatron's module; its wheel comes without torch."""
     pytest.importorskip("torch", reason="torch is not installed")
-    return pytest.importorskip("megatron.core.datasets.indexed_dataset", reason="megatron-core is not installed")
+    return pytest.importorskip(
+        "megatron.core.datasets.indexed_dataset", reason="megatron-core is not installed"
+    )
 
 
 def random_corpus(rng, path):
-    texts = [" ".join(rng.choice(WORDS, rng.integers(1, 60)).tolist()) for _ in range(rng.integers(1, 12))]
+    texts = [
+        " ".join(rng.choice(WORDS, rng.integers(1, 60)).tolist())
+        for _ in range(rng.integers(1, 12))
+    ]
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts), "utf-8")
     return texts
 
@@ -43,11 +50,16 @@ def built(real, prefix, documents, dtype):
 
 
 def same_files(one, other):
-    return all(one.with_name(one.name + end).read_bytes() == other.with_name(other.name + end).read_bytes() for end in (".bin", ".idx"))
+    return all(
+        one.with_name(one.name + end).read_bytes() == other.with_name(other.name + end).read_bytes()
+        for end in (".bin", ".idx")
+    )
 
 
 def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
-    """Random corpora, with and without ends, both dtypes, one file or two; then merged by Megatron's ``add_index`` and by us."""
+    """Random corpora, with and without ends, both dtypes, one file or two; then merged by
+    Megatron's ``add_index`` and by us.
+    """
     rng = np.random.default_rng(5)
     encode = gpt2_tokenizer(fast=False)._encoding.encode_ordinary
     for number in range(N_CORPORA):
@@ -60,7 +72,9 @@ def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
             wanted = [encode(text) + [GPT2_EOT] * eod for text in texts]
             built(real, folder / f"{name}-theirs", wanted, np.dtype(dtype).type)
             settled = settle(Writing(tokenizer="gpt2", append_eod=eod, dtype=dtype))
-            write_data_set([folder / f"{name}.jsonl"], folder / f"{name}-ours", settled, engine=LocalEngine())
+            write_data_set(
+                [folder / f"{name}.jsonl"], folder / f"{name}-ours", settled, engine=LocalEngine()
+            )
             assert same_files(folder / f"{name}-ours", folder / f"{name}-theirs")
             prefixes.append(folder / f"{name}-ours")
         builder = real.IndexedDatasetBuilder(str(folder / "theirs.bin"), dtype=np.dtype(dtype).type)
@@ -68,7 +82,12 @@ def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
             builder.add_index(str(prefix))
         builder.finalize(str(folder / "theirs.idx"))
         merge(prefixes, folder / "ours")
-        write_data_set([folder / "a.jsonl", folder / "b.jsonl"], folder / "at-once", settled, engine=LocalEngine())
+        write_data_set(
+            [folder / "a.jsonl", folder / "b.jsonl"],
+            folder / "at-once",
+            settled,
+            engine=LocalEngine(),
+        )
         assert same_files(folder / "ours", folder / "theirs")
         assert same_files(folder / "at-once", folder / "theirs")
         same_answers(real, folder / "ours", rng)
@@ -78,16 +97,28 @@ def same_answers(real, prefix, rng):
     """Lengths, boundaries, documents by number, slice, offset and length."""
     theirs, ours = real.IndexedDataset(str(prefix)), MegatronReader(prefix)
     assert len(theirs) == len(ours)
-    np.testing.assert_array_equal(np.array(theirs.sequence_lengths), ours.sequence_lengths, strict=True)
-    np.testing.assert_array_equal(np.array(theirs.document_indices), ours.document_indices, strict=True)
-    np.testing.assert_array_equal(np.array(theirs.index.sequence_pointers), ours.index.byte_offsets, strict=True)
+    np.testing.assert_array_equal(
+        np.array(theirs.sequence_lengths), ours.sequence_lengths, strict=True
+    )
+    np.testing.assert_array_equal(
+        np.array(theirs.document_indices), ours.document_indices, strict=True
+    )
+    np.testing.assert_array_equal(
+        np.array(theirs.index.sequence_pointers), ours.index.byte_offsets, strict=True
+    )
     for document in range(len(ours)):
         length = int(ours.lengths[document])
         np.testing.assert_array_equal(np.array(theirs[document]), ours[document], strict=True)
         offset = int(rng.integers(0, length))
-        np.testing.assert_array_equal(np.array(theirs.get(document, offset)), ours.get(document, offset), strict=True)
+        np.testing.assert_array_equal(
+            np.array(theirs.get(document, offset)), ours.get(document, offset), strict=True
+        )
         n_ids = int(rng.integers(1, length - offset + 1))
-        np.testing.assert_array_equal(np.array(theirs.get(document, offset, n_ids)), ours.get(document, offset, n_ids), strict=True)
+        np.testing.assert_array_equal(
+            np.array(theirs.get(document, offset, n_ids)),
+            ours.get(document, offset, n_ids),
+            strict=True,
+        )
         with pytest.raises(BadInput):
             ours.get(document, offset, length - offset + 1)
     start, stop = sorted(rng.integers(0, len(ours) + 1, 2).tolist())

@@ -1,11 +1,21 @@
-"""A bucket's operations and a lake in one, against an emulator on loopback: whole or not at all, checked, counted, asked again."""
+"""A bucket's operations and a lake in one, against an emulator on loopback: whole or not at all,
+checked, counted, asked again.
+"""
 
 import os
 
 import pytest
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.errors import BadInput, Busy, CorruptFile, NotPublished, NotWritable, StorageFull, Unreachable
+from lc_assets.errors import (
+    BadInput,
+    Busy,
+    CorruptFile,
+    NotPublished,
+    NotWritable,
+    StorageFull,
+    Unreachable,
+)
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import Stage, Workshop, build
 from lc_assets.stages.recipe import Recipe
@@ -20,7 +30,9 @@ from lc_assets.tally import Tally
 from lc_assets_tests.bucket_server import bucket_server
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-"""Google's client keeps connections open until it is collected, and so does every program that uses it."""
+"""Google's client keeps connections open until it is collected, and so does every program that uses
+it.
+"""
 
 
 @pytest.fixture
@@ -59,7 +71,9 @@ def test_an_object_is_written_only_over_the_state_it_follows_upon(bucket):
     assert bucket.read("a").content == b"two"
 
 
-def test_files_go_up_and_come_down_unchanged_in_parts(bucket, folder, tmp_path, server, monkeypatch):
+def test_files_go_up_and_come_down_unchanged_in_parts(
+    bucket, folder, tmp_path, server, monkeypatch
+):
     monkeypatch.setattr(bucket_module, "PART_BYTES", 1 << 20)
     facts = file_facts(folder)
     bucket.upload(folder, [fact.path for fact in facts], "v/1")
@@ -88,7 +102,9 @@ def test_what_passes_is_asked_again(bucket, server, fault):
     assert not any(server.faults.values())
 
 
-@pytest.mark.parametrize(("status", "error"), [(403, NotWritable), (401, Unreachable), (400, Unreachable)])
+@pytest.mark.parametrize(
+    ("status", "error"), [(403, NotWritable), (401, Unreachable), (400, Unreachable)]
+)
 def test_what_does_not_pass_is_said_and_not_asked_again(bucket, server, status, error):
     server.faults = {"write": [status] * 5}
     with pytest.raises(error, match="gs://crawl/lake/a"):
@@ -131,7 +147,9 @@ def lake_at(folder):
 
 
 def test_what_one_machine_publishes_another_reads(tmp_path, server):
-    """Files come when they are read, only those that are asked for, and a second reading asks for nothing."""
+    """Files come when they are read, only those that are asked for, and a second reading asks for
+    nothing.
+    """
     built = build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files)
     other = lake_at(tmp_path / "two")
     found = other.place("lines", "2023-06").require()
@@ -157,7 +175,9 @@ def test_a_rebuild_elsewhere_finds_what_stands(tmp_path, server):
 
 
 def test_two_machines_cannot_undo_each_others_work(tmp_path, server):
-    """Who began before the other published is refused, publishes nothing, and succeeds when it begins anew."""
+    """Who began before the other published is refused, publishes nothing, and succeeds when it
+    begins anew.
+    """
     one, two = (workshop_at(lake_at(tmp_path / name)) for name in ("one", "two"))
     stage, newer = lines_stage(), lines_stage(code_version="2")
 
@@ -167,8 +187,17 @@ def test_two_machines_cannot_undo_each_others_work(tmp_path, server):
 
     with pytest.raises(Busy, match="another run has published"):
         build(one, stage, "2023-06", slow)
-    assert lake_at(tmp_path / "three").place("lines", "2023-06").require().receipt.fingerprint.code_version == "2"
-    assert build(one, stage, "2023-06", _must_not_run).published.receipt.fingerprint.code_version == "1"
+    assert (
+        lake_at(tmp_path / "three")
+        .place("lines", "2023-06")
+        .require()
+        .receipt.fingerprint.code_version
+        == "2"
+    )
+    assert (
+        build(one, stage, "2023-06", _must_not_run).published.receipt.fingerprint.code_version
+        == "1"
+    )
 
 
 def test_a_build_that_was_cut_off_while_it_went_up_goes_on(tmp_path, server):
@@ -185,16 +214,22 @@ def test_a_build_that_was_cut_off_while_it_went_up_goes_on(tmp_path, server):
 
 
 def test_an_answer_that_got_lost_is_no_other_run(tmp_path, server):
-    """The pointer was written, the connection broke, the client asks again and finds a newer generation: its own."""
+    """The pointer was written, the connection broke, the client asks again and finds a newer
+    generation: its own.
+    """
     workshop = workshop_at(lake_at(tmp_path / "one"))
-    server.faults = {"write": [None, None, None, -1]}  # two files, the receipt; the pointer's answer is lost
+    server.faults = {
+        "write": [None, None, None, -1]
+    }  # two files, the receipt; the pointer's answer is lost
     assert not build(workshop, lines_stage(), "2023-06", _two_files).reused
     assert lake_at(tmp_path / "two").place("lines", "2023-06").current() is not None
 
 
 def test_a_copy_of_other_bytes_is_replaced(tmp_path, server):
     """A machine whose copy of a version is not what stands published takes what stands."""
-    built = build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files).published
+    built = build(
+        workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files
+    ).published
     other = lake_at(tmp_path / "two")
     home = other.place("lines", "2023-06").require().folder
     (home / RECEIPT).write_text((home / RECEIPT).read_text().replace(built.digest, "0" * 64))
@@ -206,14 +241,19 @@ def test_a_copy_of_other_bytes_is_replaced(tmp_path, server):
 def test_a_pointer_that_is_damaged_or_leads_elsewhere_is_refused(tmp_path, server):
     build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files)
     place = lake_at(tmp_path / "two").place("lines", "2023-06")
-    for content, error in ((b"{", CorruptFile), (b'{"version": "../../etc", "digest": "x"}', BadInput)):
+    for content, error in (
+        (b"{", CorruptFile),
+        (b'{"version": "../../etc", "digest": "x"}', BadInput),
+    ):
         Bucket("gs://crawl/lake").write(f"lines/2023-06/{CURRENT}", content)
         with pytest.raises(error, match="lines/2023-06"):
             place.current()
 
 
 def test_requests_of_a_build_are_few(tmp_path, server):
-    """One per file, and for the partition: state and receipt looked for, then receipt and pointer written; no listing."""
+    """One per file, and for the partition: state and receipt looked for, then receipt and pointer
+    written; no listing.
+    """
     build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files)
     assert dict(server.requests) == {"bucket": 1, "state": 3, "write": 4}
     server.requests.clear()
@@ -222,11 +262,19 @@ def test_requests_of_a_build_are_few(tmp_path, server):
 
 
 def lines_stage(code_version="1"):
-    return Stage(name="lines", code_version=code_version, upstream=(), params=lambda _recipe, _key: {}, claims=())
+    return Stage(
+        name="lines",
+        code_version=code_version,
+        upstream=(),
+        params=lambda _recipe, _key: {},
+        claims=(),
+    )
 
 
 def workshop_at(lake):
-    return Workshop(lake=lake, upstream=Upstream("memory://none"), recipe=Recipe(), engine=LocalEngine())
+    return Workshop(
+        lake=lake, upstream=Upstream("memory://none"), recipe=Recipe(), engine=LocalEngine()
+    )
 
 
 def _two_files(draft):

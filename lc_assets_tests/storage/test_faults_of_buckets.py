@@ -1,4 +1,6 @@
-"""A bucket that refuses, dawdles, breaks off and lists late, and machines that die while they publish into it."""
+"""A bucket that refuses, dawdles, breaks off and lists late, and machines that die while they
+publish into it.
+"""
 
 import os
 import signal
@@ -18,7 +20,9 @@ from lc_assets_tests.storage.test_buckets import _two_files, lines_stage, worksh
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded"),  # the server's threads stay in the parent
+    pytest.mark.filterwarnings(
+        "ignore:This process .* is multi-threaded"
+    ),  # the server's threads stay in the parent
 ]
 KINDS = ("read", "state", "list", "write")
 FAULTS = (429, 500, 503, 504, CLOSED, LOST, CUT, SLOW)
@@ -43,17 +47,25 @@ def lake_at(folder):
 
 
 def test_faults_of_every_kind_change_nothing(tmp_path, server):
-    """Published on one machine, read on another, with faults among all requests: equal bytes, or an error of ours and then equal bytes."""
+    """Published on one machine, read on another, with faults among all requests: equal bytes, or an
+    error of ours and then equal bytes.
+    """
     rng, said = rng_for("faults of buckets", seed=64, key="lines"), Counter()
     for number in range(6):
         stage = lines_stage(code_version=str(number))
-        server.faults = {kind: [*rng.choice([*FAULTS, *PASSING], size=6).tolist()] for kind in KINDS}
+        server.faults = {
+            kind: [*rng.choice([*FAULTS, *PASSING], size=6).tolist()] for kind in KINDS
+        }
         workshop = workshop_at(lake_at(tmp_path / "one"))
         for _ in range(20):
             try:
                 published = build(workshop, stage, "2023-06", _two_files).published
                 there = lake_at(tmp_path / f"two{number}").place("lines", "2023-06").require()
-                assert (there.digest, there.version, there.damage()) == (published.digest, published.version, [])
+                assert (there.digest, there.version, there.damage()) == (
+                    published.digest,
+                    published.version,
+                    [],
+                )
                 break
             except LcError as error:
                 said[type(error).__name__] += 1
@@ -64,7 +76,9 @@ def test_faults_of_every_kind_change_nothing(tmp_path, server):
 
 
 def test_asking_again_is_bounded(server, monkeypatch):
-    """A bucket that never answers is given up after the client's budget, here a second; docs/google-cloud.md has two minutes."""
+    """A bucket that never answers is given up after the client's budget, here a second;
+    docs/google-cloud.md has two minutes.
+    """
     monkeypatch.setattr(retry.DEFAULT_RETRY, "_timeout", 0.5)
     server.faults = {"state": [503] * 10_000}
     with pytest.raises(Unreachable, match="gs://crawl/lake/a"):
@@ -73,14 +87,21 @@ def test_asking_again_is_bounded(server, monkeypatch):
 
 
 def test_half_a_body_is_never_a_whole_one(tmp_path, server):
-    """A download that breaks off is asked for again or refused, whatever the file; what stays is whole."""
-    built = build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files).published
+    """A download that breaks off is asked for again or refused, whatever the file; what stays is
+    whole.
+    """
+    built = build(
+        workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files
+    ).published
     for number in range(4):
         server.faults = {"read": [CUT] * (number + 1)}
         for _ in range(8):
             try:
                 found = lake_at(tmp_path / f"two{number}").place("lines", "2023-06").require()
-                assert [(found.folder / name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
+                assert [(found.folder / name).read_text() for name in ("a.txt", "b.txt")] == [
+                    "a",
+                    "b",
+                ]
                 assert found.digest == built.digest
                 break
             except (CorruptFile, Unreachable):
@@ -90,7 +111,9 @@ def test_half_a_body_is_never_a_whole_one(tmp_path, server):
 
 
 def test_a_listing_that_comes_late_hides_and_does_not_mislead(tmp_path, server, monkeypatch):
-    """What a stale listing lacks is not planned with, or not pruned; what it has too much is refused by name."""
+    """What a stale listing lacks is not planned with, or not pruned; what it has too much is
+    refused by name.
+    """
     build(workshop_at(lake_at(tmp_path / "one")), lines_stage(), "2023-06", _two_files)
     stale = lake_at(tmp_path / "two")
     with monkeypatch.context() as late:
@@ -99,7 +122,10 @@ def test_a_listing_that_comes_late_hides_and_does_not_mislead(tmp_path, server, 
         assert stale.keys("lines") == []
         found = stale.place("lines", "2023-06").require()  # by name, without a listing
         assert (found.only("*") / "a.txt").read_text() == "a"
-        assert found.damage() == ["a.txt: missing in the bucket", "b.txt: missing in the bucket"]  # said, not passed over
+        assert found.damage() == [
+            "a.txt: missing in the bucket",
+            "b.txt: missing in the bucket",
+        ]  # said, not passed over
         assert build(workshop_at(stale), lines_stage(), "2023-06", _two_files).reused
     with monkeypatch.context() as ahead:
         ahead.setattr(Bucket, "names", lambda *_: [f"lines/1999-01/{CURRENT}"])
@@ -109,8 +135,12 @@ def test_a_listing_that_comes_late_hides_and_does_not_mislead(tmp_path, server, 
 
 @pytest.mark.parametrize("before", [True, False], ids=["an old version", "none"])
 def test_a_machine_that_dies_at_any_request_leaves_the_old_or_the_new(tmp_path, server, before):
-    """SIGKILL at each request of a build in turn, while another machine reads and then builds: the same bytes."""
-    wanted = build(workshop_at(lake_at(tmp_path / "sure")), lines_stage("9"), "sure", _two_files).published.digest
+    """SIGKILL at each request of a build in turn, while another machine reads and then builds: the
+    same bytes.
+    """
+    wanted = build(
+        workshop_at(lake_at(tmp_path / "sure")), lines_stage("9"), "sure", _two_files
+    ).published.digest
     n_killed, at = 0, 1
     while True:
         key = f"{'old' if before else 'none'}-{at}"
@@ -121,7 +151,9 @@ def test_a_machine_that_dies_at_any_request_leaves_the_old_or_the_new(tmp_path, 
         now = reader.current()
         assert (now is None) == (not before) or now.receipt.fingerprint.code_version == "9"
         assert now is None or (now.folder and now.damage() == [])
-        again = build(workshop_at(lake_at(tmp_path / f"other{at}")), lines_stage("9"), key, _two_files).published
+        again = build(
+            workshop_at(lake_at(tmp_path / f"other{at}")), lines_stage("9"), key, _two_files
+        ).published
         assert again.digest == wanted
         assert lake_at(tmp_path / f"last{at}").place("lines", key).require().damage() == []
         if not killed:
@@ -132,7 +164,9 @@ def test_a_machine_that_dies_at_any_request_leaves_the_old_or_the_new(tmp_path, 
 
 
 def dies_at(server, folder, key, at):
-    """Build in a process of its own that the server kills at its ``at``-th request; whether it came to that."""
+    """Build in a process of its own that the server kills at its ``at``-th request; whether it came
+    to that.
+    """
     seen = 0
     child = os.fork()
     if not child:
@@ -155,7 +189,9 @@ def dies_at(server, folder, key, at):
 
 
 def test_two_machines_at_once_end_with_one_whole_version(tmp_path, server):
-    """The second finds what the first one published, or is told Busy and is done when asked again; never halves of both."""
+    """The second finds what the first one published, or is told Busy and is done when asked again;
+    never halves of both.
+    """
     one, two = (workshop_at(lake_at(tmp_path / name)) for name in ("one", "two"))
 
     def meanwhile(draft):

@@ -1,7 +1,8 @@
-"""Machines that die, or stand still, at each request of a build in a bucket: the old or the new, one pointer, no mixture.
+"""Machines that die, or stand still, at each request of a build in a bucket: the old or the new,
+one pointer, no mixture.
 
-Real stages, in processes of their own, against the emulator. The plain run takes a sample of one stage; the slow one takes each
-request of several (``pytest -m slow -s``).
+Real stages, in processes of their own, against the emulator. The plain run takes a sample of one
+stage; the slow one takes each request of several (``pytest -m slow -s``).
 """
 
 import os
@@ -40,7 +41,8 @@ RIVALS = {
     "grid": {"gridding": {"seed": 65}},
     "megatron": {"megatron": {"sequence_length": 25}},
 }
-"""Settings by which another machine builds the same partition: another version of the same inputs."""
+"""Settings by which another machine builds the same partition: another version of the same inputs.
+"""
 
 
 @dataclass
@@ -65,28 +67,44 @@ class Machines:
 
     def machine(self, name: str) -> Workshop:
         """One with copies of its own."""
-        return replace(self.workshop, lake=open_lake(LAKE, environment={"LC_CACHE": str(self.folder / name)}))
+        return replace(
+            self.workshop, lake=open_lake(LAKE, environment={"LC_CACHE": str(self.folder / name)})
+        )
 
     def as_before(self, stage: str, *, published: bool = True) -> None:
-        """Nothing of the stage's partition but its old version, which is published, or nothing is; no copies anywhere."""
+        """Nothing of the stage's partition but its old version, which is published, or nothing is;
+        no copies anywhere.
+        """
         place = self.machine("first").lake.place(stage, key_of(stage))
         at = f"{stage}/{key_of(stage)}/"
-        names = [name.removeprefix("lake/") for name in self.server.names() if name.startswith(f"lake/{at}")]
-        place.bucket.remove([name for name in names if not name.startswith(f"{at}{self.old[stage].version}/")])
+        names = [
+            name.removeprefix("lake/")
+            for name in self.server.names()
+            if name.startswith(f"lake/{at}")
+        ]
+        place.bucket.remove(
+            [name for name in names if not name.startswith(f"{at}{self.old[stage].version}/")]
+        )
         for copies in self.folder.glob(f"*/crawl/lake/{at}"):
             shutil.rmtree(copies)
         if published:
             place.point_at(self.old[stage])
 
     def dies(self, stage: str, at: int) -> Ended:
-        """Build on the dying machine, which gets SIGKILL at a request; 0 for none, and for counting them in ``calls``."""
+        """Build on the dying machine, which gets SIGKILL at a request; 0 for none, and for counting
+        them in ``calls``.
+        """
         return self._watched(stage, at, signal.SIGKILL)[0]
 
     def stands_still(self, stage: str, at: int, rival: Workshop) -> tuple[Ended, Published | None]:
-        """Build on the dying machine, which stands still from a request on until the rival has built the same partition."""
+        """Build on the dying machine, which stands still from a request on until the rival has
+        built the same partition.
+        """
         return self._watched(stage, at, signal.SIGSTOP, rival)
 
-    def _watched(self, stage: str, at: int, what: signal.Signals, rival: Workshop | None = None) -> tuple[Ended, Published | None]:
+    def _watched(
+        self, stage: str, at: int, what: signal.Signals, rival: Workshop | None = None
+    ) -> tuple[Ended, Published | None]:
         begun, reached, pids, seen = threading.Event(), threading.Event(), list[int](), 0
 
         def watch(_kind: str) -> None:
@@ -98,7 +116,11 @@ class Machines:
                 reached.set()
 
         self.server.watch = watch
-        pids.append(self.dying.begin(environment={"LC_CACHE": str(self.folder / "dying")}, stage=stage, key=key_of(stage)))
+        pids.append(
+            self.dying.begin(
+                environment={"LC_CACHE": str(self.folder / "dying")}, stage=stage, key=key_of(stage)
+            )
+        )
         begun.set()
         made = None
         if rival is not None:
@@ -127,7 +149,9 @@ def settle(machines: Machines, last: str) -> None:
     stages = chain[: chain.index(last) + 1]
     first = machines.machine("first")
     if not set(stages) <= machines.new.keys():
-        stricter = msgspec.structs.replace(first.recipe, filtering=msgspec.structs.replace(first.recipe.filtering, min_words=80))
+        stricter = msgspec.structs.replace(
+            first.recipe, filtering=msgspec.structs.replace(first.recipe.filtering, min_words=80)
+        )
         machines.old |= built(replace(first, recipe=stricter), stages)
         machines.new |= built(first, stages)
         machines.dying.warm(stage="filtered", key=key_of("filtered"))
@@ -142,23 +166,37 @@ def machines(tmp_path_factory) -> Iterator[Machines]:
         workshop = replace(there, lake=LakeFolder(folder / "nowhere"), engine=LocalEngine())
         recipe = recipe_file(folder / "dying.toml", workshop.recipe)
         assert isinstance(workshop.crawl, Upstream)
-        work = {"lake": LAKE, "upstream": workshop.upstream.root, "crawl": workshop.crawl.root, "recipe": str(recipe)}
+        work = {
+            "lake": LAKE,
+            "upstream": workshop.upstream.root,
+            "crawl": workshop.crawl.root,
+            "recipe": str(recipe),
+        }
         with Dying(folder / "dying", work) as dying:
             yield Machines(folder, server, workshop, dying, {}, {})
 
 
 def assert_survives(machines: Machines, stage: str, at: int, *, published: bool) -> bool:
-    """Kill, read on another machine, build again on this one or on another, read again; whether it was killed."""
+    """Kill, read on another machine, build again on this one or on another, read again; whether it
+    was killed.
+    """
     machines.as_before(stage, published=published)
     old, new = machines.old[stage], machines.new[stage]
     ended = machines.dies(stage, at)
     now = machines.machine("reader").lake.place(stage, key_of(stage)).current()
     found = None if now is None else (now.version, now.digest)
     assert found in {(old.version, old.digest) if published else None, (new.version, new.digest)}
-    if now is not None and found == (new.version, new.digest) and stage != "longcrawl":  # its grids are no files of it
+    if (
+        now is not None and found == (new.version, new.digest) and stage != "longcrawl"
+    ):  # its grids are no files of it
         read_all_of(now)
     assert now is None or now.damage() == []
-    assert step(stage).verb(machines.machine("dying" if at % 2 else "other"), key_of(stage)).published.digest == new.digest
+    assert (
+        step(stage)
+        .verb(machines.machine("dying" if at % 2 else "other"), key_of(stage))
+        .published.digest
+        == new.digest
+    )
     after = machines.machine("reader").lake.place(stage, key_of(stage)).require()
     assert (after.version, after.digest, after.damage()) == (new.version, new.digest, [])
     assert what_lies_in_the_bucket(machines, stage) == {CURRENT, *files_of(old), *files_of(new)}
@@ -166,7 +204,10 @@ def assert_survives(machines: Machines, stage: str, at: int, *, published: bool)
 
 
 def files_of(published: Published) -> set[str]:
-    return {f"{published.version}/{path}" for path in (RECEIPT, *(fact.path for fact in published.receipt.files))}
+    return {
+        f"{published.version}/{path}"
+        for path in (RECEIPT, *(fact.path for fact in published.receipt.files))
+    }
 
 
 def what_lies_in_the_bucket(machines: Machines, stage: str) -> set[str]:
@@ -196,7 +237,9 @@ def test_kills_at_some_requests(machines):
 def test_kills_at_every_request(machines, stage):
     """Each request in turn, by turns with an old version and without one."""
     settle(machines, STAGES[-1])
-    last = {published: n_requests(machines, stage, published=published) for published in (True, False)}
+    last = {
+        published: n_requests(machines, stage, published=published) for published in (True, False)
+    }
     points = [at for at in range(1, max(last.values()) + 1) if at <= last[bool(at % 2)]]
     n_killed = sum(assert_survives(machines, stage, at, published=bool(at % 2)) for at in points)
     print(f"\n{stage} in a bucket: {last[True]} requests, {n_killed} kills, all survived")
@@ -204,9 +247,11 @@ def test_kills_at_every_request(machines, stage):
 
 
 def races(machines: Machines, stage: str, points: list[int], *, same: bool) -> str:
-    """How it ended when one machine stood still at each point while a rival built: ``o`` ours stands, ``B`` busy, ``r`` the rival's stands.
+    """How it ended when one machine stood still at each point while a rival built: ``o`` ours
+    stands, ``B`` busy, ``r`` the rival's stands.
 
-    Whatever happened there is one pointer, and it and every other version that has a receipt are whole; asked again, the loser is done.
+    Whatever happened there is one pointer, and it and every other version that has a receipt are
+    whole; asked again, the loser is done.
     """
     rival, said = machines.machine("rival"), ""
     if not same:
@@ -225,30 +270,44 @@ def races(machines: Machines, stage: str, points: list[int], *, same: bool) -> s
         assert not ended.said or now.version == made.version
         again = step(stage).verb(machines.machine("dying"), key_of(stage)).published
         assert (again.version, again.digest) == (ours.version, ours.digest)
-        assert machines.machine("reader").lake.place(stage, key_of(stage)).require().version == ours.version
+        assert (
+            machines.machine("reader").lake.place(stage, key_of(stage)).require().version
+            == ours.version
+        )
     return said
 
 
 def changed(recipe: Recipe, settings: dict[str, dict[str, int]]) -> Recipe:
     return msgspec.structs.replace(
-        recipe, **{name: msgspec.structs.replace(getattr(recipe, name), **values) for name, values in settings.items()}
+        recipe,
+        **{
+            name: msgspec.structs.replace(getattr(recipe, name), **values)
+            for name, values in settings.items()
+        },
     )
 
 
 def test_two_machines_at_once_at_some_requests(machines):
     settle(machines, "filtered")
     last = n_requests(machines, "filtered")
-    assert re.fullmatch("o?B+r", races(machines, "filtered", [1, last // 2, last - 1, last], same=False))
+    assert re.fullmatch(
+        "o?B+r", races(machines, "filtered", [1, last // 2, last - 1, last], same=False)
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("stage", RIVALS)
 def test_two_machines_at_once_at_every_request(machines, stage):
-    """Before it looked at the pointer, ours comes second and stands; then it is Busy; once it wrote the pointer, the rival's stands."""
+    """Before it looked at the pointer, ours comes second and stands; then it is Busy; once it wrote
+    the pointer, the rival's stands.
+    """
     settle(machines, STAGES[-1])
     last = n_requests(machines, stage)
     said = races(machines, stage, list(range(1, last + 1)), same=False)
-    print(f"\n{stage} in a bucket, another version by another machine meanwhile, at each of {last} requests: {said}")
+    print(
+        f"\n{stage} in a bucket, another version by another machine meanwhile, at each of {last} "
+        f"requests: {said}"
+    )
     assert re.fullmatch("o*B+r+", said)
     assert set(races(machines, stage, [last // 3, last // 2, last - 2], same=True)) == {"o"}

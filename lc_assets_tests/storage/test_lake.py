@@ -10,7 +10,11 @@ from lc_assets.storage.versions import Published, write_receipt
 from lc_assets.tally import Tally
 
 FINGERPRINT = Fingerprint(
-    stage="filtered", key="2023-06", code_version="1", params={"min": 3, "deep": {"a": 1}}, inputs={"raw/2023-06": "abc"}
+    stage="filtered",
+    key="2023-06",
+    code_version="1",
+    params={"min": 3, "deep": {"a": 1}},
+    inputs={"raw/2023-06": "abc"},
 )
 
 
@@ -38,7 +42,9 @@ def test_a_folder_without_receipt_is_no_version(tmp_path):
 
 
 def test_the_digest_depends_on_the_files_alone(tmp_path):
-    """Two versions made differently, with the same bytes, have one data version; other bytes have another."""
+    """Two versions made differently, with the same bytes, have one data version; other bytes have
+    another.
+    """
     other = Fingerprint(stage="filtered", key="2022-49", code_version="2", params={}, inputs={})
     (_, one), (_, two) = a_version(tmp_path), a_version(tmp_path, fingerprint=other)
     assert one.digest == two.digest
@@ -93,7 +99,11 @@ def test_the_pointer_cannot_leave_its_place(tmp_path):
 def test_differences_are_words():
     """Code, settings and inputs that changed are named with old and new value."""
     newer = Fingerprint(
-        stage="filtered", key="2023-06", code_version="2", params={"min": 4, "deep": {"a": 1}}, inputs={"raw/2023-06": "abd", "x": "y"}
+        stage="filtered",
+        key="2023-06",
+        code_version="2",
+        params={"min": 4, "deep": {"a": 1}},
+        inputs={"raw/2023-06": "abd", "x": "y"},
     )
     assert FINGERPRINT.differences(newer) == [
         "code version 1 → 2",
@@ -106,7 +116,13 @@ def test_differences_are_words():
 
 def test_every_part_of_a_fingerprint_names_another_version():
     """Whatever determines the bytes changes the version's name."""
-    changes = [{"stage": "tokens"}, {"key": "x"}, {"code_version": "2"}, {"params": {}}, {"inputs": {}}]
+    changes = [
+        {"stage": "tokens"},
+        {"key": "x"},
+        {"code_version": "2"},
+        {"params": {}},
+        {"inputs": {}},
+    ]
     fields = {name: getattr(FINGERPRINT, name) for name in FINGERPRINT.__struct_fields__}
     names = {Fingerprint(**(fields | change)).version for change in changes} | {FINGERPRINT.version}
     assert len(names) == len(changes) + 1

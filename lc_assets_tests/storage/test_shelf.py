@@ -1,4 +1,6 @@
-"""Copies within a bound: the least recently used go, what is in use stays, in whichever process; what went comes again."""
+"""Copies within a bound: the least recently used go, what is in use stays, in whichever process;
+what went comes again.
+"""
 
 import os
 import subprocess
@@ -30,7 +32,9 @@ def server():
 @pytest.fixture(scope="module")
 def built(server, tmp_path_factory):
     """Three versions of two bytes each, in the bucket."""
-    lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path_factory.mktemp("built"))})
+    lake = open_lake(
+        "gs://crawl/lake", environment={"LC_CACHE": str(tmp_path_factory.mktemp("built"))}
+    )
     return [build(workshop_at(lake), lines_stage(), key, _two_files).published for key in KEYS]
 
 
@@ -39,7 +43,10 @@ def lake_of(built, tmp_path):
     """A machine without copies, whose room is bounded; what was used long ago may go."""
 
     def opened(most_bytes):
-        return open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path), "LC_CACHE_BYTES": str(most_bytes)})
+        return open_lake(
+            "gs://crawl/lake",
+            environment={"LC_CACHE": str(tmp_path), "LC_CACHE_BYTES": str(most_bytes)},
+        )
 
     return opened
 
@@ -119,7 +126,10 @@ def test_what_another_process_uses_stays_until_that_ends(lake_of):
         sys.stdin.read()
     """
     with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdout.readline() == "taken\n"
         used_long_ago(lake, KEYS[0])
@@ -130,8 +140,12 @@ def test_what_another_process_uses_stays_until_that_ends(lake_of):
 
 
 def test_what_a_build_publishes_is_a_copy_too(server, tmp_path):
-    """Counted once it has gone up; what had been there goes for it, what was written just now does not."""
-    lake = open_lake("gs://crawl/other", environment={"LC_CACHE": str(tmp_path), "LC_CACHE_BYTES": str(BYTES)})
+    """Counted once it has gone up; what had been there goes for it, what was written just now does
+    not.
+    """
+    lake = open_lake(
+        "gs://crawl/other", environment={"LC_CACHE": str(tmp_path), "LC_CACHE_BYTES": str(BYTES)}
+    )
     for key in KEYS[:2]:
         build(workshop_at(lake), lines_stage(), key, _two_files)
         used_long_ago(lake, *([key] if key == KEYS[0] else []))
@@ -142,7 +156,10 @@ def test_what_a_build_publishes_is_a_copy_too(server, tmp_path):
 
 def test_a_version_that_is_gone_from_the_bucket_is_not_taken_for_finished(server, tmp_path):
     """Where some of its copies are left, and another machine has removed it."""
-    one, two = (open_lake("gs://crawl/third", environment={"LC_CACHE": str(tmp_path / name)}) for name in ("one", "two"))
+    one, two = (
+        open_lake("gs://crawl/third", environment={"LC_CACHE": str(tmp_path / name)})
+        for name in ("one", "two")
+    )
     first = build(workshop_at(one), lines_stage(), KEYS[0], _two_files).published
     assert two.place("lines", KEYS[0]).require().only("a.txt")
     build(workshop_at(one), lines_stage(code_version="2"), KEYS[0], _two_files)

@@ -52,7 +52,9 @@ def served(tmp_path):
     servers = []
 
     def serve(handler):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(tmp_path)))
+        server = http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), functools.partial(handler, directory=str(tmp_path))
+        )
         threading.Thread(target=server.serve_forever, daemon=True).start()
         servers.append(server)
         return f"http://127.0.0.1:{server.server_port}"
@@ -82,7 +84,9 @@ def test_a_server_that_names_versions_is_believed(served):
 
 
 def test_a_body_that_stops_half_way_says_nothing_about_the_file(served):
-    """A connection that ends early is an error with the file's name: neither a shorter file nor a broken one."""
+    """A connection that ends early is an error with the file's name: neither a shorter file nor a
+    broken one.
+    """
     with (
         pytest.raises(Unreachable, match="deep/a.bin: could not be read to its end"),
         Upstream(served(CutHandler)).open("deep/a.bin") as stream,
@@ -103,7 +107,9 @@ def test_times_are_trusted_only_when_asked_for(tmp_path):
 
 
 def test_folders_and_buckets_are_looked_through_but_no_server(served, tmp_path):
-    """Files below a folder, sorted, without hidden ones; a folder that is not there holds none; a web server has no folders."""
+    """Files below a folder, sorted, without hidden ones; a folder that is not there holds none; a
+    web server has no folders.
+    """
     for name in ("b.bin", "c/d.bin", ".hidden", "c/.draft-1"):
         path = tmp_path / "deep" / name
         path.parent.mkdir(exist_ok=True)
@@ -139,7 +145,9 @@ def test_nobody_listening_is_said_plainly():
 
 
 def test_a_server_in_trouble_is_not_a_missing_file(served):
-    """A 500 must not look like a file that upstream does not have: that would be counted and skipped."""
+    """A 500 must not look like a file that upstream does not have: that would be counted and
+    skipped.
+    """
     broken = Upstream(served(BrokenHandler))
     with pytest.raises(Unreachable, match="cannot reach .*500"):
         broken.look("deep/a.bin")
@@ -155,7 +163,9 @@ def test_a_file_that_goes_missing_is_missing(tmp_path, served):
 
 
 def test_a_server_without_ranges_is_named(served, tmp_path, monkeypatch):
-    """Python's own server cannot send the second part of a large file; the message says which servers can."""
+    """Python's own server cannot send the second part of a large file; the message says which
+    servers can.
+    """
     monkeypatch.setattr("lc_assets.storage.upstream.BLOCK_BYTES", 1000)
     with (
         pytest.raises(BadInput, match="deep/a.bin: the server sends whole files only.*nginx"),
@@ -166,7 +176,9 @@ def test_a_server_without_ranges_is_named(served, tmp_path, monkeypatch):
 
 
 def test_upstream_is_asked_again_and_then_given_up(monkeypatch):
-    """Two failures and an answer are an answer; a failure more than there are pauses is a failure; a missing file is not asked twice."""
+    """Two failures and an answer are an answer; a failure more than there are pauses is a failure;
+    a missing file is not asked twice.
+    """
     waited, answers = [], [Unreachable("no"), Unreachable("no"), None]
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (1, 2))
     monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)

@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.background import LEAST_DOCUMENTS, PIECE_CHARACTERS, PIECES, Background, pieces_of
+from lc_assets.text.background import (
+    LEAST_DOCUMENTS,
+    PIECE_CHARACTERS,
+    PIECES,
+    Background,
+    pieces_of,
+)
 from lc_assets.text.concepts import LexicalConcepts
 from lc_assets_tests.text.test_concept_words import SPECIAL
 
@@ -27,12 +33,18 @@ def test_counting_in_parts_is_counting_at_once(texts, at):
 def test_common_words_are_in_more_pieces_than_the_share(texts, max_df):
     """By looking at each word; short texts are one piece each."""
     held = {word: sum(word in text.split() for text in texts) for word in "abcdef"}
-    wanted = {word for word, n_texts in held.items() if n_texts > max_df * len(texts) and n_texts >= LEAST_DOCUMENTS}
+    wanted = {
+        word
+        for word, n_texts in held.items()
+        if n_texts > max_df * len(texts) and n_texts >= LEAST_DOCUMENTS
+    }
     assert Background.of(texts, str.split).common(max_df) == wanted
 
 
 def test_the_hero_of_one_document_is_not_common():
-    """In all of a long document's pieces, and so in half of all there are; the others agree on another word."""
+    """In all of a long document's pieces, and so in half of all there are; the others agree on
+    another word.
+    """
     novel = "hero walks " * (PIECES * PIECE_CHARACTERS)
     found = Background.of([novel, *["somebody walks"] * LEAST_DOCUMENTS], str.split)
     assert found.pieces["hero"] == PIECES
@@ -56,7 +68,9 @@ def test_a_share_that_is_none_is_refused():
 
 
 def test_common_words_make_no_concept():
-    """Words of a text hold a letter and are no stop words; those that the background names are gone from the concepts."""
+    """Words of a text hold a letter and are no stop words; those that the background names are gone
+    from the concepts.
+    """
     text = "the cat and dog 42 cats. Dr he thing"
     finder = LexicalConcepts(SPECIAL)
     assert finder.words_in(text) == ["cat", "dog", "cats", "dr"]

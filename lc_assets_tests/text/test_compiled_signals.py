@@ -1,4 +1,6 @@
-"""The compiled loops say what the plain twin says, of any text, and take no more than linear time for it."""
+"""The compiled loops say what the plain twin says, of any text, and take no more than linear time
+for it.
+"""
 
 import hashlib
 import itertools
@@ -29,7 +31,22 @@ pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 
 LISTS = WordLists(
     stop_words={"en": frozenset({"the", "a", "The", "end", "...", "é"})},
-    bad_words={"en": frozenset({"the", "the end", "the end the end", "a  a", "É", "lorem ipsum", "a a", "javascript", " a", "b\u0301"})},
+    bad_words={
+        "en": frozenset(
+            {
+                "the",
+                "the end",
+                "the end the end",
+                "a  a",
+                "É",
+                "lorem ipsum",
+                "a a",
+                "javascript",
+                " a",
+                "b\u0301",
+            }
+        )
+    },
     domains={"example.org": 7},
 )
 WORDS = (
@@ -55,12 +72,27 @@ WORDS = (
     "#{",
 )
 UNPAIRED = st.sampled_from(
-    ["\ud800", "\udfff", "\0", "ΑΣ", "Σ", "\u0344", "a\u0315\u0300", "שלום", "\u202e", "\U0010ffff", "\U000e0100", "각"]
+    [
+        "\ud800",
+        "\udfff",
+        "\0",
+        "ΑΣ",
+        "Σ",
+        "\u0344",
+        "a\u0315\u0300",
+        "שלום",
+        "\u202e",
+        "\U0010ffff",
+        "\U000e0100",
+        "각",
+    ]
 )
 
 
 def texts() -> st.SearchStrategy[str]:
-    """Hostile texts, with what no file of text should hold; and texts of few words, so that they repeat."""
+    """Hostile texts, with what no file of text should hold; and texts of few words, so that they
+    repeat.
+    """
     hostile = st.lists(hostile_text() | UNPAIRED, max_size=8).map("".join)
     latin = st.text(st.characters(max_codepoint=255), max_size=200)
     return hostile | latin | st.lists(st.sampled_from(WORDS), max_size=120).map(" ".join)
@@ -80,10 +112,16 @@ def texts() -> st.SearchStrategy[str]:
 def test_the_compiled_loops_are_the_plain_twin(text):
     """Spans, digits and types of all 29; and the twin is the oracle."""
     fast = signals_of(text, LISTS, language="en", source_domain="example.org")
-    plain = signals_of_document(read_document(text), LISTS, language="en", source_domain="example.org")
+    plain = signals_of_document(
+        read_document(text), LISTS, language="en", source_domain="example.org"
+    )
     assert repr(fast) == repr(plain)
     if len(text) < 1000:
-        listed = {"stop_words": LISTS.stop_words["en"], "bad_words": LISTS.bad_words["en"], "domains": LISTS.domains}
+        listed = {
+            "stop_words": LISTS.stop_words["en"],
+            "bad_words": LISTS.bad_words["en"],
+            "domains": LISTS.domains,
+        }
         slow = slow_signals(text, source_domain="example.org", **listed)
         assert repr({name: slow[name] for name in fast}) == repr(fast)
         assert fast.keys() == slow.keys()
@@ -119,7 +157,9 @@ def test_the_share_of_bullets_counts_lines_as_ccnet_does():
 
 
 def test_characters_beyond_the_tables_have_nothing_to_tell():
-    """The tables end at the fourth plane; what Python knows of later characters must be what the loops assume."""
+    """The tables end at the fourth plane; what Python knows of later characters must be what the
+    loops assume.
+    """
     beyond = "".join(map(chr, range(LIMIT, 0x110000)))
     assert re.search(r"[\w\s]", beyond) is None
     assert beyond.lower() == beyond == unicodedata.normalize("NFD", beyond)
@@ -145,7 +185,11 @@ def test_every_character_folds_as_the_plain_twin_folds_it():
 @example(1, 1024)
 @example(3, 2**20)
 def test_rounding_is_pythons(numerator, denominator):
-    for value in (numerator / denominator, min(numerator, denominator) / max(numerator, denominator), 1 - 1 / denominator):
+    for value in (
+        numerator / denominator,
+        min(numerator, denominator) / max(numerator, denominator),
+        1 - 1 / denominator,
+    ):
         if value < LARGEST:
             assert round8(value) == round(value, 8)
 
@@ -161,15 +205,23 @@ def test_rounding_is_pythons_next_to_every_half(n):
 
 def test_the_loops_take_the_c_librarys_logarithm():
     """Terms of the entropy are added by bits, so the logarithm must be Python's to the last one."""
-    for n_words, count in itertools.product((1, 2, 3, 7, 450, 10_007, 1_234_577), (1, 2, 5, 63, 64, 65, 4001)):
+    for n_words, count in itertools.product(
+        (1, 2, 3, 7, 450, 10_007, 1_234_577), (1, 2, 5, 63, 64, 65, 4001)
+    ):
         if count <= n_words:
-            assert entropy(np.array([count]), n_words) == -count / n_words * math.log(count / n_words)
+            assert entropy(np.array([count]), n_words) == -count / n_words * math.log(
+                count / n_words
+            )
 
 
 def test_machine_code_is_kept_for_the_sources_it_was_made_from():
-    """Numba looks at the file of a function alone; a caller in another file must not keep the code of what it called before."""
+    """Numba looks at the file of a function alone; a caller in another file must not keep the code
+    of what it called before.
+    """
     files = Path(kernels.__file__).parent.glob("*.py")
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files, key=lambda file: file.name))).hexdigest()
+    digest = hashlib.sha256(
+        b"".join(file.read_bytes() for file in sorted(files, key=lambda file: file.name))
+    ).hexdigest()
     assert measure._cache._cache_file._source_stamp == digest
 
 
@@ -184,20 +236,28 @@ HOSTILE = {
     "newlines": repeated("\n"),
     "full stops": repeated("."),
     "every word another": lambda n: " ".join(f"{place:x}" for place in range(n // 6)),
-    "every pair another": lambda n: " ".join(f"{place % 997} {place % 1009}" for place in range(n // 8)),
+    "every pair another": lambda n: " ".join(
+        f"{place % 997} {place % 1009}" for place in range(n // 8)
+    ),
     "marks out of order": repeated("\u0315\u0300"),
     "sigmas": repeated("ΑΣ "),
     "right to left": repeated("שלום עולם "),
     "unpaired surrogates": repeated("\ud800\udc00 "),
     "NUL": repeated("\0"),
     "what expands most": repeated("\u1f82"),
-    "words of one length and few letters": lambda n: " ".join(f"{place:016b}" for place in range(n // 17)),
-    "Thue and Morse, against hashes of polynomials": lambda n: " ".join(morse(place) for place in range(n // 2100)),
+    "words of one length and few letters": lambda n: " ".join(
+        f"{place:016b}" for place in range(n // 17)
+    ),
+    "Thue and Morse, against hashes of polynomials": lambda n: " ".join(
+        morse(place) for place in range(n // 2100)
+    ),
 }
 
 
 def morse(number: int) -> str:
-    """A word of 2,048 letters; any two of these collide under every polynomial modulo a power of two."""
+    """A word of 2,048 letters; any two of these collide under every polynomial modulo a power of
+    two.
+    """
     bits = [place.bit_count() & 1 for place in range(1024)]
     return "".join("ab"[bit ^ (number & 1)] for bit in bits) + f"{number:x}"
 

@@ -1,4 +1,6 @@
-"""Sentences and words, as they are said to be; compiled reading is plain reading, of any text; and no text takes it long."""
+"""Sentences and words, as they are said to be; compiled reading is plain reading, of any text; and
+no text takes it long.
+"""
 
 import dataclasses
 import time
@@ -11,7 +13,17 @@ from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
 from lc_assets.text import concept_words
-from lc_assets.text.concept_words import CAPITAL, INITIAL, JOINED, LIMIT, LONGEST_WORD, SpecialWords, class_of, read_words, spelling
+from lc_assets.text.concept_words import (
+    CAPITAL,
+    INITIAL,
+    JOINED,
+    LIMIT,
+    LONGEST_WORD,
+    SpecialWords,
+    class_of,
+    read_words,
+    spelling,
+)
 from lc_assets_tests.strategies import hostile_text
 
 SPECIAL = SpecialWords(
@@ -22,11 +34,75 @@ SPECIAL = SpecialWords(
 )
 
 BITS = [
-    *("The ", "the ", "cat ", "Cat", " he ", "Dr", "dr. ", "Fig", ". ", ".", "..", "! ", "?\u201d ", ".) ", "\u2026 ", "\u3002", "\u061f "),
-    *("'", "\u2019", "'s ", "\u2019s", "don't ", "\u2018", '"', "-", "\u2010", "well-known ", "1,000 ", "3.14", "7", "7. ", "a ", "A. "),
-    *("I. ", " ", "\n", "\n\n", "\r\n", "\x0c", "\u2028", "x" * 38, "y" * 63, "z" * 64, " " * 45, "\u4e2d\u6587", "\u3042"),
-    *("\u30bf\u30ef\u30fc", "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35", "\u05e9\u05dc\u05d5\u05dd ", "\u0633\u0644\u0627\u0645 "),
-    *("\u0939\u093f\u0928\u094d\u0926\u0940\u0964 ", "e\u0301", "\u0301", "\u200c", "\u0130", "\u01c5x", "\u2167", "\ud800", "\x00"),
+    *(
+        "The ",
+        "the ",
+        "cat ",
+        "Cat",
+        " he ",
+        "Dr",
+        "dr. ",
+        "Fig",
+        ". ",
+        ".",
+        "..",
+        "! ",
+        "?\u201d ",
+        ".) ",
+        "\u2026 ",
+        "\u3002",
+        "\u061f ",
+    ),
+    *(
+        "'",
+        "\u2019",
+        "'s ",
+        "\u2019s",
+        "don't ",
+        "\u2018",
+        '"',
+        "-",
+        "\u2010",
+        "well-known ",
+        "1,000 ",
+        "3.14",
+        "7",
+        "7. ",
+        "a ",
+        "A. ",
+    ),
+    *(
+        "I. ",
+        " ",
+        "\n",
+        "\n\n",
+        "\r\n",
+        "\x0c",
+        "\u2028",
+        "x" * 38,
+        "y" * 63,
+        "z" * 64,
+        " " * 45,
+        "\u4e2d\u6587",
+        "\u3042",
+    ),
+    *(
+        "\u30bf\u30ef\u30fc",
+        "\u0e2a\u0e27\u0e31\u0e2a\u0e14\u0e35",
+        "\u05e9\u05dc\u05d5\u05dd ",
+        "\u0633\u0644\u0627\u0645 ",
+    ),
+    *(
+        "\u0939\u093f\u0928\u094d\u0926\u0940\u0964 ",
+        "e\u0301",
+        "\u0301",
+        "\u200c",
+        "\u0130",
+        "\u01c5x",
+        "\u2167",
+        "\ud800",
+        "\x00",
+    ),
     *("\U0001f600", "\U00020000", "\U000e0100", "_", ",", ":", "(", "]", "\u2014"),
 ]
 
@@ -52,18 +128,30 @@ def sentences_of(text: str, special: SpecialWords = SPECIAL) -> list[list[str]]:
         ("  ...\n\n* * *", ""),
         ("The cat sat. A dog ran! Why? so", "cat sat/a dog ran/why so"),
         ("\u201cStop.\u201d \u201cWhy?\u201d", "stop/why"),
-        ("At 5 p.m. and so. Dr. Smith of Fig. 3 knew J. Doe.", "at 5 p m so/dr smith fig 3 knew j doe"),
+        (
+            "At 5 p.m. and so. Dr. Smith of Fig. 3 knew J. Doe.",
+            "at 5 p m so/dr smith fig 3 knew j doe",
+        ),
         ("It was I. You know. 7 came.", "it was i/you know/7 came"),
         ("Say 3.14 or 1,000.5, not 3. Four", "say 3.14 or 1,000.5 not 3/four"),
-        ("Cat's cats' rock'n'roll well-known O\u2019Hara\u2019s", "cat cats rock'n'roll well-known o'hara"),
+        (
+            "Cat's cats' rock'n'roll well-known O\u2019Hara\u2019s",
+            "cat cats rock'n'roll well-known o'hara",
+        ),
         ("\u4e2d\u6587\u3002\u5f88\u597d", "\u4e2d \u6587/\u5f88 \u597d"),
         (
             "\u0643\u064a\u0641\u061f \u062c\u064a\u062f. \u0634\u0643\u0631\u0627",
             "\u0643\u064a\u0641/\u062c\u064a\u062f/\u0634\u0643\u0631\u0627",
         ),
         ("Menu\nHome\nabout us", "menu/home/about us"),
-        ("a line of forty characters and some more,\nand so on", "a line forty characters some more so on"),
-        ("a line of forty characters and some more,\n \nand so", "a line forty characters some more/so"),
+        (
+            "a line of forty characters and some more,\nand so on",
+            "a line forty characters some more so on",
+        ),
+        (
+            "a line of forty characters and some more,\n \nand so",
+            "a line forty characters some more/so",
+        ),
         (f"a word {'x' * (LONGEST_WORD + 1)} b", "a word b"),
     ],
 )
@@ -73,7 +161,9 @@ def test_sentences_and_words(text, wanted):
 
 
 def test_runs_capitals_and_beginnings():
-    """A run ends at stop words and marks; a capital says nothing where a sentence or a quotation begins."""
+    """A run ends at stop words and marks; a capital says nothing where a sentence or a quotation
+    begins.
+    """
     text = "Big Red dog of Paris, \u201cCome home\u201d said Rex"
     found = read_words(text, SPECIAL)
     names = [spelling(text, *found.spellings[word].tolist()) for word in found.words.tolist()]
@@ -94,8 +184,20 @@ def test_words_weigh_their_letters():
     """At most two; stop words, common ones and numbers nothing."""
     text = "a cat x1 42 thing the \u4e2d \u05d0"
     found = read_words(text, SPECIAL)
-    weights = {spelling(text, *place.tolist()): weight for place, weight in zip(found.spellings, found.weights.tolist(), strict=True)}
-    assert weights == {"a": 1, "cat": 2, "x1": 2, "42": 0, "thing": 0, "the": 0, "\u4e2d": 1, "\u05d0": 1}
+    weights = {
+        spelling(text, *place.tolist()): weight
+        for place, weight in zip(found.spellings, found.weights.tolist(), strict=True)
+    }
+    assert weights == {
+        "a": 1,
+        "cat": 2,
+        "x1": 2,
+        "42": 0,
+        "thing": 0,
+        "the": 0,
+        "\u4e2d": 1,
+        "\u05d0": 1,
+    }
 
 
 def test_a_sentence_lies_in_one_part():
@@ -116,7 +218,10 @@ def test_compiled_reading_is_plain_reading(text, part_starts):
     """Every array, every type."""
     from lc_assets.text.kernels.concept_facade import special_table
 
-    fast, plain = special_table(SPECIAL).read_words(text, part_starts), read_words(text, SPECIAL, part_starts)
+    fast, plain = (
+        special_table(SPECIAL).read_words(text, part_starts),
+        read_words(text, SPECIAL, part_starts),
+    )
     for field in dataclasses.fields(plain):
         ours, theirs = getattr(fast, field.name), getattr(plain, field.name)
         np.testing.assert_array_equal(ours, theirs, err_msg=field.name)
@@ -133,7 +238,9 @@ def test_more_different_words_than_were_expected():
 
 
 def test_no_character_beyond_the_table_means_anything():
-    """But for variation selectors, which go with other marks: they are no words, so nothing is lost."""
+    """But for variation selectors, which go with other marks: they are no words, so nothing is
+    lost.
+    """
     meaning = [code for code in range(LIMIT, 0x110000) if class_of(chr(code)) != "O"]
     assert meaning == []
 

@@ -1,4 +1,6 @@
-"""What is a concept, and where it is mentioned; compiled as plainly; whatever the order of sentences."""
+"""What is a concept, and where it is mentioned; compiled as plainly; whatever the order of
+sentences.
+"""
 
 import dataclasses
 
@@ -21,11 +23,15 @@ WORDS = ("alpha", "beta", "gamma", "Delta", "Epsilon", "he", "the", "thing", "7"
 
 def sentences() -> st.SearchStrategy[list[str]]:
     """Sentences of few words, so that phrases repeat and ranks tie."""
-    sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(lambda words: f"So {' '.join(words)}.")
+    sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=7).map(
+        lambda words: f"So {' '.join(words)}."
+    )
     return st.lists(sentence, max_size=14)
 
 
-def found_by(text: str, special: SpecialWords = SPECIAL, parts=(), **settings_) -> dict[str, list[int]]:
+def found_by(
+    text: str, special: SpecialWords = SPECIAL, parts=(), **settings_
+) -> dict[str, list[int]]:
     """Sentences by concept."""
     return LexicalConcepts(special, **settings_).find(text, parts).by_phrase()
 
@@ -33,7 +39,14 @@ def found_by(text: str, special: SpecialWords = SPECIAL, parts=(), **settings_) 
 def test_phrases_of_a_run_are_mentioned_wherever_they_stand():
     """Overlapping ones too; none goes over a stop word, a mark or an end of a sentence."""
     found = found_by("Big red dog, red dog and dog. Dog the red.")
-    assert found == {"big": [0], "big red": [0], "big red dog": [0], "red": [0, 0, 1], "red dog": [0, 0], "dog": [0, 0, 0, 1]}
+    assert found == {
+        "big": [0],
+        "big red": [0],
+        "big red dog": [0],
+        "red": [0, 0, 1],
+        "red dog": [0, 0],
+        "dog": [0, 0, 0, 1],
+    }
 
 
 def test_what_says_nothing_is_no_concept():
@@ -43,11 +56,17 @@ def test_what_says_nothing_is_no_concept():
 
 
 def test_characters_of_scripts_without_spaces_make_concepts_by_two_and_three():
-    assert set(found_by("\u4e2d\u6587\u5b57")) == {"\u4e2d \u6587", "\u6587 \u5b57", "\u4e2d \u6587 \u5b57"}
+    assert set(found_by("\u4e2d\u6587\u5b57")) == {
+        "\u4e2d \u6587",
+        "\u6587 \u5b57",
+        "\u4e2d \u6587 \u5b57",
+    }
 
 
 def test_pronouns_mention_the_name_before_them():
-    """The last one within three sentences; a capital at the beginning of a sentence makes no name; others mention nothing."""
+    """The last one within three sentences; a capital at the beginning of a sentence makes no name;
+    others mention nothing.
+    """
     text = "we met Ann. Yes so he came. Ok it. Ok her. No. Her."
     assert found_by(text)["ann"] == [0, 1, 3]
     assert found_by(text, pronouns="none")["ann"] == [0]
@@ -62,8 +81,13 @@ def test_a_pronoun_never_looks_into_another_part():
 
 
 def test_names_come_beside_the_best():
-    """With room for one phrase, all that is written large half of the time or more is a concept too."""
-    text = "so hub one hub two hub three hub. Now Rome and Rome and rome. Now the Milan and milan and milan."
+    """With room for one phrase, all that is written large half of the time or more is a concept
+    too.
+    """
+    text = (
+        "so hub one hub two hub three hub. Now Rome and Rome and rome. Now the Milan and milan "
+        "and milan."
+    )
     found = LexicalConcepts(SPECIAL, top=1).find(text)
     phrases = [found.phrase(number) for number in range(len(found.concepts))]
     assert dict(zip(phrases, found.named.tolist(), strict=True)) == {"hub": False, "rome": True}
@@ -83,7 +107,9 @@ def test_ranks_are_those_of_textrank():
     words = read_words(text, SPECIAL)
     n_kinds = len(words.weights)
     graph = np.zeros((n_kinds, n_kinds))
-    by_sentence = [words.words[words.sentences == sentence].tolist() for sentence in range(words.n_sentences)]
+    by_sentence = [
+        words.words[words.sentences == sentence].tolist() for sentence in range(words.n_sentences)
+    ]
     for line in by_sentence:
         for place, word in enumerate(line):
             for other in line[place + 1 : place + 3]:
@@ -93,12 +119,18 @@ def test_ranks_are_those_of_textrank():
     ranks = np.ones(n_kinds)
     for _ in range(20):
         ranks = 0.15 + 0.85 * graph @ (ranks / np.maximum(graph.sum(axis=0), 1))
-    np.testing.assert_allclose(concept_grams.rank_words(words) / concept_grams.ONE, ranks, rtol=1e-7)
+    np.testing.assert_allclose(
+        concept_grams.rank_words(words) / concept_grams.ONE, ranks, rtol=1e-7
+    )
     assert ranks.max() > 1.5
 
 
 @pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twin")
-@given(texts() | sentences().map(" ".join), st.sampled_from([1, 3, 1000]), st.lists(st.integers(0, 90), max_size=2).map(sorted))
+@given(
+    texts() | sentences().map(" ".join),
+    st.sampled_from([1, 3, 1000]),
+    st.lists(st.integers(0, 90), max_size=2).map(sorted),
+)
 @settings(max_examples=300, deadline=None)
 def test_compiled_finding_is_plain_finding(text, top, starts):
     """Phrases, ranks, mentions: every array."""
@@ -125,27 +157,40 @@ def test_compiled_finding_is_plain_finding(text, top, starts):
 @given(sentences(), st.randoms(use_true_random=False), st.sampled_from([2, 1000]))
 @settings(deadline=None)
 def test_the_order_of_sentences_changes_no_concept(lines, rng, top):
-    """Only where they are mentioned: reordering conserves the pairs of every text exactly, as long as pronouns mention nothing."""
+    """Only where they are mentioned: reordering conserves the pairs of every text exactly, as long
+    as pronouns mention nothing.
+    """
     before = found_by(" ".join(lines), top=top, pronouns="none")
     order = list(range(len(lines)))
     rng.shuffle(order)
     place_of = {old: new for new, old in enumerate(order)}
     after = found_by(" ".join(lines[old] for old in order), top=top, pronouns="none")
-    assert after == {concept: sorted(place_of[sentence] for sentence in places) for concept, places in before.items()}
+    assert after == {
+        concept: sorted(place_of[sentence] for sentence in places)
+        for concept, places in before.items()
+    }
 
 
 @given(sentences(), st.integers(1, 4), st.sampled_from([2, 1000]))
 @settings(deadline=None)
 def test_documents_in_turns_keep_their_pairs(lines, n_documents, top):
-    """Round-robin over documents' segments: pairs within documents stay as many, pronouns and all, and none is lost between."""
+    """Round-robin over documents' segments: pairs within documents stay as many, pronouns and all,
+    and none is lost between.
+    """
     finder = LexicalConcepts(SPECIAL, top=top)
     segments = [" ".join(lines[start : start + 2]) for start in range(0, len(lines), 2)]
     in_a_row = sorted(range(len(segments)), key=lambda number: number % n_documents)
     counts = []
     for order in (in_a_row, range(len(segments))):
         starts = np.cumsum([0, *(len(segments[number]) + 1 for number in order)]).tolist()
-        parts = [Part(start, number % n_documents) for start, number in zip(starts, order, strict=False)]
-        counts.append(count_referrals(finder.mentions(" ".join(segments[number] for number in order), parts), (4,)))
+        parts = [
+            Part(start, number % n_documents) for start, number in zip(starts, order, strict=False)
+        ]
+        counts.append(
+            count_referrals(
+                finder.mentions(" ".join(segments[number] for number in order), parts), (4,)
+            )
+        )
     assert sum(counts[0].pairs) == sum(counts[1].pairs)
     assert counts[0].pairs[0] == counts[1].pairs[0]
 
@@ -183,4 +228,6 @@ def test_what_cannot_be_meant_is_refused():
 def test_what_was_found_can_be_made_by_hand():
     """A plug-in returns sentences by concept; the same counts follow."""
     found = found_by("we met Ann. Yes so he came.")
-    assert count_referrals(Mentions.of(2, found)) == count_referrals(LexicalConcepts(SPECIAL).mentions("we met Ann. Yes so he came."))
+    assert count_referrals(Mentions.of(2, found)) == count_referrals(
+        LexicalConcepts(SPECIAL).mentions("we met Ann. Yes so he came.")
+    )

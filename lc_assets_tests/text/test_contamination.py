@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from lc_assets.compiling import COMPILED
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.text import gram_scan, indexing
-from lc_assets.text.contamination import ContaminationRule, Weigher, contaminated, in_many_items, spans_of, without_spans
+from lc_assets.text.contamination import (
+    ContaminationRule,
+    Weigher,
+    contaminated,
+    in_many_items,
+    spans_of,
+    without_spans,
+)
 from lc_assets.text.gram_scan import find_grams, plain_scan
 from lc_assets.text.grams import GramSettings, Item, hash_of_word, key_of
 from lc_assets.text.indexing import build_index, word_letters
@@ -32,14 +39,19 @@ HOSTILE = [
     " \u2003\u200b\n\r\t" * 100,
     ".,;:!?—" * 1000,
 ]
-WORDS = st.sampled_from(["a", "b", "é", "e\u0301", "ß", "東", "don't", "ﬁ", "1,0", "\ud800", "—", "\u00ad", "Ab", "𝔘"])
-TEXTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", "", "\n", ", ", "\u00a0"])), max_size=60).map(
-    lambda pairs: "".join(map("".join, pairs))
+WORDS = st.sampled_from(
+    ["a", "b", "é", "e\u0301", "ß", "東", "don't", "ﬁ", "1,0", "\ud800", "—", "\u00ad", "Ab", "𝔘"]
 )
+TEXTS = st.lists(
+    st.tuples(WORDS, st.sampled_from([" ", "", "\n", ", ", "\u00a0"])), max_size=60
+).map(lambda pairs: "".join(map("".join, pairs)))
 
 
 def items_of(*texts):
-    return [Item(id=str(number), parts=(text,) if isinstance(text, str) else text) for number, text in enumerate(texts)]
+    return [
+        Item(id=str(number), parts=(text,) if isinstance(text, str) else text)
+        for number, text in enumerate(texts)
+    ]
 
 
 def strings_found(text, index):
@@ -66,20 +78,36 @@ def test_the_kernels_words_are_the_plain_twins(text):
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_words_are_the_plain_twins(text):
-    assert word_letters(text, 0)[2].tolist() == [hash_of_word(word, 0) for word in loose_words(text)]
+    assert word_letters(text, 0)[2].tolist() == [
+        hash_of_word(word, 0) for word in loose_words(text)
+    ]
 
 
-@given(items=st.lists(TEXTS, min_size=1, max_size=6), text=TEXTS, ngram=st.integers(1, 5), low=st.integers(1, 5), sample=st.integers(1, 3))
+@given(
+    items=st.lists(TEXTS, min_size=1, max_size=6),
+    text=TEXTS,
+    ngram=st.integers(1, 5),
+    low=st.integers(1, 5),
+    sample=st.integers(1, 3),
+)
 @settings(max_examples=150, deadline=None)
 def test_a_scan_finds_what_brute_force_finds(items, text, ngram, low, sample):
-    """With keys of 12 bits, which clash all the time; where they clash within the index it must say so."""
+    """With keys of 12 bits, which clash all the time; where they clash within the index it must say
+    so.
+    """
     try:
-        index = build_index(items_of(*items), GramSettings(ngram=ngram, min_words=min(low, ngram), sample=sample), key_bits=12)
+        index = build_index(
+            items_of(*items),
+            GramSettings(ngram=ngram, min_words=min(low, ngram), sample=sample),
+            key_bits=12,
+        )
     except Mismatch:
         return
     document = text + " " + items[0]
     finds, plain = find_grams(document, index), plain_scan(document, index)
-    assert set(zip(finds.grams.tolist(), finds.lasts.tolist(), strict=True)) == strings_found(document, index)
+    assert set(zip(finds.grams.tolist(), finds.lasts.tolist(), strict=True)) == strings_found(
+        document, index
+    )
     for name in ("grams", "starts", "ends", "lasts"):
         np.testing.assert_array_equal(getattr(finds, name), getattr(plain, name))
     assert finds.n_words == plain.n_words == len(loose_words(document))
@@ -91,9 +119,14 @@ def test_every_items_own_n_grams_are_in_the_index_and_nothing_else(items):
     index = build_index(items_of(*items), GramSettings(ngram=3, min_words=2))
     wanted = set()
     for words in map(loose_words, items):
-        wanted |= {tuple(words[start : start + 3]) for start in range(len(words) - 2)} or ({tuple(words)} if len(words) == 2 else set())
+        wanted |= {tuple(words[start : start + 3]) for start in range(len(words) - 2)} or (
+            {tuple(words)} if len(words) == 2 else set()
+        )
     assert {tuple(index.words_of(gram)) for gram in range(index.n_grams)} == wanted
-    keys = [key_of([hash_of_word(word, 0) for word in index.words_of(gram)]) for gram in range(index.n_grams)]
+    keys = [
+        key_of([hash_of_word(word, 0) for word in index.words_of(gram)])
+        for gram in range(index.n_grams)
+    ]
     assert keys == sorted(keys) == index.keys.tolist()
 
 
@@ -107,8 +140,12 @@ def test_hostile_documents_and_items(text):
 
 
 def test_clashing_keys_are_no_finds():
-    """Keys of 12 bits and a filter that lets everything pass: some sixty of these 50,000 places clash, none is believed."""
-    sound = build_index(items_of("a b c d e f", "g h i"), GramSettings(ngram=3, min_words=1), key_bits=12)
+    """Keys of 12 bits and a filter that lets everything pass: some sixty of these 50,000 places
+    clash, none is believed.
+    """
+    sound = build_index(
+        items_of("a b c d e f", "g h i"), GramSettings(ngram=3, min_words=1), key_bits=12
+    )
     index = dataclasses.replace(sound, bits=np.full_like(sound.bits, np.iinfo(np.uint64).max))
     text = " ".join(f"word{number}" for number in range(50_000)) + " c d e"
     assert len(gram_scan._scan(text, index)[0]) > 20
@@ -116,9 +153,13 @@ def test_clashing_keys_are_no_finds():
 
 
 def test_pieces_do_not_show(monkeypatch):
-    """A long text is scanned in pieces and its finds are noted some at a time; neither may lose a word at an edge."""
+    """A long text is scanned in pieces and its finds are noted some at a time; neither may lose a
+    word at an edge.
+    """
     text = "the quick brown fox jumps over — the “lazy” dog\u0301 東京 " * 40
-    index = build_index(items_of("quick brown fox", "dog 東 京 the"), GramSettings(ngram=3, min_words=1))
+    index = build_index(
+        items_of("quick brown fox", "dog 東 京 the"), GramSettings(ngram=3, min_words=1)
+    )
     whole = find_grams(text, index)
     assert len(whole) > 80
     for piece, room in ((1, 1), (7, 2), (64, 5)):
@@ -141,7 +182,9 @@ def test_without_a_compiler_the_same(monkeypatch):
 
 
 def test_coverage_stretch_and_place():
-    """Six words are four 3-grams; a document with the first four words and, apart, the last three holds three of them."""
+    """Six words are four 3-grams; a document with the first four words and, apart, the last three
+    holds three of them.
+    """
     index = build_index(items_of("a b c d e f", "x y z w"), GramSettings(ngram=3, min_words=1))
     text = "- A, B, C, D! then d e f."
     (overlap,) = Weigher(index).overlaps_of(find_grams(text, index))
@@ -151,9 +194,13 @@ def test_coverage_stretch_and_place():
     assert overlap.document_share == 7 / 8
 
 
-@pytest.mark.parametrize(("text", "longest"), [("a b c x d e f", 6), ("a b c x e f g", 3), ("b c d x g h y c d e", 4)])
+@pytest.mark.parametrize(
+    ("text", "longest"), [("a b c x d e f", 6), ("a b c x e f g", 3), ("b c d x g h y c d e", 4)]
+)
 def test_the_longest_stretch_has_no_gap(text, longest):
-    """Two n-grams that touch in the item cover it without a gap; with a word between them they are two stretches."""
+    """Two n-grams that touch in the item cover it without a gap; with a word between them they are
+    two stretches.
+    """
     index = build_index(items_of("a b c d e f g h"), GramSettings(ngram=3, min_words=1))
     assert Weigher(index).overlaps_of(find_grams(text, index))[0].longest_words == longest
 
@@ -185,7 +232,9 @@ def test_each_mode_judges_as_it_says(rule, condemned):
 
 
 def test_what_is_ignored_counts_neither_as_found_nor_as_missing():
-    index = build_index(items_of("t t t a b", "t t t c d", "t t t e f"), GramSettings(ngram=3, min_words=1))
+    index = build_index(
+        items_of("t t t a b", "t t t c d", "t t t e f"), GramSettings(ngram=3, min_words=1)
+    )
     common = in_many_items(index, 2)
     assert [index.words_of(gram) for gram in common] == [["t", "t", "t"]]
     assert Weigher(index, common).overlaps_of(find_grams("t t t", index)) == ()
@@ -195,11 +244,16 @@ def test_what_is_ignored_counts_neither_as_found_nor_as_missing():
 
 
 def test_items_shorter_than_an_n_gram_are_taken_whole_or_reported():
-    index = build_index(items_of("one two three four", ("a", "b c"), "", ("x y z", "p q r s")), GramSettings(ngram=13, min_words=3))
+    index = build_index(
+        items_of("one two three four", ("a", "b c"), "", ("x y z", "p q r s")),
+        GramSettings(ngram=13, min_words=3),
+    )
     assert index.item_grams.tolist() == [1, 0, 0, 1]
     assert index.item_words.tolist() == [4, 3, 0, 7]
     assert index.lengths.tolist() == [4]
-    assert [index.words_of(gram) for gram in find_grams("zero one two three four p q r s", index).grams] == [
+    assert [
+        index.words_of(gram) for gram in find_grams("zero one two three four p q r s", index).grams
+    ] == [
         ["one", "two", "three", "four"],
         ["p", "q", "r", "s"],
     ]
@@ -217,7 +271,11 @@ def test_sampling_keeps_the_same_n_grams_on_both_sides():
     assert 150 < index.n_grams < 450
     (overlap,) = Weigher(index).overlaps_of(find_grams(text, index))
     assert overlap.coverage == 1
-    half = Weigher(index).overlaps_of(find_grams(" ".join(str(number) for number in range(1500)), index))[0].coverage
+    half = (
+        Weigher(index)
+        .overlaps_of(find_grams(" ".join(str(number) for number in range(1500)), index))[0]
+        .coverage
+    )
     assert 0.4 < half < 0.6
 
 
@@ -236,7 +294,9 @@ def test_keys_that_clash_in_the_index_are_not_believed():
         build_index(items_of(" ".join(map(str, range(300)))), key_bits=8)
 
 
-@pytest.mark.parametrize("wrong", [{"ngram": 0}, {"ngram": 65}, {"min_words": 14}, {"min_words": 0}, {"sample": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"ngram": 0}, {"ngram": 65}, {"min_words": 14}, {"min_words": 0}, {"sample": 0}]
+)
 def test_settings_that_cannot_be_meant(wrong):
     with pytest.raises(BadInput):
         GramSettings(**wrong)
@@ -253,4 +313,7 @@ def test_folding_looks_at_one_character_only():
     text = "Élève à l’œuvre — Straße, ΑΣΣΟΣ, ﬁn"
     assert loose_words(text) == loose_words(unicodedata.normalize("NFD", text))
     assert [fold_character(char) for char in "\ud800\0Σς"] == [" ", " ", "σ", "σ"]
-    assert [(word, text[start:end]) for word, start, end in placed_words(text)][:2] == [("eleve", "Élève"), ("a", "à")]
+    assert [(word, text[start:end]) for word, start, end in placed_words(text)][:2] == [
+        ("eleve", "Élève"),
+        ("a", "à"),
+    ]

@@ -1,4 +1,6 @@
-"""Clusters, pairs of a bucket, Jaccard indices and preferences: against plain twins and against sets."""
+"""Clusters, pairs of a bucket, Jaccard indices and preferences: against plain twins and against
+sets.
+"""
 
 import numpy as np
 import pytest
@@ -8,7 +10,15 @@ from hypothesis import strategies as st
 from lc_assets.errors import BadInput
 from lc_assets.text import duplicates
 from lc_assets.text.duplicate_keys import band_keys, canonical_url, digest_key, text_key, url_key
-from lc_assets.text.duplicates import Candidate, Clusters, Preference, Sets, clusters_of, similarities, star_pairs
+from lc_assets.text.duplicates import (
+    Candidate,
+    Clusters,
+    Preference,
+    Sets,
+    clusters_of,
+    similarities,
+    star_pairs,
+)
 from lc_assets_tests.stages.deduplication.corpora import connected
 
 NUMBERS = st.integers(0, 2**62)
@@ -25,14 +35,22 @@ def without_compiler(monkeypatch):
 
 
 @settings(deadline=None)  # the first example pays for the compiler
-@given(st.lists(st.tuples(st.integers(0, 30) | NUMBERS, st.integers(0, 30)), max_size=60), st.randoms())
+@given(
+    st.lists(st.tuples(st.integers(0, 30) | NUMBERS, st.integers(0, 30)), max_size=60), st.randoms()
+)
 def test_clusters_are_the_connected_components_in_any_order(pairs, shuffled):
     nodes, labels = clusters_of(array(a for a, _ in pairs), array(b for _, b in pairs))
     expected = {member: min(group) for group in connected(pairs) for member in group}
     assert dict(zip(nodes.tolist(), labels.tolist(), strict=True)) == expected
     again = [pair[::-1] for pair in pairs]
     shuffled.shuffle(again)
-    assert all(map(np.array_equal, clusters_of(array(a for a, _ in again), array(b for _, b in again)), (nodes, labels)))
+    assert all(
+        map(
+            np.array_equal,
+            clusters_of(array(a for a, _ in again), array(b for _, b in again)),
+            (nodes, labels),
+        )
+    )
 
 
 def test_a_chain_of_a_million_is_one_cluster():
@@ -61,12 +79,17 @@ def test_stars_are_the_twins(sizes, centres):
 
 
 @settings(deadline=None)  # the first example pays for the compiler
-@given(st.lists(HASHES, min_size=1, max_size=8), st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]), st.data())
+@given(
+    st.lists(HASHES, min_size=1, max_size=8), st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]), st.data()
+)
 def test_similarities_are_those_of_sets(sets, floor, data):
     store = Sets.of([np.array(sorted(found), dtype=np.uint64) for found in sets])
     places = st.lists(st.integers(0, len(sets) - 1), min_size=4, max_size=4)
     ones, others = array(data.draw(places)), array(data.draw(places))
-    expected = [len(a & b) / len(a | b) if a | b else 0.0 for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))]
+    expected = [
+        len(a & b) / len(a | b) if a | b else 0.0
+        for a, b in ((sets[i], sets[j]) for i, j in zip(ones, others, strict=True))
+    ]
     twins = np.zeros(4)
     duplicates.plain_similarities(store, ones, store, others, floor=floor, out=twins)
     assert similarities(store, ones, store, others, floor=floor).tolist() == twins.tolist()
@@ -119,13 +142,25 @@ def test_when_two_addresses_are_one(one, other, same):
     assert (url_key(one) == url_key(other)) is same
 
 
-@pytest.mark.parametrize("hostile", ["", "\ud800", "http://", "a\x00b", "https://[", "\u202e", "http://a" * 10_000])
+@pytest.mark.parametrize(
+    "hostile", ["", "\ud800", "http://", "a\x00b", "https://[", "\u202e", "http://a" * 10_000]
+)
 def test_hostile_addresses_and_digests_do_no_harm(hostile):
     assert canonical_url(hostile) is None or isinstance(canonical_url(hostile), str)
     assert digest_key(hostile) == digest_key(hostile)
 
 
-@pytest.mark.parametrize("text", ["\ud800 \udfff x", "a\x00b c", "e\u0301 é", "\U0001f600 " * 50, "x" * 100_000, "\u05d0\u05d1 \u05d2"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ud800 \udfff x",
+        "a\x00b c",
+        "e\u0301 é",
+        "\U0001f600 " * 50,
+        "x" * 100_000,
+        "\u05d0\u05d1 \u05d2",
+    ],
+)
 def test_hostile_texts_have_keys_that_differ_from_another_text(text):
     assert text_key(text) == text_key(f"  {text} ")
     assert text_key(text) != text_key(text + " more")
@@ -137,4 +172,6 @@ def test_a_band_is_equal_only_in_its_own_place():
     keys = band_keys(signatures)
     assert (keys[0] == keys[1]).tolist() == [True, True, False]
     assert len(set(keys[0].tolist())) == 3
-    assert (keys[0] & np.uint64(0xFFFF) == keys[1] & np.uint64(0xFFFF)).all(), "the first row alone shapes the lowest bits"
+    assert (keys[0] & np.uint64(0xFFFF) == keys[1] & np.uint64(0xFFFF)).all(), (
+        "the first row alone shapes the lowest bits"
+    )

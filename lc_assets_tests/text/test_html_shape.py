@@ -1,4 +1,6 @@
-"""What an HTML parser would take: the bounds are never below the truth, exact where pages are sound, and refuse hostile pages."""
+"""What an HTML parser would take: the bounds are never below the truth, exact where pages are
+sound, and refuse hostile pages.
+"""
 
 import re
 
@@ -21,8 +23,10 @@ from lc_assets_tests.oracles.tree_depth import tree_depth
 
 NAMES = re.findall(
     "[a-zA-Z0-9]+",
-    "div span p b i a font nobr li ul dd dt dl table tr td tbody caption colgroup col select option optgroup button form h1 h2 svg math "
-    "path g title style script mi foreignObject template object marquee textarea br img input hr body html frameset noscript ruby rt xmp",
+    "div span p b i a font nobr li ul dd dt dl table tr td tbody caption colgroup col select "
+    "option optgroup button form h1 h2 svg math "
+    "path g title style script mi foreignObject template object marquee textarea br img input hr "
+    "body html frameset noscript ruby rt xmp",
 )
 ODDITIES = (
     "<!--",
@@ -56,9 +60,19 @@ def shape(html):
 
 
 def soup() -> st.SearchStrategy[str]:
-    """A few tags that do not fit together, over and over: what leaves one element open leaves many open."""
-    tag = st.sampled_from([f"<{name}>" for name in NAMES]) | st.sampled_from([f"</{name}>" for name in NAMES]) | st.sampled_from(ODDITIES)
-    return st.builds(lambda start, tags: start + "".join(tags) * 30, st.sampled_from(DOCTYPES), st.lists(tag, max_size=12))
+    """A few tags that do not fit together, over and over: what leaves one element open leaves many
+    open.
+    """
+    tag = (
+        st.sampled_from([f"<{name}>" for name in NAMES])
+        | st.sampled_from([f"</{name}>" for name in NAMES])
+        | st.sampled_from(ODDITIES)
+    )
+    return st.builds(
+        lambda start, tags: start + "".join(tags) * 30,
+        st.sampled_from(DOCTYPES),
+        st.lists(tag, max_size=12),
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -90,19 +104,34 @@ def trees() -> st.SearchStrategy[tuple[str, int]]:
     def within(child: st.SearchStrategy[tuple[str, int]]) -> st.SearchStrategy[tuple[str, int]]:
         some = st.lists(child, min_size=1, max_size=3)
         return st.one_of(
-            st.builds(_element, st.sampled_from(["div", "section", "blockquote", "nav", "object"]), some),
             st.builds(
-                _list, st.sampled_from(["<ul>{}</ul>", "<ol>{}</ol>"]), st.sampled_from(["<li>{}", "<li>{}</li>", "<li><p>{}"]), some
+                _element, st.sampled_from(["div", "section", "blockquote", "nav", "object"]), some
+            ),
+            st.builds(
+                _list,
+                st.sampled_from(["<ul>{}</ul>", "<ol>{}</ol>"]),
+                st.sampled_from(["<li>{}", "<li>{}</li>", "<li><p>{}"]),
+                some,
             ),
             st.builds(_table, some),
         )
 
-    leaf = st.sampled_from([("text", 0), ("<p>one<p>two", 1), ("<b>x</b>", 1), ("<a href=u>x</a>", 1), ("<svg><g><path/></g></svg>", 2)])
+    leaf = st.sampled_from(
+        [
+            ("text", 0),
+            ("<p>one<p>two", 1),
+            ("<b>x</b>", 1),
+            ("<a href=u>x</a>", 1),
+            ("<svg><g><path/></g></svg>", 2),
+        ]
+    )
     return st.recursive(leaf, within, max_leaves=12)
 
 
 def _element(name, children):
-    return f"<{name}>{''.join(html for html, _ in children)}</{name}>", 1 + max(depth for _, depth in children)
+    return f"<{name}>{''.join(html for html, _ in children)}</{name}>", 1 + max(
+        depth for _, depth in children
+    )
 
 
 def _list(outer, item, children):
@@ -118,7 +147,9 @@ def _table(children):
 @settings(deadline=None)
 @given(st.lists(trees(), min_size=1, max_size=20))
 def test_sound_pages_are_counted_exactly(pages):
-    """However long a sound page is, its depth is that of its deepest part, give or take what paragraphs end or take in by themselves."""
+    """However long a sound page is, its depth is that of its deepest part, give or take what
+    paragraphs end or take in by themselves.
+    """
     html = "<!doctype html>" + "".join(html for html, _ in pages)
     deepest = max(depth for _, depth in pages)
     assert abs(shape(html).depth - deepest) <= html.count("<p>")
@@ -126,7 +157,14 @@ def test_sound_pages_are_counted_exactly(pages):
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(["a", "b=", "c='", "'", '"', '="', " ", "/", "=", "\n", "é", "<", "d", "\t"]), max_size=20).map("".join))
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", "b=", "c='", "'", '"', '="', " ", "/", "=", "\n", "é", "<", "d", "\t"]
+        ),
+        max_size=20,
+    ).map("".join)
+)
 def test_attributes_are_counted(soup):
     """A tag has no more attributes than are counted, and a page has none that ends within it."""
     html = f"<a {soup}>x"
@@ -166,7 +204,9 @@ def test_pages_beyond_the_limits_are_refused(html, reason):
 
 
 def test_manuals_are_not_refused(shared_data):
-    """Real pages stay far below the limits, and are counted as deep as they are, or a little deeper."""
+    """Real pages stay far below the limits, and are counted as deep as they are, or a little
+    deeper.
+    """
     from lc_assets_tests.text.test_links import MANUALS, pages_of
 
     for manual in MANUALS:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from lc_assets.text import key_matches
 from lc_assets.text.key_matches import plain_standing_among, standing_among
 
-KEYS = st.lists(st.integers(0, 12) | st.integers(0, 2**64 - 1) | st.just(2**64 - 1), max_size=40).map(
-    lambda keys: np.array(sorted(keys), dtype=np.uint64)
-)
+KEYS = st.lists(
+    st.integers(0, 12) | st.integers(0, 2**64 - 1) | st.just(2**64 - 1), max_size=40
+).map(lambda keys: np.array(sorted(keys), dtype=np.uint64))
 
 
 @settings(deadline=None)  # the first example pays for the compiler
@@ -24,9 +24,19 @@ def test_mapped_keys_do_as_well(tmp_path):
     """As bands are: read-only, and a row of a matrix."""
     np.save(tmp_path / "keys.npy", np.arange(12, dtype=np.uint64).reshape(2, 6))
     keys = np.load(tmp_path / "keys.npy", mmap_mode="r")[1]
-    assert standing_among(keys, np.array([7, 20], np.uint64)).tolist() == [False, True, False, False, False, False]
+    assert standing_among(keys, np.array([7, 20], np.uint64)).tolist() == [
+        False,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_without_a_compiler_marks_are_the_same(monkeypatch):
     monkeypatch.setattr(key_matches, "COMPILED", False)
-    assert standing_among(np.array([1, 4], np.uint64), np.array([4], np.uint64)).tolist() == [False, True]
+    assert standing_among(np.array([1, 4], np.uint64), np.array([4], np.uint64)).tolist() == [
+        False,
+        True,
+    ]

@@ -31,7 +31,14 @@ def predict():
 
 
 def books(language):
-    folder = next((path / "shared" / "data" for path in Path(__file__).parents if (path / "shared" / "data").is_dir()), None)
+    folder = next(
+        (
+            path / "shared" / "data"
+            for path in Path(__file__).parents
+            if (path / "shared" / "data").is_dir()
+        ),
+        None,
+    )
     return [] if folder is None else sorted((folder / f"books_{language}").glob("*.txt"))
 
 
@@ -43,7 +50,9 @@ def test_languages_are_known(language, predict):
     assert 0.5 < found.probability <= 1
     for book in books(language):
         text = book.read_text("utf-8")
-        assert {language_of(text[start:], predict).language for start in (0, len(text) // 2)} == {language}
+        assert {language_of(text[start:], predict).language for start in (0, len(text) // 2)} == {
+            language
+        }
 
 
 @given(st.one_of(st.text(), st.text(alphabet=st.characters(codec=None), max_size=50)))
@@ -54,7 +63,9 @@ def test_any_text_has_a_probability(text):
     assert bool(found.language) == bool(text.strip())
 
 
-@pytest.mark.parametrize("text", [*PIECES, "", "\0", "\ud800\n\udfff", "א" * 3000, "e\u0301" * 3000, "x" * 1_000_000])
+@pytest.mark.parametrize(
+    "text", [*PIECES, "", "\0", "\ud800\n\udfff", "א" * 3000, "e\u0301" * 3000, "x" * 1_000_000]
+)
 def test_hostile_text_is_answered_the_same_twice(text, predict):
     assert language_of(text, predict) == language_of(text, predict)
 

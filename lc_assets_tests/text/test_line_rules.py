@@ -14,7 +14,11 @@ def test_counts_add_up_and_spans_lie_in_the_text(text):
     """Every line is kept or removed by a named rule; its span is a whole line of the original."""
     for rules, lines in ((C4, text.splitlines()), (REFINEDWEB, text.split("\n"))):
         edited = edit(text, rules)
-        removed = [taken for taken in edited.taken if taken.reason in edited.n_lines_removed and text[taken.start : taken.end] in lines]
+        removed = [
+            taken
+            for taken in edited.taken
+            if taken.reason in edited.n_lines_removed and text[taken.start : taken.end] in lines
+        ]
         assert edited.n_lines == len(lines)
         assert edited.n_lines_kept == edited.n_lines - sum(edited.n_lines_removed.values()) >= 0
         assert len(removed) >= sum(edited.n_lines_removed.values())
@@ -28,7 +32,10 @@ def test_counts_add_up_and_spans_lie_in_the_text(text):
 def test_no_rules_change_nothing_but_the_ends(text):
     """Rules that object to nothing take nothing."""
     edited = edit(text, LineRules(name="none", broken=False))
-    assert (edited.text, edited.taken) == ("\n".join(line.strip() for line in text.split("\n")).strip(), ())
+    assert (edited.text, edited.taken) == (
+        "\n".join(line.strip() for line in text.split("\n")).strip(),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,15 +56,32 @@ def test_refinedweb_takes_out_lines(line, reason):
     """One rule each; a blank line parts paragraphs and stays."""
     edited = edit(f"First of them.\n{line}\nLast of them.", REFINEDWEB)
     assert dict(edited.n_lines_removed) == ({reason: 1} if reason else {})
-    assert [(taken.start, taken.end) for taken in edited.taken] == ([(15, 15 + len(line))] if reason else [])
+    assert [(taken.start, taken.end) for taken in edited.taken] == (
+        [(15, 15 + len(line))] if reason else []
+    )
 
 
 def test_refinedweb_edits_short_lines():
-    """At the start, at the end, anywhere; long lines keep theirs; words of edited lines are flagged, all of them."""
-    text = "Sign in to see it\nA tale, read more…\nNow 2 items in cart today\n" + "word " * 10 + "read more"
+    """At the start, at the end, anywhere; long lines keep theirs; words of edited lines are
+    flagged, all of them.
+    """
+    text = (
+        "Sign in to see it\nA tale, read more…\nNow 2 items in cart today\n"
+        + "word " * 10
+        + "read more"
+    )
     edited = edit(text, REFINEDWEB)
-    assert edited.text.split("\n") == ["to see it", "A tale, ", "Now 2  today", "word " * 10 + "read more"]
-    assert [text[taken.start : taken.end] for taken in edited.taken] == ["Sign in", "read more…", "items in cart"]
+    assert edited.text.split("\n") == [
+        "to see it",
+        "A tale, ",
+        "Now 2  today",
+        "word " * 10 + "read more",
+    ]
+    assert [text[taken.start : taken.end] for taken in edited.taken] == [
+        "Sign in",
+        "read more…",
+        "items in cart",
+    ]
     assert edited.n_words_flagged == {"boilerplate": 15}
 
 
@@ -73,7 +97,15 @@ def test_c4_says_why():
         "Well, then...",
     ]
     edited = edit("\n".join(lines), C4)
-    reasons = ["no_end_mark", "few_words", "long_word", "javascript", "policy", "citation", "no_end_mark"]
+    reasons = [
+        "no_end_mark",
+        "few_words",
+        "long_word",
+        "javascript",
+        "policy",
+        "citation",
+        "no_end_mark",
+    ]
     assert [taken.reason for taken in edited.taken] == reasons
     assert (edited.text, edited.n_lines_kept, edited.condemned) == ("It is so.", 1, None)
 
@@ -88,7 +120,15 @@ def test_a_condemned_document_is_edited_all_the_same():
 
 
 @pytest.mark.parametrize(
-    "text", ["a" * 1_000_000, "[" * 1_000_000, "1" * 1_000_000, " " * 1_000_000, "read more " * 100_000, "\n" * 50_000]
+    "text",
+    [
+        "a" * 1_000_000,
+        "[" * 1_000_000,
+        "1" * 1_000_000,
+        " " * 1_000_000,
+        "read more " * 100_000,
+        "\n" * 50_000,
+    ],
 )
 def test_long_lines_take_linear_time(text):
     """Within the limit of a test; a quadratic pattern would take minutes."""

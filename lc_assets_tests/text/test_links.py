@@ -1,4 +1,6 @@
-"""Links out of HTML: those of published lists byte for byte, those of the paper's expressions, and of pages as browsers read them."""
+"""Links out of HTML: those of published lists byte for byte, those of the paper's expressions, and
+of pages as browsers read them.
+"""
 
 import gzip
 import json
@@ -95,13 +97,21 @@ def pages_of(shared_data, name):
 
 
 def test_lists_are_those_that_were_published(shared_data):
-    """Both extractors give, for every page of a manual, the list that two other parsers and the expressions gave."""
-    with gzip.open(shared_data / "hyperlinked" / "links_sqlitedoc.jsonl.gz", "rt", encoding="utf-8") as lines:
+    """Both extractors give, for every page of a manual, the list that two other parsers and the
+    expressions gave.
+    """
+    with gzip.open(
+        shared_data / "hyperlinked" / "links_sqlitedoc.jsonl.gz", "rt", encoding="utf-8"
+    ) as lines:
         published = {line["url"]: line for line in map(json.loads, lines)}
     seen = set()
     for url, html in pages_of(shared_data, "sqlitedoc"):
-        assert [[link.href, link.text] for link in extract_links(html)] == published[url]["html5"], url
-        assert [[link.href, link.text] for link in extract_links(html, "paper")] == published[url]["paper_regex"], url
+        assert [[link.href, link.text] for link in extract_links(html)] == published[url][
+            "html5"
+        ], url
+        assert [[link.href, link.text] for link in extract_links(html, "paper")] == published[url][
+            "paper_regex"
+        ], url
         seen.add(url)
     assert seen == published.keys()
     assert len(seen) == 766
@@ -123,20 +133,44 @@ def test_the_scan_equals_the_expressions_on_every_page(shared_data, manual):
         ("<a href=u aria-label=A title=''><img></a>", [Link("u", "", label="A")]),
         ("<a href=u title=T>x</a>", [Link("u", "x")]),
         ("<a href>x</a><a name=n>y</a>", [Link("", "x")]),
-        ("<!-- <a href=u>x</a> --><script>'<a href=u>x</a>'</script><template><a href=u>x</a></template>", []),
+        (
+            (
+                "<!-- <a href=u>x</a> --><script>'<a href=u>x</a>'</script><template><a "
+                "href=u>x</a></template>"
+            ),
+            [],
+        ),
         ("<noscript><a href=u>x</a></noscript>", [Link("u", "x")]),
         ("<a href=u>x<a href=v>y", [Link("u", "x"), Link("v", "y")]),
         ("<a href='&lt;&#x2f;a' rel='NoFollow  me'>x</a>", [Link("</a", "x", rel="NoFollow  me")]),
-        ("<header><div><a href=u>x</a></div></header><a href=v>y</a>", [Link("u", "x", navigation=True), Link("v", "y")]),
-        ("<div role='Navigation menu'><a href=u>x</a></div><div role=navigational><a href=v>y</a></div>", None),
-        ("<main><a href=u>x</a><nav><p><a href=v>y</a><a href=w>z</a></nav><a href=q>r</a></main>", None),
+        (
+            "<header><div><a href=u>x</a></div></header><a href=v>y</a>",
+            [Link("u", "x", navigation=True), Link("v", "y")],
+        ),
+        (
+            (
+                "<div role='Navigation menu'><a href=u>x</a></div><div role=navigational><a "
+                "href=v>y</a></div>"
+            ),
+            None,
+        ),
+        (
+            (
+                "<main><a href=u>x</a><nav><p><a href=v>y</a><a href=w>z</a></nav><a "
+                "href=q>r</a></main>"
+            ),
+            None,
+        ),
     ],
 )
 def test_pages_are_read_as_browsers_read_them(html, links):
     """Quotes, case, entities, nested markup, labels, what is hidden, what is a menu."""
     found = extract_links(html)
     if links is None:
-        assert [link.navigation for link in found] == {2: [True, False], 4: [False, True, True, False]}[len(found)]
+        assert [link.navigation for link in found] == {
+            2: [True, False],
+            4: [False, True, True, False],
+        }[len(found)]
     else:
         assert found == links
 
@@ -144,7 +178,14 @@ def test_pages_are_read_as_browsers_read_them(html, links):
 def test_rel_says_what_is_not_vouched_for():
     """Any of three words of the attribute, in any case."""
     rels = ["nofollow", "me UGC", "sponsored,x", "noopener", "", "Sponsored"]
-    assert [Link("u", "x", rel=rel).nofollow for rel in rels] == [True, True, False, False, False, True]
+    assert [Link("u", "x", rel=rel).nofollow for rel in rels] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_the_base_is_handed_out():

@@ -1,4 +1,6 @@
-"""Lookup keys: every document is found by each of its values, however these are written, and by no other's."""
+"""Lookup keys: every document is found by each of its values, however these are written, and by no
+other's.
+"""
 
 import numpy as np
 import pytest
@@ -6,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.text.addresses import address_key, domains_of, host_of, is_public_suffix, located
-from lc_assets.text.lookup_keys import KINDS, keys_of, keys_of_documents, keys_of_parts, normal, values_of
+from lc_assets.text.lookup_keys import (
+    KINDS,
+    keys_of,
+    keys_of_documents,
+    keys_of_parts,
+    normal,
+    values_of,
+)
 
 WORDS = st.sampled_from(["a", "b", "www", "xn--bcher-kva", "\u00fc", "1", ""])
 URLS = st.builds(
@@ -20,7 +29,9 @@ URLS = st.builds(
 
 @given(URLS)
 def test_parts_of_an_address_are_read_as_one(url):
-    """Key, host and domains are the same whether they are taken together or each by itself; nothing raises."""
+    """Key, host and domains are the same whether they are taken together or each by itself; nothing
+    raises.
+    """
     key, host = located(url)
     assert (key, host) == (address_key(url), host_of(url))
     assert all(host.removeprefix("www.").endswith(domain) for domain in domains_of(url))
@@ -28,7 +39,13 @@ def test_parts_of_an_address_are_read_as_one(url):
 
 
 @pytest.mark.parametrize(
-    "other", ["http://example.org/a/b?q=1", "HTTPS://WWW.EXAMPLE.ORG:443/a/./b?q=1#part", "example.org/a/b/?q=1", "//user@example.org/x"]
+    "other",
+    [
+        "http://example.org/a/b?q=1",
+        "HTTPS://WWW.EXAMPLE.ORG:443/a/./b?q=1#part",
+        "example.org/a/b/?q=1",
+        "//user@example.org/x",
+    ],
 )
 def test_one_page_has_one_key(other):
     assert (address_key(other) == "example.org/a/b?q=1") is ("user" not in other)
@@ -37,23 +54,50 @@ def test_one_page_has_one_key(other):
 def test_what_makes_another_page():
     """Path, query, their letters' case and a port of one's own."""
     one = "https://example.org/a?q=1"
-    others = ("https://example.org/A?q=1", "https://example.org/a?q=2", "https://example.org/a", "https://example.org:8080/a?q=1")
+    others = (
+        "https://example.org/A?q=1",
+        "https://example.org/a?q=2",
+        "https://example.org/a",
+        "https://example.org:8080/a?q=1",
+    )
     assert len({address_key(url) for url in (one, *others)}) == 5
 
 
-@given(st.lists(st.tuples(URLS, st.sampled_from(["", "sha1:A", "sha1:B"]), st.sampled_from(["", "sha256:0"])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            URLS, st.sampled_from(["", "sha1:A", "sha1:B"]), st.sampled_from(["", "sha256:0"])
+        ),
+        max_size=12,
+    )
+)
 def test_the_index_is_of_every_value_of_every_document(lines):
     """All keys at once are those of each document by itself, sorted, none twice."""
     documents = [
-        {"id": f"2023-06/0000/en_head.json.gz/{number}", "url": url, "digest": digest, "text_digest": text}
+        {
+            "id": f"2023-06/0000/en_head.json.gz/{number}",
+            "url": url,
+            "digest": digest,
+            "text_digest": text,
+        }
         for number, (url, digest, text) in enumerate(lines)
     ]
-    columns = {name: [line[name] for line in documents] for name in ("id", "url", "digest", "text_digest")}
+    columns = {
+        name: [line[name] for line in documents] for name in ("id", "url", "digest", "text_digest")
+    }
     keys, places = keys_of_documents(columns)
-    wanted = {(int(key), place) for place, line in enumerate(documents) for kind in KINDS for key in keys_of(kind, values_of(kind, line))}
+    wanted = {
+        (int(key), place)
+        for place, line in enumerate(documents)
+        for kind in KINDS
+        for key in keys_of(kind, values_of(kind, line))
+    }
     assert list(zip(keys.tolist(), places.tolist(), strict=True)) == sorted(wanted)
     assert (keys.dtype, places.dtype) == (np.uint64, np.uint32)
-    parts = [{name: values[start : start + 5] for name, values in columns.items()} for start in range(0, len(lines), 5)]
+    parts = [
+        {name: values[start : start + 5] for name, values in columns.items()}
+        for start in range(0, len(lines), 5)
+    ]
     assert all(map(np.array_equal, keys_of_parts(parts), (keys, places)))
 
 

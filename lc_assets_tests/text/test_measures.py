@@ -1,4 +1,6 @@
-"""Measures by name: what exists, what is computed, and the numbers by hand where no peer runs here."""
+"""Measures by name: what exists, what is computed, and the numbers by hand where no peer runs
+here.
+"""
 
 import re
 from pathlib import Path
@@ -25,10 +27,21 @@ def test_every_column_has_a_value_for_every_text(text):
 
 
 def test_the_fractions_are_fractions():
-    """Of a page where nothing is degenerate; but the most frequent n-gram may overlap itself, and Dolma counts spaces above only."""
-    values = measure(MeasuredText("To be, or not to be.\nTo be, or not to be.\n\n- that … is\n" * 3), columns())
-    beyond = {column for column, value in values.items() if column.startswith("frac_") and not 0 <= value <= 1}
-    assert all(column.startswith(("frac_chars_top_", "frac_chars_duplicate_lines.dolma")) for column in beyond)
+    """Of a page where nothing is degenerate; but the most frequent n-gram may overlap itself, and
+    Dolma counts spaces above only.
+    """
+    values = measure(
+        MeasuredText("To be, or not to be.\nTo be, or not to be.\n\n- that … is\n" * 3), columns()
+    )
+    beyond = {
+        column
+        for column, value in values.items()
+        if column.startswith("frac_") and not 0 <= value <= 1
+    }
+    assert all(
+        column.startswith(("frac_chars_top_", "frac_chars_duplicate_lines.dolma"))
+        for column in beyond
+    )
     assert None not in values.values()
 
 
@@ -37,15 +50,27 @@ def test_a_mean_over_nothing_is_none(text):
     """Words first: there are none in these."""
     values = measure(MeasuredText(text), columns())
     assert values["word_count:raw"] == 0
-    assert values["frac_words_with_letter:raw"] is values["mean_word_length:whitespace"] is values["median_word_length:raw"] is None
+    assert (
+        values["frac_words_with_letter:raw"]
+        is values["mean_word_length:whitespace"]
+        is values["median_word_length:raw"]
+        is None
+    )
     assert values["frac_short_lines"] is None
 
 
 def test_dolma_by_hand():
     """Fourteen words, 22 characters; every copy of what repeats counts."""
     text = "* a bb a bb …\n* a bb a bb …\nthe\u2026 Of"
-    names = ("frac_chars_top_2gram.dolma", "frac_chars_top_3gram.dolma", "frac_chars_dupe_5grams.dolma")
-    values = measure(MeasuredText(text), [f"{name}:whitespace" for name in (*names, "median_word_length", "frac_words_with_symbol")])
+    names = (
+        "frac_chars_top_2gram.dolma",
+        "frac_chars_top_3gram.dolma",
+        "frac_chars_dupe_5grams.dolma",
+    )
+    values = measure(
+        MeasuredText(text),
+        [f"{name}:whitespace" for name in (*names, "median_word_length", "frac_words_with_symbol")],
+    )
     n_chars = 2 * (1 + 1 + 2 + 1 + 2 + 1) + 4 + 2
     assert list(values.values()) == [
         4 * 3 / n_chars,  # a bb, four times
@@ -58,7 +83,10 @@ def test_dolma_by_hand():
 
 def test_dolma_lines_by_hand():
     """Newline lines, copies all counted; characters per character that is no space."""
-    values = measure(MeasuredText("ab\n\nab\n cd…\n\n*x …"), [name for name in MEASURES if name.endswith(".dolma") and "lines" in name])
+    values = measure(
+        MeasuredText("ab\n\nab\n cd…\n\n*x …"),
+        [name for name in MEASURES if name.endswith(".dolma") and "lines" in name],
+    )
     assert values == {
         "frac_lines_bulleted.dolma": 1 / 6,
         "frac_lines_ellipsis.dolma": 2 / 6,
@@ -77,7 +105,9 @@ def test_no_more_is_computed_than_is_wanted(monkeypatch):
     assert measure(MeasuredText("a\nb"), ["word_count:raw"]) == {"word_count:raw": 2}
 
 
-@pytest.mark.parametrize("column", ["words", "word_count", "word_count:spacy", "frac_short_lines:raw", "", "word_count:"])
+@pytest.mark.parametrize(
+    "column", ["words", "word_count", "word_count:spacy", "frac_short_lines:raw", "", "word_count:"]
+)
 def test_a_column_that_does_not_exist_is_named(column):
     """The message says what there is instead."""
     with pytest.raises(BadInput, match=f"^{column}: "):
@@ -103,11 +133,15 @@ def test_a_column_that_does_not_exist_is_named(column):
 def test_licences(text, url, licence):
     """Links before names; a name only where it is spelled as one."""
     assert licence_of(text, url) == licence
-    assert measure(MeasuredText(text, url), ["licence_cc"]) == {"licence_cc": float(licence is not None)}
+    assert measure(MeasuredText(text, url), ["licence_cc"]) == {
+        "licence_cc": float(licence is not None)
+    }
 
 
 def test_the_page_names_every_measure():
     """Or its family, where only a number differs."""
     page = (Path(__file__).parents[2] / "docs" / "measures.md").read_text("utf-8")
-    families = {re.sub(r"dupe_\d+", "dupe_5", re.sub(r"top_\d+", "top_2", name)) for name in MEASURES}
+    families = {
+        re.sub(r"dupe_\d+", "dupe_5", re.sub(r"top_\d+", "top_2", name)) for name in MEASURES
+    }
     assert [family for family in families if f"`{family}`" not in page] == []

@@ -17,7 +17,10 @@ ENTRIES = json.loads(GOLDEN.read_text("utf-8"))
 def ours(text: str, names, kind: str) -> dict[str, float | None]:
     """Our values by measure, without the kind of words."""
     columns = {f"{name}:{kind}" if MEASURES[name].words else name: name for name in names}
-    return {columns[column]: value for column, value in measure(MeasuredText(text), list(columns)).items()}
+    return {
+        columns[column]: value
+        for column, value in measure(MeasuredText(text), list(columns)).items()
+    }
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -51,7 +54,10 @@ def test_books_measure_what_datatrove_measures(kind, shared_data):
 
     for folder in sorted(shared_data.glob("books_*")):
         book = next(iter(sorted(folder.glob("*.txt")))).read_text("utf-8")
-        for text in (book[:300_000], *(book[start : start + 3000] for start in range(0, 60_000, 3000))):
+        for text in (
+            book[:300_000],
+            *(book[start : start + 3000] for start in range(0, 60_000, 3000)),
+        ):
             theirs = values_of(text, words_of(text, kind))
             assert ours(text, theirs, kind) == theirs
             left = c4_values(text)

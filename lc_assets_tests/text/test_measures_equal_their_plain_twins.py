@@ -15,7 +15,9 @@ from lc_assets.text.word_counts import WORD_KINDS, words_of
 from lc_assets.text.words import fold
 from lc_assets_tests.strategies import hostile_text
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="there is no compiler here, only the plain twins")
+pytestmark = pytest.mark.skipif(
+    not COMPILED, reason="there is no compiler here, only the plain twins"
+)
 
 LENGTHS = (*TOP_LENGTHS, *DUPLICATE_LENGTHS)
 BITS = [
@@ -94,7 +96,9 @@ def test_every_character_is_read_alike():
     beyond = "".join(map(chr, range(N_CODE_POINTS, 0x110000)))
     assert re.search(r"[\w\s]", beyond) is None
     assert fold(beyond) == beyond
-    text = "".join(f"a{chr(code)} " for code in range(0x3400) if code != 0x03A3) + "".join(map(chr, range(0xA000, 0xE000)))
+    text = "".join(f"a{chr(code)} " for code in range(0x3400) if code != 0x03A3) + "".join(
+        map(chr, range(0xA000, 0xE000))
+    )
     for kind in WORD_KINDS:
         fast, plain = compiled_words(text, kind), PlainWords(words_of(text, kind))
         assert fast.counts() == plain.counts()
@@ -122,10 +126,22 @@ def test_the_plain_twin_takes_over_where_patience_runs_out(monkeypatch):
 
     text = "to be or not to be\nto be or not to be\n"
     words = measure_facade.compiled_words(text, "raw")
-    wanted = words.grams(LENGTHS), words.seen_before_chars(LENGTHS), measure_facade.compiled_lines(text)
-    for module, name in ((measure_grams, "number_words"), (measure_seen, "seen_before"), (measure_grams, "number_pieces")):
+    wanted = (
+        words.grams(LENGTHS),
+        words.seen_before_chars(LENGTHS),
+        measure_facade.compiled_lines(text),
+    )
+    for module, name in (
+        (measure_grams, "number_words"),
+        (measure_seen, "seen_before"),
+        (measure_grams, "number_pieces"),
+    ):
         monkeypatch.setattr(module, name, lambda *_: -1)
-    assert (words.grams(LENGTHS), words.seen_before_chars(LENGTHS), measure_facade.compiled_lines(text)) == wanted
+    assert (
+        words.grams(LENGTHS),
+        words.seen_before_chars(LENGTHS),
+        measure_facade.compiled_lines(text),
+    ) == wanted
 
 
 def colliding(n_pieces: int) -> bytes:
@@ -153,7 +169,9 @@ def test_a_hash_finds_and_does_not_decide():
     def numbers_of(n_pieces: int) -> tuple[int, list[int]]:
         starts, numbers = np.arange(n_pieces, dtype=np.int32) * 16, np.empty(n_pieces, np.int32)
         data = np.frombuffer(colliding(n_pieces), np.uint8)
-        return measure_grams.number_pieces(data, starts, starts + np.int32(16), numbers), numbers.tolist()
+        return measure_grams.number_pieces(
+            data, starts, starts + np.int32(16), numbers
+        ), numbers.tolist()
 
     data = np.frombuffer(colliding(2), np.uint8)
     assert measure_grams.hash_bytes(data, 0, 16) == measure_grams.hash_bytes(data, 16, 32)
@@ -168,10 +186,14 @@ def test_a_hash_finds_and_does_not_decide():
 
 
 @pytest.mark.parametrize(
-    "piece", ["a", " ", "\n", "a ", "a\n", ".", "\u0301", "\u0301\u0323", "\ud800", "ab. ", "\n\n", "x\n\n"], ids=ascii
+    "piece",
+    ["a", " ", "\n", "a ", "a\n", ".", "\u0301", "\u0301\u0323", "\ud800", "ab. ", "\n\n", "x\n\n"],
+    ids=ascii,
 )
 def test_many_of_the_same_take_a_moment(piece):
-    """Linear, whatever it is: 10 times the text takes some 10 times as long, and never more than 25 times."""
+    """Linear, whatever it is: 10 times the text takes some 10 times as long, and never more than 25
+    times.
+    """
     from lc_assets.text.kernels.measure_facade import compiled_lines, compiled_words
 
     seconds = {}

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.text.minhash import BANDS, FAST, RPV2, bands_of, estimated_similarity, plain_signature, scheme_named, signature
+from lc_assets.text.minhash import (
+    BANDS,
+    FAST,
+    RPV2,
+    bands_of,
+    estimated_similarity,
+    plain_signature,
+    scheme_named,
+    signature,
+)
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
@@ -20,19 +29,26 @@ GOLDEN_BOOKS = [f"books_{language}" for language in ("de", "en", "es", "fr", "it
 
 
 def test_permutations_are_the_published_ones():
-    """The checksum is of RedPajama's permutations for seed 42; that of the fast scheme is published with its signatures."""
+    """The checksum is of RedPajama's permutations for seed 42; that of the fast scheme is published
+    with its signatures.
+    """
     assert RPV2.checksum == "6a5665743fa1884640a8eb3543348255a90b4dbd55b093f39e3d61ac90eac9e1"
     assert FAST.checksum == "7567b47efcc29bb2fa71b1c5535f3e7e3daa267d6ca1d0c774a2c4d0c4cc74fa"
     assert all(FAST.factors % 2)
 
 
 def test_bands_equal_the_published_code_on_edge_cases(shared_data):
-    """Including texts of fewer than 13 words, of exactly 13, accents, joiners, control characters."""
+    """Including texts of fewer than 13 words, of exactly 13, accents, joiners, control
+    characters.
+    """
     lines = (shared_data / "golden" / "edge_cases.jsonl").read_text("utf-8").splitlines()
     for case in map(json.loads, lines):
         numbers = signature(case["raw_content"], RPV2)
         found = {band.column: None for band in BANDS} if numbers is None else bands_of(numbers)
-        wanted = {name: bands and [bytes.fromhex(band) for band in bands] for name, bands in case["minhash"].items()}
+        wanted = {
+            name: bands and [bytes.fromhex(band) for band in bands]
+            for name, bands in case["minhash"].items()
+        }
         assert found == wanted, case["name"]
 
 
@@ -43,12 +59,19 @@ def test_bands_equal_the_published_code_on_books(shared_data, shelf):
         case = json.loads(line)
         text = (shared_data / case["file"]).read_bytes().decode()
         bands = bands_of(signature(text, RPV2))
-        found = {name: hashlib.sha256(b"".join(some).hex().encode()).hexdigest() for name, some in bands.items()}
+        found = {
+            name: hashlib.sha256(b"".join(some).hex().encode()).hexdigest()
+            for name, some in bands.items()
+        }
         assert found == case["minhash"], case["file"]
 
 
 @SCHEMES
-@given(st.lists(HOSTILE_TEXT | st.sampled_from(["word ", "of ", " x" * 13, "y" * 130 + " "]), max_size=30).map("".join))
+@given(
+    st.lists(
+        HOSTILE_TEXT | st.sampled_from(["word ", "of ", " x" * 13, "y" * 130 + " "]), max_size=30
+    ).map("".join)
+)
 @settings(max_examples=150, deadline=None)
 def test_compiled_signatures_are_the_plain_ones(scheme, text):
     """SHA-1 by `hashlib`, remainders by NumPy, n-grams as a set: none of the short cuts shows."""
@@ -57,20 +80,31 @@ def test_compiled_signatures_are_the_plain_ones(scheme, text):
 
 @SCHEMES
 def test_every_length_of_a_shingle(scheme):
-    """A message ends anywhere in a block: one byte more at a time, over the borders at 55, 64, 119 and 128 bytes."""
+    """A message ends anywhere in a block: one byte more at a time, over the borders at 55, 64, 119
+    and 128 bytes.
+    """
     for length in range(1, 140):
         text = "a b c d e f g h i j k l " + "m" * length + " n" * 20
         assert same(signature(text, scheme), plain_signature(text, scheme)), length
 
 
-@pytest.mark.parametrize("term", [0, 2**61 - 2, 2**61 - 1, 2**61, 2**61 + 6, 2**63, 2**64 - 9, 2**64 - 8, 2**64 - 7, 2**64 - 1])
+@pytest.mark.parametrize(
+    "term",
+    [0, 2**61 - 2, 2**61 - 1, 2**61, 2**61 + 6, 2**63, 2**64 - 9, 2**64 - 8, 2**64 - 7, 2**64 - 1],
+)
 def test_remainders_at_their_borders(term):
     """No text comes near them by chance: one hash in 2⁵⁸ does."""
     minima = pytest.importorskip("lc_assets.text.kernels.minima")
-    factors, terms, out = np.array([1, 0, 2**61 - 2], dtype=np.uint64), np.full(3, term, dtype=np.uint64), np.zeros(3, dtype=np.uint32)
+    factors, terms, out = (
+        np.array([1, 0, 2**61 - 2], dtype=np.uint64),
+        np.full(3, term, dtype=np.uint64),
+        np.zeros(3, dtype=np.uint32),
+    )
     for value in (0, 1, 6, 7, 8, 2**32 - 1):
         minima.prime_minima(np.array([value], dtype=np.uint32), factors, terms, out)
-        assert out.tolist() == [(value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors]
+        assert out.tolist() == [
+            (value * int(factor) + term) % 2**64 % (2**61 - 1) % 2**32 for factor in factors
+        ]
 
 
 @SCHEMES
@@ -89,7 +123,9 @@ def same(left, right) -> bool:
 
 @SCHEMES
 def test_estimates_are_as_good_as_128_numbers_allow(scheme):
-    """Against the true Jaccard index of made-up texts at every similarity; 0.044 is the error of 128 fair draws at 0.5."""
+    """Against the true Jaccard index of made-up texts at every similarity; 0.044 is the error of
+    128 fair draws at 0.5.
+    """
     draw = random.Random(5)  # noqa: S311  made-up text is no secret
     words = [f"w{number}" for number in range(3000)]
     errors = []
@@ -107,9 +143,17 @@ def test_estimates_are_as_good_as_128_numbers_allow(scheme):
 
 
 def test_known_fast_signature():
-    """Stored signatures are compared with those of later runs, so this never changes within a version."""
-    numbers = signature("The quick brown fox jumps over the lazy dog while thirteen sleepy cats look on, bored.", FAST)
-    assert hashlib.sha256(numbers.tobytes()).hexdigest() == "99ed77f24efd9316f7358f46edc52bae7385960bc282e0eb0968f9a25102ad2f"
+    """Stored signatures are compared with those of later runs, so this never changes within a
+    version.
+    """
+    numbers = signature(
+        "The quick brown fox jumps over the lazy dog while thirteen sleepy cats look on, bored.",
+        FAST,
+    )
+    assert (
+        hashlib.sha256(numbers.tobytes()).hexdigest()
+        == "99ed77f24efd9316f7358f46edc52bae7385960bc282e0eb0968f9a25102ad2f"
+    )
     assert FAST.label == "lc-fast/1"
 
 
@@ -123,10 +167,19 @@ def test_without_compiler_nothing_changes(scheme, monkeypatch):
 
 @SCHEMES
 @pytest.mark.parametrize(
-    "text", ["x" * 10_000_000, "a " * 500_000, "\u0301\u0327" * 200_000, ("y" * 1_000_000 + " ") * 14, "\x00 " * 200_000]
+    "text",
+    [
+        "x" * 10_000_000,
+        "a " * 500_000,
+        "\u0301\u0327" * 200_000,
+        ("y" * 1_000_000 + " ") * 14,
+        "\x00 " * 200_000,
+    ],
 )
 def test_monotonous_text_takes_linear_time(scheme, text):
-    """No spaces, nothing but repeats, marks out of order, words of a megabyte (13 times as many bytes), NUL."""
+    """No spaces, nothing but repeats, marks out of order, words of a megabyte (13 times as many
+    bytes), NUL.
+    """
     began = time.process_time()
     signature(text, scheme)
     assert time.process_time() - began < 8

@@ -1,4 +1,6 @@
-"""Page keys: one name per page, however it is written; keys are their own keys; nothing that is no page has one."""
+"""Page keys: one name per page, however it is written; keys are their own keys; nothing that is no
+page has one.
+"""
 
 import pytest
 from hypothesis import example, given
@@ -63,7 +65,9 @@ PIECES = (
 def addresses(draw: st.DrawFn) -> str:
     """Addresses of pages, most of them sound, dense in what keys must smooth."""
     pieces = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=9).map("".join)
-    return draw(st.sampled_from(("http://", "https://www.", "https://example.org", ""))) + draw(pieces)
+    return draw(st.sampled_from(("http://", "https://www.", "https://example.org", ""))) + draw(
+        pieces
+    )
 
 
 @given(addresses())
@@ -101,7 +105,9 @@ def test_a_key_is_its_own_key(url):
     ],
 )
 def test_one_page_has_one_key(url):
-    """Case of the host, scheme, ports, www, ends, fragments, escapes and followers of visitors make no difference."""
+    """Case of the host, scheme, ports, www, ends, fragments, escapes and followers of visitors make
+    no difference.
+    """
     assert page_key(url) == "example.org/a"
 
 
@@ -125,7 +131,19 @@ def test_different_pages_have_different_keys(one, other):
 
 
 @pytest.mark.parametrize(
-    "url", ["", "a", "/a", "//example.org", "ftp://example.org", "javascript:void(0)", "http://", "http://a b/", "\ud800", "http://./"]
+    "url",
+    [
+        "",
+        "a",
+        "/a",
+        "//example.org",
+        "ftp://example.org",
+        "javascript:void(0)",
+        "http://",
+        "http://a b/",
+        "\ud800",
+        "http://./",
+    ],
 )
 def test_what_is_no_page_has_no_key(url):
     """No address of the web, no key; no error either."""

@@ -1,4 +1,6 @@
-"""Every preset: on either side of each of its thresholds by value, and by pages that a person would keep or drop."""
+"""Every preset: on either side of each of its thresholds by value, and by pages that a person would
+keep or drop.
+"""
 
 import math
 from itertools import pairwise
@@ -30,14 +32,21 @@ SHORT = tuple(name for name in RULES if name not in {"longcrawl64", "redpajama-l
 
 @pytest.mark.parametrize(("preset", "rule_name", "bound"), BOUNDS)
 def test_the_bound_itself_passes_and_the_next_number_does_not(preset, rule_name, bound):
-    """With every other value well inside; and it is this rule that speaks, no other of the same column."""
+    """With every other value well inside; and it is this rule that speaks, no other of the same
+    column.
+    """
     rules = RULES[preset]
-    values = {rule.column: (rule.at_least if rule.at_least is not None else rule.at_most) for rule in rules.rules}
+    values = {
+        rule.column: (rule.at_least if rule.at_least is not None else rule.at_most)
+        for rule in rules.rules
+    }
     (rule,) = [rule for rule in rules.rules if rule.name == rule_name]
     edge = getattr(rule, bound)
     beyond = math.nextafter(edge, -math.inf if bound == "at_least" else math.inf)
     assert judge(values | {rule.column: edge}, rules) == ()
-    assert [complaint.rule for complaint in judge(values | {rule.column: beyond}, rules)] == [rule_name]
+    assert [complaint.rule for complaint in judge(values | {rule.column: beyond}, rules)] == [
+        rule_name
+    ]
 
 
 @pytest.mark.parametrize("preset", RULES)
@@ -59,7 +68,10 @@ def sentence(number: int, words: tuple[str, ...] = WORDS) -> str:
 
 def page(*numbers: int, words: tuple[str, ...] = WORDS) -> str:
     """A page whose lines hold the sentences from each number to the next."""
-    return "\n".join(" ".join(sentence(number, words) for number in range(start, stop)) for start, stop in pairwise(numbers))
+    return "\n".join(
+        " ".join(sentence(number, words) for number in range(start, stop))
+        for start, stop in pairwise(numbers)
+    )
 
 
 PROSE = page(0, 4, 9, 13, 17, 22)
@@ -67,7 +79,9 @@ PROSE = page(0, 4, 9, 13, 17, 22)
 
 def verdict(preset: str, text: str) -> str:
     """``kept``, or the first reason."""
-    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(CorpusDocument(id="x", text=text))
+    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(
+        CorpusDocument(id="x", text=text)
+    )
     return judged.complaints[0].rule if judged.complaints else "kept"
 
 
@@ -78,17 +92,29 @@ def test_a_page_of_prose_is_kept(preset):
 
 def test_a_page_of_prose_is_too_short_for_long_context():
     assert verdict("longcrawl64", PROSE) == "words"
-    assert verdict("redpajama-lucie-gzip", PROSE) == "gzip_ratio"  # a short text cannot be packed well
+    assert (
+        verdict("redpajama-lucie-gzip", PROSE) == "gzip_ratio"
+    )  # a short text cannot be packed well
 
 
 def test_whole_books_are_in_the_band_of_long_documents(shared_data):
     """And neither the same sentence over and over nor noise."""
     book = next((shared_data / "books_en").glob("*.txt")).read_text("utf-8")
     judged = {
-        name: Judge(RULES["redpajama-lucie-gzip"].on(["gzip_ratio"])).document(CorpusDocument(id=name, text=text))[1].complaints
-        for name, text in {"book": book, "list": REPEATED * 50, "noise": np.random.default_rng(1).bytes(10**5).hex()[::2]}.items()
+        name: Judge(RULES["redpajama-lucie-gzip"].on(["gzip_ratio"]))
+        .document(CorpusDocument(id=name, text=text))[1]
+        .complaints
+        for name, text in {
+            "book": book,
+            "list": REPEATED * 50,
+            "noise": np.random.default_rng(1).bytes(10**5).hex()[::2],
+        }.items()
     }
-    assert {name: bool(found) for name, found in judged.items()} == {"book": False, "list": True, "noise": True}
+    assert {name: bool(found) for name, found in judged.items()} == {
+        "book": False,
+        "list": True,
+        "noise": True,
+    }
 
 
 @pytest.mark.parametrize("preset", RULES)
@@ -110,12 +136,14 @@ SHOUTED = f"{PROSE}\n" + "\n".join(sentence(number).upper() for number in range(
         ("gopher-paper", BULLETS, "bullets"),
         ("gopher-datatrove", BULLETS, "bullets"),
         ("gopher-dolma", BULLETS, "bullets"),
-        ("redpajama-lucie", BULLETS, "kept"),  # RedPajama-V2's bullets are ten symbols, and - is none
+        # RedPajama-V2's bullets are ten symbols, and - is none
+        ("redpajama-lucie", BULLETS, "kept"),
         ("gopher-paper", TRAILING, "ellipsis_lines"),
         ("gopher-datatrove", TRAILING, "ellipsis_lines"),
         ("gopher-dolma", TRAILING, "ellipsis_lines"),
         ("redpajama-lucie", TRAILING, "ellipsis_lines"),
-        ("gopher-dolma", TRAILING.replace("\u2026", "..."), "kept"),  # three dots are no ellipsis there
+        # three dots are no ellipsis there
+        ("gopher-dolma", TRAILING.replace("\u2026", "..."), "kept"),
         ("gopher-paper", NUMBERS, "words_with_letter"),
         ("gopher-dolma", NUMBERS, "words_with_letter"),
         ("gopher-paper", REPEATED, "duplicate_lines"),
@@ -125,7 +153,8 @@ SHOUTED = f"{PROSE}\n" + "\n".join(sentence(number).upper() for number in range(
         ("fineweb", REPEATED, "duplicate_lines"),
         ("gopher-paper", page(0, 4, 9, 13, 17, 22, words=PLAIN_WORDS), "stop_words"),
         ("c4", f"{PROSE}\nfunction of it {{ is this.", "curly_bracket"),
-        ("c4", f"{PROSE}\nfunction of it {{ is this", "kept"),  # the line goes before anybody sees the bracket
+        # the line goes before anybody sees the bracket
+        ("c4", f"{PROSE}\nfunction of it {{ is this", "kept"),
         ("c4", f"{PROSE}\nHere is lorem ipsum for you.", "lorem_ipsum"),
         ("c4", " ".join(map(sentence, range(4))), "sentences"),
         ("c4", PROSE.replace(".", ""), "sentences"),
@@ -137,7 +166,9 @@ SHOUTED = f"{PROSE}\n" + "\n".join(sentence(number).upper() for number in range(
 )  # fmt: skip
 def test_a_page_is_dropped_for_what_is_wrong_with_it(preset, text, reason):
     """By the rule that is there for it, where nothing cheaper speaks first."""
-    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(CorpusDocument(id="x", text=text))
+    _, judged = Judge(RULES[preset], language="en", models=MODELS).document(
+        CorpusDocument(id="x", text=text)
+    )
     reasons = [complaint.rule for complaint in judged.complaints] or ["kept"]
     assert reason in reasons, judged.complaints
     if reason == "kept":
@@ -151,17 +182,32 @@ def test_cost_orders_every_column_once():
 
 
 def test_on_books_the_variants_of_gopher_disagree_as_their_definitions_say(shared_data):
-    """The share of words with a letter, where punctuation counts as words and where it does not: whole books differ in it."""
-    books = [path.read_text("utf-8")[:200_000] for path in sorted((shared_data / "books_en").glob("*.txt"))[:12]]
+    """The share of words with a letter, where punctuation counts as words and where it does not:
+    whole books differ in it.
+    """
+    books = [
+        path.read_text("utf-8")[:200_000]
+        for path in sorted((shared_data / "books_en").glob("*.txt"))[:12]
+    ]
     found = {
-        name: [Judge(RULES[name], all_signals=True).document(CorpusDocument(id="x", text=text))[1] for text in books]
+        name: [
+            Judge(RULES[name], all_signals=True).document(CorpusDocument(id="x", text=text))[1]
+            for text in books
+        ]
         for name in ("gopher-paper", "gopher-dolma", "gopher-datatrove")
     }
     paper, dolma, datatrove = ([judged.values for judged in found[name]] for name in found)
     for ours, theirs, others in zip(paper, dolma, datatrove, strict=True):
-        # Punctuation counts as words, so fewer words have a letter: the rule that datatrove drops ten times as much by.
-        assert ours["frac_words_with_letter:whitespace"] == theirs["frac_words_with_letter:whitespace"] > 0.95
-        assert others["frac_words_with_letter:raw"] < ours["frac_words_with_letter:whitespace"] - 0.05
+        # Punctuation counts as words, so fewer words have a letter: the rule that datatrove drops
+        # ten times as much by.
+        assert (
+            ours["frac_words_with_letter:whitespace"]
+            == theirs["frac_words_with_letter:whitespace"]
+            > 0.95
+        )
+        assert (
+            others["frac_words_with_letter:raw"] < ours["frac_words_with_letter:whitespace"] - 0.05
+        )
         # All copies of a line against all but the first.
         assert theirs["frac_duplicate_lines.dolma"] >= ours["frac_duplicate_lines.datatrove"]
         # A median takes no notice of how long the long words are.

@@ -1,4 +1,6 @@
-"""Personal data: what is found, what is left alone, what takes its place; and that no text takes long."""
+"""Personal data: what is found, what is left alone, what takes its place; and that no text takes
+long.
+"""
 
 import ipaddress
 import itertools
@@ -54,14 +56,20 @@ TEXTS = st.lists(PIECES, max_size=25).map("".join)
 
 
 def found(text, *kinds, region="US"):
-    return [text[personal.start : personal.end] for personal in find_personal(text, kinds or KINDS, region=region)]
+    return [
+        text[personal.start : personal.end]
+        for personal in find_personal(text, kinds or KINDS, region=region)
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("Mail ann@mail.org.", ["ann@mail.org"]),
-        ("<a href='mailto:Ann.Lee+news@sub.mail-host.co.uk'>", ["Ann.Lee+news@sub.mail-host.co.uk"]),
+        (
+            "<a href='mailto:Ann.Lee+news@sub.mail-host.co.uk'>",
+            ["Ann.Lee+news@sub.mail-host.co.uk"],
+        ),
         ("a@b.com,c@d.com;e@f.com", ["a@b.com", "c@d.com", "e@f.com"]),
         ("rené@müller.de", ["rené@müller.de"]),
         ("('x@y.fr')", ["x@y.fr"]),
@@ -82,11 +90,20 @@ def test_email(text, expected):
     [
         ("from 8.8.4.4 to 1.1.1.1.", ["8.8.4.4", "1.1.1.1"]),
         ("http://8.8.4.4:8080/x", ["8.8.4.4"]),
-        ("127.0.0.1 0.0.0.0 10.1.2.3 192.168.0.1 172.16.0.1 169.254.1.1 224.0.0.1 255.255.255.255 203.0.113.9", []),
+        (
+            (
+                "127.0.0.1 0.0.0.0 10.1.2.3 192.168.0.1 172.16.0.1 169.254.1.1 224.0.0.1 "
+                "255.255.255.255 203.0.113.9"
+            ),
+            [],
+        ),
         ("256.1.1.1 1.2.3 1.2.3.4.5 01.02.03.04 x8.8.4.4 8.8.4.41234 8.8.4.4.8", []),
         ("version 8.8.4.4, v8.8.4.4, v. 8.8.4.4, Release: 8.8.4.4, § 8.8.4.4, VERSION 8.8.4.4", []),
         ("the versions of 8.8.4.4", ["8.8.4.4"]),
-        ("2a00:1450:4001:81b::200e and 2A00:1450::1.", ["2a00:1450:4001:81b::200e", "2A00:1450::1"]),
+        (
+            "2a00:1450:4001:81b::200e and 2A00:1450::1.",
+            ["2a00:1450:4001:81b::200e", "2A00:1450::1"],
+        ),
         ("[2a00:1450::1]:80", ["2a00:1450::1"]),
         ("at 2a00:1450::1: here", ["2a00:1450::1"]),
         ("::1 fe80::1 2001:db8::7 :: 12:30:45 a::b std::vector 1:2:3:4:5:6:7:8:9 ff02::1", []),
@@ -132,14 +149,19 @@ CARDS = [
 
 @pytest.mark.parametrize("number", CARDS)
 def test_card(number):
-    """Numbers that the card schemes and payment services publish for tests; each with one digit changed is none."""
+    """Numbers that the card schemes and payment services publish for tests; each with one digit
+    changed is none.
+    """
     assert is_card(number)
     assert found(f"card {number}.", "card") == [number]
     grouped = " ".join(number[start : start + 4] for start in range(0, len(number), 4))
     assert found(grouped, "card") == [grouped]
     assert found(f"{number}0", "card") == found(f"1{number}", "card") == []
     assert found(f"4 {number}", "card") == [number]
-    assert not any(is_card(number[:place] + str((int(digit) + 1) % 10) + number[place + 1 :]) for place, digit in enumerate(number))
+    assert not any(
+        is_card(number[:place] + str((int(digit) + 1) % 10) + number[place + 1 :])
+        for place, digit in enumerate(number)
+    )
 
 
 IBANS = [
@@ -194,23 +216,42 @@ def test_finds_are_in_order_apart_and_of_the_kinds_asked_for(text):
 def test_the_same_value_becomes_the_same_in_any_document():
     def in_document(before):
         text = f"{before} | ann@mail.org, (212) 736-5000"
-        return replace_personal(text, KINDS, style="surrogate", seed=5, language="en").text.partition("|")[2]
+        return replace_personal(
+            text, KINDS, style="surrogate", seed=5, language="en"
+        ).text.partition("|")[2]
 
     assert in_document("One:") == in_document("Two, 8.8.4.4 and bob@mail.org:")
-    for kind, one, two in (("phone", "+1 212 736-5000", "+12127365000"), ("email", "Ann@mail.org", "ann@MAIL.org")):
-        assert replacement(kind, one, style="surrogate", seed=1) == replacement(kind, two, style="surrogate", seed=1)
-    assert replacement("email", "a@b.de", style="surrogate", seed=1) != replacement("email", "a@b.de", style="surrogate", seed=2)
+    for kind, one, two in (
+        ("phone", "+1 212 736-5000", "+12127365000"),
+        ("email", "Ann@mail.org", "ann@MAIL.org"),
+    ):
+        assert replacement(kind, one, style="surrogate", seed=1) == replacement(
+            kind, two, style="surrogate", seed=1
+        )
+    assert replacement("email", "a@b.de", style="surrogate", seed=1) != replacement(
+        "email", "a@b.de", style="surrogate", seed=2
+    )
 
 
 def test_surrogates_are_of_reserved_ranges():
-    nets = [ipaddress.ip_network(net) for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")]
+    nets = [
+        ipaddress.ip_network(net)
+        for net in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+    ]
     for number in range(200):
         four = ipaddress.ip_address(replacement("ip", f"8.8.4.{number}", style="surrogate", seed=0))
-        six = ipaddress.ip_address(replacement("ip", f"2a00::{number:x}", style="surrogate", seed=0))
+        six = ipaddress.ip_address(
+            replacement("ip", f"2a00::{number:x}", style="surrogate", seed=0)
+        )
         assert any(four in net for net in nets[:3])
         assert six in nets[3]
-        assert replacement("email", f"{number}@b.de", style="surrogate", seed=0).endswith("@example.com")
-        assert replacement("phone", f"+49 30 901 {number}", style="surrogate", seed=0)[6:13] == "-555-01"
+        assert replacement("email", f"{number}@b.de", style="surrogate", seed=0).endswith(
+            "@example.com"
+        )
+        assert (
+            replacement("phone", f"+49 30 901 {number}", style="surrogate", seed=0)[6:13]
+            == "-555-01"
+        )
 
 
 def test_counts_by_kind_and_nothing_else_changes():
@@ -252,7 +293,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_text_takes_more_than_linear_time(piece):
-    """200 kB of it take less than two CPU-seconds (most: 0.02), where a quadratic search would take minutes."""
+    """200 kB of it take less than two CPU-seconds (most: 0.02), where a quadratic search would take
+    minutes.
+    """
     text = piece * (200_000 // len(piece))
     begun = time.process_time()
     for region in ("US", "DE"):

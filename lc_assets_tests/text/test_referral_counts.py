@@ -7,12 +7,22 @@ from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
 from lc_assets.text import referrals
-from lc_assets.text.referrals import DISTANCES, Mentions, bucket_names, concept_counts, count_referrals, neighbour_counts, pair_counts
+from lc_assets.text.referrals import (
+    DISTANCES,
+    Mentions,
+    bucket_names,
+    concept_counts,
+    count_referrals,
+    neighbour_counts,
+    pair_counts,
+)
 from lc_assets_tests.oracles.referral_pairs import slow_counts
 
 N_SENTENCES = 40
 
-EDGES = st.lists(st.integers(2, N_SENTENCES + 5), unique=True, max_size=4).map(lambda edges: tuple(sorted(edges)))
+EDGES = st.lists(st.integers(2, N_SENTENCES + 5), unique=True, max_size=4).map(
+    lambda edges: tuple(sorted(edges))
+)
 SENTENCES_OF = st.lists(st.lists(st.integers(0, N_SENTENCES - 1), max_size=12), max_size=6).map(
     lambda lists: {str(number): sentences for number, sentences in enumerate(lists)}
 )
@@ -29,7 +39,9 @@ def test_counts_are_those_of_every_pair_looked_at(sentences_of, edges):
     pairs, neighbours, concepts = slow_counts(sentences_of, edges)
     found = count_referrals(mentions, edges)
     assert found.pairs == tuple(pair_counts(mentions, edges).tolist()) == tuple(pairs)
-    assert found.neighbours == tuple(neighbour_counts(mentions, edges).tolist()) == tuple(neighbours)
+    assert (
+        found.neighbours == tuple(neighbour_counts(mentions, edges).tolist()) == tuple(neighbours)
+    )
     assert found.concepts == tuple(concept_counts(mentions, edges).tolist()) == tuple(concepts)
     sizes = [len(sentences) for sentences in sentences_of.values()]
     assert sum(found.pairs) == sum(n * (n - 1) // 2 for n in sizes)
@@ -40,9 +52,16 @@ def test_counts_are_those_of_every_pair_looked_at(sentences_of, edges):
 @given(SENTENCES_OF, st.permutations(range(N_SENTENCES)))
 @settings(deadline=None)
 def test_sentences_in_another_order_keep_the_sum_of_pairs(sentences_of, order):
-    """Reordering moves pairs between buckets, the mentions stay: nothing is won or lost, but for what is in one sentence, which stays."""
-    moved = {concept: [order[sentence] for sentence in sentences] for concept, sentences in sentences_of.items()}
-    before, after = (count_referrals(Mentions.of(N_SENTENCES, found), (4, 16)) for found in (sentences_of, moved))
+    """Reordering moves pairs between buckets, the mentions stay: nothing is won or lost, but for
+    what is in one sentence, which stays.
+    """
+    moved = {
+        concept: [order[sentence] for sentence in sentences]
+        for concept, sentences in sentences_of.items()
+    }
+    before, after = (
+        count_referrals(Mentions.of(N_SENTENCES, found), (4, 16)) for found in (sentences_of, moved)
+    )
     assert sum(before.pairs) == sum(after.pairs)
     assert before.pairs[0] == after.pairs[0]
     assert sum(before.neighbours) == sum(after.neighbours)
@@ -51,22 +70,32 @@ def test_sentences_in_another_order_keep_the_sum_of_pairs(sentences_of, order):
 @given(SENTENCES_OF, st.lists(st.integers(0, 3), min_size=N_SENTENCES, max_size=N_SENTENCES))
 @settings(deadline=None)
 def test_within_documents_no_pair_joins_two_of_them(sentences_of, documents):
-    """A concept of two documents is two concepts: counted as if each document were counted alone, in the text's sentences."""
-    found = count_referrals(Mentions.of(N_SENTENCES, sentences_of).within(np.array(documents, np.int32)), (4, 16))
+    """A concept of two documents is two concepts: counted as if each document were counted alone,
+    in the text's sentences.
+    """
+    found = count_referrals(
+        Mentions.of(N_SENTENCES, sentences_of).within(np.array(documents, np.int32)), (4, 16)
+    )
     apart = {
         f"{concept} in {document}": kept
         for concept, sentences in sentences_of.items()
         for document in range(4)
         if (kept := [sentence for sentence in sentences if documents[sentence] == document])
     }
-    assert (list(found.pairs), list(found.neighbours), list(found.concepts)) == slow_counts(apart, (4, 16))
+    assert (list(found.pairs), list(found.neighbours), list(found.concepts)) == slow_counts(
+        apart, (4, 16)
+    )
     assert found.n_concepts == len(apart)
 
 
 def test_a_segment_of_its_own_has_nothing_beyond_its_length():
-    """Sentences dealt out in segments of 10: with a document each, no pair is 10 sentences apart."""
+    """Sentences dealt out in segments of 10: with a document each, no pair is 10 sentences
+    apart.
+    """
     rng = np.random.default_rng(0)
-    mentions = Mentions.of(1000, {str(number): rng.integers(0, 1000, 200).tolist() for number in range(5)})
+    mentions = Mentions.of(
+        1000, {str(number): rng.integers(0, 1000, 200).tolist() for number in range(5)}
+    )
     segment_of = np.arange(1000, dtype=np.int32) // 10
     assert count_referrals(mentions, (10,)).pairs[2] > 0
     assert count_referrals(mentions.within(segment_of), (10,)).pairs[2] == 0

@@ -5,7 +5,15 @@ import math
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.text.referral_tables import KINDS, LENGTHS, PAPER, Sums, group_names, group_of, paper_figures
+from lc_assets.text.referral_tables import (
+    KINDS,
+    LENGTHS,
+    PAPER,
+    Sums,
+    group_names,
+    group_of,
+    paper_figures,
+)
 from lc_assets.text.referrals import DISTANCES, Mentions, bucket_names, count_referrals
 
 
@@ -20,7 +28,10 @@ def test_a_length_is_in_the_group_that_it_begins():
 
 def test_means_are_of_the_documents_figures():
     """Not of their sums: a long document counts as much as a short one."""
-    one, other = count_referrals(Mentions.of(50, {"a": [0, 40]})), count_referrals(Mentions.of(50, {"a": [0, 1, 1]}))
+    one, other = (
+        count_referrals(Mentions.of(50, {"a": [0, 40]})),
+        count_referrals(Mentions.of(50, {"a": [0, 1, 1]})),
+    )
     sums, half = Sums(), Sums()
     sums.add(one, 10)
     half.add(other, 1000)
@@ -37,7 +48,9 @@ def test_means_are_of_the_documents_figures():
 
 
 def test_the_papers_tables_are_whole():
-    """Five groups by two sets by three tables of four buckets; the printed relations between them hold."""
+    """Five groups by two sets by three tables of four buckets; the printed relations between them
+    hold.
+    """
     assert set(PAPER) == set(KINDS)
     for table in PAPER.values():
         assert list(table) == ["RefinedWeb", "Packed"]

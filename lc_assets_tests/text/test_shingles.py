@@ -19,7 +19,10 @@ from lc_assets_tests.strategies import TRICKY_CHARACTERS
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)
-TEXT = HOSTILE_TEXT | st.text(st.sampled_from(TRICKY_CHARACTERS + "\u03a3\u0300\u0316\uac00\U0001d15e\U00010400\ud800"), max_size=40)
+TEXT = HOSTILE_TEXT | st.text(
+    st.sampled_from(TRICKY_CHARACTERS + "\u03a3\u0300\u0316\uac00\U0001d15e\U00010400\ud800"),
+    max_size=40,
+)
 
 
 def fold_as_published(text: str) -> str:
@@ -37,15 +40,20 @@ def test_folding_by_bytes_is_folding_by_characters(text):
 
 
 def test_every_character_is_folded_as_published():
-    """Each code point between letters, spaces and after a mark: one wrong entry of the tables would show."""
+    """Each code point between letters, spaces and after a mark: one wrong entry of the tables would
+    show.
+    """
     points = [chr(point) for point in range(sys.maxunicode + 1)]
     for frame in ("A{} b", "{}", "e\u0301{}"):
         text = "\n".join(map(frame.format, points))
         assert fold(text) == fold_as_published(text)
-        # In small pieces, so that a character that goes the plain way does not take the others along.
+        # In small pieces, so that a character that goes the plain way does not take the others
+        # along.
         for start in range(0, 0x10000, 64):
             piece = "\n".join(map(frame.format, points[start : start + 64]))
-            assert bytes(normalized_utf8(piece)).decode("utf-8", "surrogatepass") == normalize(piece), hex(start)
+            assert bytes(normalized_utf8(piece)).decode("utf-8", "surrogatepass") == normalize(
+                piece
+            ), hex(start)
     for start in (*range(0x1F000, 0x1FBF0, 16), *range(0x20000, 0x2F800, 1024)):
         piece = "x".join(points[start : start + 16])
         assert bytes(normalized_utf8(piece)).decode() == normalize(piece), hex(start)
@@ -54,7 +62,9 @@ def test_every_character_is_folded_as_published():
 @given(TEXT, st.integers(0, 12))
 @settings(max_examples=200, deadline=None)
 def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
-    """However small the pieces: joints between empty ones, the plain way for some of them, white space at a cut."""
+    """However small the pieces: joints between empty ones, the plain way for some of them, white
+    space at a cut.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(folded, "PIECE_BYTES", n_bytes)
         assert bytes(normalized_utf8(text)) == normalize(text).encode("utf-8", "surrogatepass")
@@ -71,13 +81,19 @@ def test_compiled_shingles_are_the_plain_ones(text, n):
     assert np.array_equal(shingle_hashes(text, n), np.unique(plain))
 
 
-@given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30), st.integers(1, 4))
+@given(
+    st.lists(st.sampled_from("abcd"), max_size=30),
+    st.lists(st.sampled_from("abcd"), max_size=30),
+    st.integers(1, 4),
+)
 @settings(max_examples=200, deadline=None)
 def test_similarity_is_that_of_the_sets(left, right, n):
     """Against Python's own sets of tuples."""
 
     def grams(words):
-        return {tuple(words[at : at + n]) for at in range(max(len(words) - n + 1, min(len(words), 1)))}
+        return {
+            tuple(words[at : at + n]) for at in range(max(len(words) - n + 1, min(len(words), 1)))
+        }
 
     both, either = grams(left) & grams(right), grams(left) | grams(right)
     found = jaccard(shingle_hashes(" ".join(left), n), shingle_hashes(" ".join(right), n))
@@ -86,7 +102,10 @@ def test_similarity_is_that_of_the_sets(left, right, n):
 
 def test_known_shingles():
     """The numbers are published with tables, so they may never change."""
-    assert shingle_hashes("The quick brown fox", n=3).tolist() == [13570867507050568037, 17537679975799959411]
+    assert shingle_hashes("The quick brown fox", n=3).tolist() == [
+        13570867507050568037,
+        17537679975799959411,
+    ]
     assert shingle_hashes("Too short").tolist() == [9538707760266009681]
 
 
@@ -102,7 +121,15 @@ def test_without_compiler_nothing_changes(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 10_000_000, " " * 1_000_000, "\u0301\u0327" * 200_000, "a \ud800" * 100_000, "\u03a3" * 300_000, "\x00" * 1_000_000]
+    "text",
+    [
+        "x" * 10_000_000,
+        " " * 1_000_000,
+        "\u0301\u0327" * 200_000,
+        "a \ud800" * 100_000,
+        "\u03a3" * 300_000,
+        "\x00" * 1_000_000,
+    ],
 )
 def test_long_monotonous_text_takes_linear_time(text):
     """No spaces, nothing but spaces, marks out of order, lone surrogates, capital sigmas, NUL."""

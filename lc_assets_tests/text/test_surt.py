@@ -1,4 +1,6 @@
-"""Keys of a crawl's index: those that others wrote, and the same one for all ways to write an address."""
+"""Keys of a crawl's index: those that others wrote, and the same one for all ways to write an
+address.
+"""
 
 import json
 import time
@@ -43,8 +45,14 @@ def test_the_keys_of_real_indexes_are_ours(shared_data, name):
         ("http://example.org/%C3%A9?%C3%A9=%23", "org,example)/%c3%a9?%c3%a9=%23"),
         ("http://1.2.3.4:8080/x", "4,3,2,1:8080)/x"),
         ("http://[::1]/x", "[::1])/x"),
-        ("http://example.org/a;jsessionid=0123456789abcdef0123456789ABCDEF?b=1", "org,example)/a?b=1"),
-        ("http://example.org/a?b=1&PHPSESSID=0123456789abcdef0123456789abcdef&a=1", "org,example)/a?a=1&b=1"),
+        (
+            "http://example.org/a;jsessionid=0123456789abcdef0123456789ABCDEF?b=1",
+            "org,example)/a?b=1",
+        ),
+        (
+            "http://example.org/a?b=1&PHPSESSID=0123456789abcdef0123456789abcdef&a=1",
+            "org,example)/a?a=1&b=1",
+        ),
         ("http://example.org/a?sid=tooshort", "org,example)/a?sid=tooshort"),
         ("http://example.org/(a1b2c3d4e5f6g7h8i9j0k1l2)/page.aspx", "org,example)/page.aspx"),
         ("dns:example.org", None),
@@ -62,9 +70,14 @@ def test_addresses_and_their_keys(url, key):
     assert surt(url) == key
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=40), st.text(st.characters(codec="utf-8"), max_size=20))
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=40),
+    st.text(st.characters(codec="utf-8"), max_size=20),
+)
 def test_a_key_is_one_word_of_printable_ascii(path, query):
-    """So that lines of an index are sorted by it; and scheme, ``www.``, case and fragments make no difference."""
+    """So that lines of an index are sorted by it; and scheme, ``www.``, case and fragments make no
+    difference.
+    """
     key = surt(f"http://example.org/{path}?{query}")
     assert key is not None
     assert key.isascii()
@@ -76,7 +89,20 @@ def test_a_key_is_one_word_of_printable_ascii(path, query):
 
 def test_hostile_addresses_take_no_time():
     began = time.process_time()
-    for part in ("%25", "%", "25", "%2", "/..", "//", "(s(", "sid=", "&", "cfid=&cftoken=", ";jsessionid=", "/(a(" + "0" * 24 + ")"):
+    for part in (
+        "%25",
+        "%",
+        "25",
+        "%2",
+        "/..",
+        "//",
+        "(s(",
+        "sid=",
+        "&",
+        "cfid=&cftoken=",
+        ";jsessionid=",
+        "/(a(" + "0" * 24 + ")",
+    ):
         surt("http://example.org/" + part * (8000 // len(part)))
         surt("http://example.org/?" + part * (8000 // len(part)))
     assert time.process_time() - began < 3

@@ -1,4 +1,6 @@
-"""Sweeps: every count is what judging all documents again with that threshold would give, and shards add up."""
+"""Sweeps: every count is what judging all documents again with that threshold would give, and
+shards add up.
+"""
 
 from dataclasses import replace
 
@@ -14,7 +16,10 @@ from lc_assets.text.sweeps import Sweep, sweep
 COLUMNS = ["ccnet_nlines", "rps_doc_word_count", "letters:whitespace"]
 BOUNDS = st.sampled_from([-2.0, 0.0, 0.1, 0.3, 1.0, 50.0])
 # Multiples of the bounds, so that values often equal a threshold of the grid.
-VALUES = st.one_of(st.builds(lambda bound, by: bound * by, BOUNDS, st.sampled_from([0.5, 0.7, 1.0, 1.1, 2.0])), st.floats(-5, 100))
+VALUES = st.one_of(
+    st.builds(lambda bound, by: bound * by, BOUNDS, st.sampled_from([0.5, 0.7, 1.0, 1.1, 2.0])),
+    st.floats(-5, 100),
+)
 
 
 @st.composite
@@ -25,36 +30,61 @@ def rule_sets(draw) -> RuleSet:
         signal, _, words = column.partition(":")
         low, high = sorted(draw(st.tuples(BOUNDS, BOUNDS)))
         low, high = draw(st.sampled_from([(low, None), (None, high), (low, high)]))
-        rules.append(Rule(name=f"rule {place}", signal=signal, words=words, at_least=low, at_most=high))
+        rules.append(
+            Rule(name=f"rule {place}", signal=signal, words=words, at_least=low, at_most=high)
+        )
     return RuleSet("drawn", tuple(rules))
 
 
-DOCUMENTS = st.lists(st.fixed_dictionaries({name: st.none() | VALUES for name in COLUMNS}), max_size=12)
+DOCUMENTS = st.lists(
+    st.fixed_dictionaries({name: st.none() | VALUES for name in COLUMNS}), max_size=12
+)
 
 
 def columns_of(docs):
-    return {name: np.array([np.nan if doc[name] is None else doc[name] for doc in docs], np.float64) for name in COLUMNS}
+    return {
+        name: np.array([np.nan if doc[name] is None else doc[name] for doc in docs], np.float64)
+        for name in COLUMNS
+    }
 
 
 def brute_force(docs, allowed, rules, at):
-    """Judge every document again: by a rule that has this bound alone, and by all rules with this bound changed."""
+    """Judge every document again: by a rule that has this bound alone, and by all rules with this
+    bound changed.
+    """
     (rule,) = [rule for rule in rules.rules if rule.name == at.rule]
     bare = replace(rule, **({"at_least": None, "at_most": None} | {at.bound: at.threshold}))
     alone = sum(not judge(doc, RuleSet("alone", (bare,))) for doc in docs)
-    # A threshold may cross the rule's other bound, and then nothing passes: two rules say so, one could not be made.
-    other_half = [replace(rule, name="other", **{at.bound: None})] if None not in (rule.at_least, rule.at_most) else []
-    changed = RuleSet("changed", (*(rule for rule in rules.rules if rule.name != at.rule), bare, *other_half))
-    return alone, sum(not judge(doc, changed) for doc, may in zip(docs, allowed, strict=True) if may)
+    # A threshold may cross the rule's other bound, and then nothing passes: two rules say so, one
+    # could not be made.
+    other_half = (
+        [replace(rule, name="other", **{at.bound: None})]
+        if None not in (rule.at_least, rule.at_most)
+        else []
+    )
+    changed = RuleSet(
+        "changed", (*(rule for rule in rules.rules if rule.name != at.rule), bare, *other_half)
+    )
+    return alone, sum(
+        not judge(doc, changed) for doc, may in zip(docs, allowed, strict=True) if may
+    )
 
 
 @given(rule_sets(), DOCUMENTS, st.data())
 @settings(max_examples=120, deadline=None)
 def test_each_count_is_what_judging_again_would_give(rules, docs, data):
-    """Missing values, equal bounds, a bound of zero, negative bounds, and documents that something else speaks against."""
+    """Missing values, equal bounds, a bound of zero, negative bounds, and documents that something
+    else speaks against.
+    """
     allowed = data.draw(st.lists(st.booleans(), min_size=len(docs), max_size=len(docs)))
     found = sweep(columns_of(docs), rules, allowed=np.array(allowed, np.bool_))
     assert found.n_documents == len(docs)
-    for at, alone, others in zip(found.thresholds, found.kept_alone.tolist(), found.kept_with_the_others.tolist(), strict=True):
+    for at, alone, others in zip(
+        found.thresholds,
+        found.kept_alone.tolist(),
+        found.kept_with_the_others.tolist(),
+        strict=True,
+    ):
         assert (alone, others) == brute_force(docs, allowed, rules, at), at
 
 
@@ -62,7 +92,9 @@ def test_each_count_is_what_judging_again_would_give(rules, docs, data):
 @settings(max_examples=50, deadline=None)
 def test_shards_add_up(rules, docs, cut):
     whole = sweep(columns_of(docs), rules)
-    parts = Sweep.total(rules, [sweep(columns_of(docs[:cut]), rules), sweep(columns_of(docs[cut:]), rules)])
+    parts = Sweep.total(
+        rules, [sweep(columns_of(docs[:cut]), rules), sweep(columns_of(docs[cut:]), rules)]
+    )
     assert parts.thresholds == whole.thresholds
     assert parts.kept_alone.tolist() == whole.kept_alone.tolist()
     assert parts.kept_with_the_others.tolist() == whole.kept_with_the_others.tolist()
@@ -80,4 +112,6 @@ def test_a_rules_own_bound_is_on_its_grid_and_the_grid_rises(bound):
 
 def test_sweeps_over_other_rules_do_not_add_up():
     with pytest.raises(Mismatch, match="different rules"):
-        Sweep.none_of(RuleSet("one", (long_enough(5),))) + Sweep.none_of(RuleSet("one", (long_enough(6),)))
+        Sweep.none_of(RuleSet("one", (long_enough(5),))) + Sweep.none_of(
+            RuleSet("one", (long_enough(6),))
+        )

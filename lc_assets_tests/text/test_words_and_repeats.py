@@ -28,7 +28,9 @@ def test_lines_join_to_the_text(text):
     lines = split_lines(text)
     assert "".join(lines) == text
     assert all(line.endswith("\n") and line.count("\n") == 1 for line in lines[:-1])
-    assert read_document(text).line_spans == [(start, start + len(line)) for start, line in zip(starts(lines), lines, strict=True)]
+    assert read_document(text).line_spans == [
+        (start, start + len(line)) for start, line in zip(starts(lines), lines, strict=True)
+    ]
 
 
 def starts(lines: list[str]) -> list[int]:
@@ -63,6 +65,12 @@ def test_piled_up_accents_take_linear_time():
 
 
 def test_long_runs_of_marks_are_folded_as_nfd_folds_them():
-    """Marks that decompose into marks, bases among them, punctuation around: the detour changes nothing."""
-    for text in ["\u00e9" + "\u0301\u0f73\u0327" * 50 + "x\u0301", "\u2014" * 70 + "\u0344\u0327" * 70 + "\u2014", "\u0f73" * 64]:
+    """Marks that decompose into marks, bases among them, punctuation around: the detour changes
+    nothing.
+    """
+    for text in [
+        "\u00e9" + "\u0301\u0f73\u0327" * 50 + "x\u0301",
+        "\u2014" * 70 + "\u0344\u0327" * 70 + "\u2014",
+        "\u0f73" * 64,
+    ]:
         assert fold(text) == unicodedata.normalize("NFD", text)

@@ -1,4 +1,6 @@
-"""Books to tokenize, where the shared data lies beside the checkout or above it; text that means harm, always."""
+"""Books to tokenize, where the shared data lies beside the checkout or above it; text that means
+harm, always.
+"""
 
 import json
 from pathlib import Path
@@ -19,7 +21,14 @@ class Book(NamedTuple):
 @pytest.fixture(scope="session")
 def books() -> list[Book]:
     """An English and an Italian book with their GPT-2 token counts."""
-    data = next((path / "shared" / "data" for path in CHECKOUT.parents if (path / "shared" / "data" / "golden").is_dir()), None)
+    data = next(
+        (
+            path / "shared" / "data"
+            for path in CHECKOUT.parents
+            if (path / "shared" / "data" / "golden").is_dir()
+        ),
+        None,
+    )
     if data is None:
         pytest.skip("no ../shared/data beside the checkout")
     return [

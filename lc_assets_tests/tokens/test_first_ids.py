@@ -29,19 +29,28 @@ class Counting:
 
 
 def pattern_of(encoding: str) -> str:
-    """The split pattern that tiktoken publishes for a vocabulary; the cl100k and o200k ones are built with their downloads."""
+    """The split pattern that tiktoken publishes for a vocabulary; the cl100k and o200k ones are
+    built with their downloads.
+    """
     if encoding == "gpt2":
         return openai_public.r50k_pat_str
-    source = {"cl100k_base": openai_public.cl100k_base, "o200k_base": openai_public.o200k_base}[encoding]
+    source = {"cl100k_base": openai_public.cl100k_base, "o200k_base": openai_public.o200k_base}[
+        encoding
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(openai_public, "load_tiktoken_bpe", lambda *_args, **_kwargs: {})
         return source()["pat_str"]
 
 
 def with_pattern(encoding: str) -> TiktokenTokenizer:
-    """A tokenizer with that vocabulary's split pattern; the merges are GPT-2's, which a cut does not depend on."""
+    """A tokenizer with that vocabulary's split pattern; the merges are GPT-2's, which a cut does
+    not depend on.
+    """
     made = tiktoken.Encoding(
-        name=encoding, pat_str=pattern_of(encoding), mergeable_ranks=gpt2_vocabulary().ranks, special_tokens={"<|endoftext|>": 50256}
+        name=encoding,
+        pat_str=pattern_of(encoding),
+        mergeable_ranks=gpt2_vocabulary().ranks,
+        special_tokens={"<|endoftext|>": 50256},
     )
     return TiktokenTokenizer(made)
 
@@ -55,19 +64,26 @@ BY_PATTERN = {name: with_pattern(name) for name in ("gpt2", "cl100k_base", "o200
 def test_the_first_ids_are_a_prefix_of_the_whole(name, texts, wanted):
     """Text long enough to be cut more than once, with spaces between hostile parts."""
     text = " ".join(texts * 8)
-    np.testing.assert_array_equal(first_ids(BY_PATTERN[name], text, wanted), BY_PATTERN[name].encode(text)[:wanted])
+    np.testing.assert_array_equal(
+        first_ids(BY_PATTERN[name], text, wanted), BY_PATTERN[name].encode(text)[:wanted]
+    )
 
 
 @pytest.mark.parametrize("name", BY_PATTERN)
 def test_every_safe_cut_is_safe(name):
-    """Not only the cuts that are taken: each that the pattern allows, next to every hostile piece."""
+    """Not only the cuts that are taken: each that the pattern allows, next to every hostile
+    piece.
+    """
     tokenizer = BY_PATTERN[name]
     n_cuts = 0
     for text in (f"{one}a {other} b.\n{one}" for one in PIECES for other in PIECES):
         whole = tokenizer.encode(text).tolist()
         for found in SAFE_CUTS[name].finditer(text):
             n_cuts += 1
-            assert [*tokenizer.encode(text[: found.end()]).tolist(), *tokenizer.encode(text[found.end() :]).tolist()] == whole
+            assert [
+                *tokenizer.encode(text[: found.end()]).tolist(),
+                *tokenizer.encode(text[found.end() :]).tolist(),
+            ] == whole
     assert n_cuts > len(PIECES)
 
 
@@ -80,7 +96,9 @@ def test_only_the_beginning_of_a_long_text_is_tokenized():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a", "x" * 300_000, "\u4e00" * 100_000, "a " * 3, "7" * 50_000], ids=["empty", "one", "x", "cjk", "few", "digits"]
+    "text",
+    ["", "a", "x" * 300_000, "\u4e00" * 100_000, "a " * 3, "7" * 50_000],
+    ids=["empty", "one", "x", "cjk", "few", "digits"],
 )
 def test_texts_without_a_place_to_cut(text):
     """All of it then, once."""

@@ -42,13 +42,20 @@ def test_the_fast_tokenizer_gives_the_twins_ids(text):
 
 def test_the_fast_tokenizer_gives_the_twins_ids_next_to_every_piece():
     """Each hostile piece before, after and beside each other one."""
-    assert disagreement(FAST, TWIN, [f"{one}{other}{one} {other}" for one in PIECES for other in PIECES]) is None
+    assert (
+        disagreement(
+            FAST, TWIN, [f"{one}{other}{one} {other}" for one in PIECES for other in PIECES]
+        )
+        is None
+    )
 
 
 @settings(max_examples=60)
 @given(HOSTILE_TEXT)
 def test_the_twin_is_tiktokens_encode_ordinary(text):
-    """The wrapper takes another way into tiktoken, for speed; the ids are those of the documented one."""
+    """The wrapper takes another way into tiktoken, for speed; the ids are those of the documented
+    one.
+    """
     assert TWIN.encode(text).tolist() == TWIN._encoding.encode_ordinary(text)
 
 
@@ -70,7 +77,11 @@ def test_end_of_text_in_a_page_is_text(tokenizer):
 @BOTH
 def test_the_tokenizer_says_what_it_is(tokenizer):
     """Name, size and end of text, which gigatoken built without special tokens does not know."""
-    assert (tokenizer.name, tokenizer.vocab_size, tokenizer.eot) == ("gpt2", GPT2_VOCAB_SIZE, GPT2_EOT)
+    assert (tokenizer.name, tokenizer.vocab_size, tokenizer.eot) == (
+        "gpt2",
+        GPT2_VOCAB_SIZE,
+        GPT2_EOT,
+    )
 
 
 @BOTH
@@ -89,22 +100,31 @@ def test_a_tokenizer_is_made_once():
 def test_a_million_spaces_stop_tiktoken_in_words():
     """Its regular expression runs out of stack; the fast tokenizer copes."""
     text = " " * 1_000_000 + "a"
-    with pytest.raises(BadInput, match=r"tiktoken gave up on a text of 1,000,001 characters that begins '   "):
+    with pytest.raises(
+        BadInput, match=r"tiktoken gave up on a text of 1,000,001 characters that begins '   "
+    ):
         TWIN.encode(text)
     assert len(FAST.encode(text)) == 1_000_000
 
 
 def test_a_panic_of_gigatoken_is_said_in_words():
     """The same guard."""
-    tokenizer = GigatokenTokenizer(lambda: Encoder(PanicException("index out of bounds")), name="x", vocab_size=256, eot=0)
-    with pytest.raises(BadInput, match=r"gigatoken gave up on a text of 2 characters that begins 'hi': index out of bounds"):
+    tokenizer = GigatokenTokenizer(
+        lambda: Encoder(PanicException("index out of bounds")), name="x", vocab_size=256, eot=0
+    )
+    with pytest.raises(
+        BadInput,
+        match=r"gigatoken gave up on a text of 2 characters that begins 'hi': index out of bounds",
+    ):
         tokenizer.encode("hi")
 
 
 def test_nothing_else_is_caught():
     """Ctrl-C stops the program, and a bug looks like a bug."""
     for error in (KeyboardInterrupt(), TypeError("a bug"), ValueError("a bug")):
-        tokenizer = GigatokenTokenizer(lambda error=error: Encoder(error), name="x", vocab_size=256, eot=0)
+        tokenizer = GigatokenTokenizer(
+            lambda error=error: Encoder(error), name="x", vocab_size=256, eot=0
+        )
         with pytest.raises(type(error)):
             tokenizer.encode("hi")
 
@@ -114,7 +134,11 @@ def test_memory_of_words_is_forgotten_in_time(texts, rebuild_after_bytes):
     """No encoder ever sees more than the limit and one text; the ids do not change."""
     built = []
     tokenizer = GigatokenTokenizer(
-        lambda: built.append(Encoder()) or built[-1], name="x", vocab_size=256, eot=0, rebuild_after_bytes=rebuild_after_bytes
+        lambda: built.append(Encoder()) or built[-1],
+        name="x",
+        vocab_size=256,
+        eot=0,
+        rebuild_after_bytes=rebuild_after_bytes,
     )
     for text in texts:
         assert bytes(tokenizer.encode(text).astype(np.uint8)) == text.encode()
@@ -125,8 +149,17 @@ def test_memory_of_words_is_forgotten_in_time(texts, rebuild_after_bytes):
 
 def test_a_rebuilt_tokenizer_goes_on_alike():
     """The real one, built anew after every text."""
-    tokenizer = GigatokenTokenizer(build_gigatoken, name="gpt2", vocab_size=GPT2_VOCAB_SIZE, eot=GPT2_EOT, rebuild_after_bytes=1)
-    assert disagreement(tokenizer, TWIN, ["Call me Ishmael.", "Some years ago", "Call me Ishmael."]) is None
+    tokenizer = GigatokenTokenizer(
+        build_gigatoken,
+        name="gpt2",
+        vocab_size=GPT2_VOCAB_SIZE,
+        eot=GPT2_EOT,
+        rebuild_after_bytes=1,
+    )
+    assert (
+        disagreement(tokenizer, TWIN, ["Call me Ishmael.", "Some years ago", "Call me Ishmael."])
+        is None
+    )
 
 
 def test_a_limit_of_zero_is_refused():
@@ -138,7 +171,9 @@ def test_a_limit_of_zero_is_refused():
 def test_a_disagreement_is_said_in_words():
     """Which text, which token, both ids; only the heads are looked at."""
     letters = GigatokenTokenizer(Encoder, name="x", vocab_size=256, eot=0)
-    assert disagreement(letters, TWIN, ["", "b!"]) == "text 1 ('b!'): token 0 is 98, the twin has 65"
+    assert (
+        disagreement(letters, TWIN, ["", "b!"]) == "text 1 ('b!'): token 0 is 98, the twin has 65"
+    )
     assert disagreement(FAST, letters, [""]) is None
     assert disagreement(_Short(), FAST, ["the cat"]) == "text 0 ('the cat'): 1 ids, the twin has 2"
     assert disagreement(_Short(), FAST, ["the cat"], head_chars=3) is None
@@ -153,7 +188,11 @@ class _Short:
 
 @pytest.mark.parametrize(
     ("mode", "escaped"),
-    [("plain", 'naïve "x"\n'), ("json_ascii", 'na\\u00efve \\"x\\"\\n'), ("json_utf8", 'naïve \\"x\\"\\n')],
+    [
+        ("plain", 'naïve "x"\n'),
+        ("json_ascii", 'na\\u00efve \\"x\\"\\n'),
+        ("json_utf8", 'naïve \\"x\\"\\n'),
+    ],
 )
 def test_escaping(mode, escaped):
     """As the three ways of writing a JSON string."""
@@ -162,14 +201,20 @@ def test_escaping(mode, escaped):
 
 def test_an_unknown_escaping_is_refused():
     """Rather than taken for another."""
-    with pytest.raises((BadInput, TypeCheckError), match=r"wanted plain, json_ascii or json_utf8|mode"):
+    with pytest.raises(
+        (BadInput, TypeCheckError), match=r"wanted plain, json_ascii or json_utf8|mode"
+    ):
         escape("x", "json")
 
 
 @BOTH
 def test_books_have_the_reference_counts(tokenizer, books):
     """Plain, escaped to ASCII, and escaped as UTF-8, as the golden files of the books say."""
-    names = {"plain": "gpt2_tokens", "json_ascii": "gpt2_tokens_json_escaped", "json_utf8": "gpt2_tokens_json_escaped_utf8"}
+    names = {
+        "plain": "gpt2_tokens",
+        "json_ascii": "gpt2_tokens_json_escaped",
+        "json_utf8": "gpt2_tokens_json_escaped_utf8",
+    }
     for book in books:
         found = {mode: len(tokenizer.encode(escape(book.text, mode))) for mode in names}
         assert found == {mode: book.counts[name] for mode, name in names.items()}

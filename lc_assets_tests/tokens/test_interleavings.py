@@ -18,9 +18,13 @@ def numbered(sources):
 
 
 @pytest.mark.parametrize("stretch", [1, 3, 4096])
-@given(sources=st.lists(st.integers(0, 3), max_size=80), knows=st.booleans(), gaps=st.integers(1, 3))
+@given(
+    sources=st.lists(st.integers(0, 3), max_size=80), knows=st.booleans(), gaps=st.integers(1, 3)
+)
 def test_a_place_is_found_as_by_a_pass(stretch, sources, knows, gaps):
-    """Every item of every source, items that are none, sources that have none; with and without knowing how many there are."""
+    """Every item of every source, items that are none, sources that have none; with and without
+    knowing how many there are.
+    """
     sources = np.array(sources, np.uint16)
     items = numbered(sources) * gaps
     before, interleaved.STRETCH = interleaved.STRETCH, stretch
@@ -29,7 +33,9 @@ def test_a_place_is_found_as_by_a_pass(stretch, sources, knows, gaps):
             n_items = int((sources == source).sum()) * gaps if knows else 0
             for item in range(-1, len(sources) * gaps + 2):
                 slow = np.flatnonzero((sources == source) & (items == item))
-                assert place_of(sources, items, source, item, n_items=n_items) == (int(slow[0]) if len(slow) else None)
+                assert place_of(sources, items, source, item, n_items=n_items) == (
+                    int(slow[0]) if len(slow) else None
+                )
     finally:
         interleaved.STRETCH = before
 

@@ -1,4 +1,6 @@
-"""What the orders promise: uniform, each document by itself, and the riffle is the shuffle of the union."""
+"""What the orders promise: uniform, each document by itself, and the riffle is the shuffle of the
+union.
+"""
 
 import itertools
 from collections import Counter
@@ -15,7 +17,9 @@ from lc_assets_tests.oracles.riffle import slow_riffle
 SEEDS = st.integers(0, 2**63)
 IDS = st.lists(st.text(max_size=4), unique=True, max_size=30)
 CHI_SQUARE_23 = 71.2
-"""A uniform draw over 24 permutations exceeds this once in a million tests; the seeds are fixed, so this test passes always or never."""
+"""A uniform draw over 24 permutations exceeds this once in a million tests; the seeds are fixed, so
+this test passes always or never.
+"""
 
 
 @st.composite
@@ -41,7 +45,10 @@ def global_order(groups, seed):
     """Ids of all sources in the order of the riffle."""
     orders = [own_order(ids, seed) for ids in groups]
     source, row = riffle([priority for _, priority in orders])
-    return [orders[number][0][index] for number, index in zip(source.tolist(), row.tolist(), strict=True)]
+    return [
+        orders[number][0][index]
+        for number, index in zip(source.tolist(), row.tolist(), strict=True)
+    ]
 
 
 @given(sources(), SEEDS)
@@ -75,32 +82,47 @@ def test_the_shuffle_does_not_depend_on_how_documents_arrive(ids, seed, random):
     assert own_order(ids, seed)[0] == own_order(rearranged, seed)[0]
 
 
-@given(st.lists(st.lists(st.integers(0, 5) | st.integers(2**64 - 3, 2**64 - 1), max_size=8).map(sorted), max_size=5))
+@given(
+    st.lists(
+        st.lists(st.integers(0, 5) | st.integers(2**64 - 3, 2**64 - 1), max_size=8).map(sorted),
+        max_size=5,
+    )
+)
 def test_the_riffle_is_a_merge(keys):
-    """The twin merges one by one; equal priorities go to the smaller source, then the smaller row."""
+    """The twin merges one by one; equal priorities go to the smaller source, then the smaller
+    row.
+    """
     priorities_by_source = [np.array(source, np.uint64) for source in keys]
     source, row = riffle(priorities_by_source)
     assert (source.dtype, row.dtype) == (np.uint16, np.uint32)
-    assert list(zip(source.tolist(), row.tolist(), strict=True)) == slow_riffle(priorities_by_source)
+    assert list(zip(source.tolist(), row.tolist(), strict=True)) == slow_riffle(
+        priorities_by_source
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=2)), unique=True, max_size=12))
 def test_equal_priorities_go_by_id(pairs):
     """The order of (priority, id), as Python sorts it."""
-    order = shuffled(np.array([key for key, _ in pairs], np.uint64), [identity for _, identity in pairs])
+    order = shuffled(
+        np.array([key for key, _ in pairs], np.uint64), [identity for _, identity in pairs]
+    )
     assert [pairs[document] for document in order] == sorted(pairs)
 
 
 def test_every_order_of_four_documents_is_equally_likely():
     """Chi-square over 24 permutations and 4,800 seeds."""
     ids = [f"2023-06/0000/en_head.json.gz/{line}" for line in range(4)]
-    counts = Counter(tuple(shuffled(priorities(ids, seed=seed), ids).tolist()) for seed in range(4_800))
+    counts = Counter(
+        tuple(shuffled(priorities(ids, seed=seed), ids).tolist()) for seed in range(4_800)
+    )
     assert len(counts) == 24
     assert sum((count - 200) ** 2 / 200 for count in counts.values()) < CHI_SQUARE_23
 
 
 def test_every_order_of_riffled_documents_is_equally_likely():
-    """Chi-square over 120 permutations: five documents of three sources, each source in its own order, riffled by 6,000 seeds."""
+    """Chi-square over 120 permutations: five documents of three sources, each source in its own
+    order, riffled by 6,000 seeds.
+    """
     groups = [["a", "b"], ["c", "d"], ["e"]]
     counts = Counter(tuple(global_order(groups, seed)) for seed in range(6_000))
     assert len(counts) == 120
@@ -108,7 +130,9 @@ def test_every_order_of_riffled_documents_is_equally_likely():
 
 
 def test_every_shift_is_equally_likely_and_says_nothing_of_the_order():
-    """Chi-square over the priority's rest by four × six shifts (24 cells): one number for both would leave half of them empty."""
+    """Chi-square over the priority's rest by four × six shifts (24 cells): one number for both
+    would leave half of them empty.
+    """
     ids = [str(number) for number in range(48_000)]
     rest = (priorities(ids, seed=3) % np.uint64(4)).astype(int)
     counts = np.bincount(rest * 6 + shifts(ids, seed=3, row_tokens=6), minlength=24)
@@ -126,7 +150,9 @@ def test_shifts_lie_within_the_row(ids, seed, row_tokens):
 @given(IDS, SEEDS, st.floats(0, 1), st.floats(0, 1))
 def test_a_larger_fraction_holds_out_a_superset(keys, seed, one, other):
     """So a held-out set can grow without giving a document back."""
-    smaller, larger = (heldout(keys, seed=seed, fraction=fraction) for fraction in sorted((one, other)))
+    smaller, larger = (
+        heldout(keys, seed=seed, fraction=fraction) for fraction in sorted((one, other))
+    )
     assert not (smaller & ~larger).any()
 
 
@@ -138,8 +164,12 @@ def test_zero_and_one_are_exact():
 
 
 def test_the_held_out_share_is_the_fraction():
-    """100,000 keys at 1/128: a count six standard deviations (27.8 each) from 781.25 comes once in a billion tests."""
-    n_heldout = int(heldout([str(number) for number in range(100_000)], seed=1, fraction=1 / 128).sum())
+    """100,000 keys at 1/128: a count six standard deviations (27.8 each) from 781.25 comes once in
+    a billion tests.
+    """
+    n_heldout = int(
+        heldout([str(number) for number in range(100_000)], seed=1, fraction=1 / 128).sum()
+    )
     assert abs(n_heldout - 781.25) < 6 * 27.8
 
 

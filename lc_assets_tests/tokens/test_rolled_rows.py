@@ -25,7 +25,9 @@ def test_rolling_is_numpys_row_by_row(case):
     """The twin is `np.roll` of each row."""
     rows, shifts = case
     slow = [np.roll(row, shift) for row, shift in zip(rows, shifts.tolist(), strict=True)]
-    np.testing.assert_array_equal(roll_rows(rows, shifts), np.array(slow, np.uint16).reshape(rows.shape))
+    np.testing.assert_array_equal(
+        roll_rows(rows, shifts), np.array(slow, np.uint16).reshape(rows.shape)
+    )
 
 
 @given(rows_and_shifts())
@@ -41,7 +43,9 @@ def test_unrolling_undoes_rolling(case):
 def test_a_position_says_which_token_stands_there(row_tokens, shift):
     """Rolling the positions themselves gives the positions."""
     rolled = roll_rows(np.arange(row_tokens, dtype=np.uint16)[np.newaxis], np.array([shift]))[0]
-    assert rolled.tolist() == [source_position(column, shift, row_tokens) for column in range(row_tokens)]
+    assert rolled.tolist() == [
+        source_position(column, shift, row_tokens) for column in range(row_tokens)
+    ]
 
 
 def test_one_shift_per_row():

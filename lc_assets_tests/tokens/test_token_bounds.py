@@ -19,7 +19,9 @@ def test_tokens_lie_between_words_and_bytes(text):
 
 
 def test_no_token_holds_the_end_of_a_word_and_more():
-    """Why the lower bound holds: in all of the vocabulary no white space follows anything but white space."""
+    """Why the lower bound holds: in all of the vocabulary no white space follows anything but white
+    space.
+    """
     for token in gpt2_vocabulary().ranks:
         text = token.decode("utf-8", "replace")
         assert len(text.split()) <= 1, token
@@ -28,7 +30,9 @@ def test_no_token_holds_the_end_of_a_word_and_more():
 
 @pytest.mark.parametrize("text", ["the", " the", "a b c", "漢", "\ud800", "\udcff\x00"])
 def test_the_bounds_are_reached_or_near(text):
-    """Three bytes of U+FFFD count for a lone surrogate: counting one would drop documents that are long enough."""
+    """Three bytes of U+FFFD count for a lone surrogate: counting one would drop documents that are
+    long enough.
+    """
     assert len(gpt2_tokenizer().encode("\ud800")) == 1
     assert most_tokens("\ud800") == 3
     assert len(gpt2_tokenizer().encode("\x00\x01")) == most_tokens("\x00\x01") == 2

@@ -8,7 +8,17 @@ from hypothesis.extra import numpy as hnp
 from jaxtyping import TypeCheckError
 
 from lc_assets.errors import BadInput, Mismatch
-from lc_assets.tokens.dtypes import INT32, UINT16, UINT32, as_dtype, curator_dtype, megatron_dtype, memory_dtype, readers_trap, stored_dtype
+from lc_assets.tokens.dtypes import (
+    INT32,
+    UINT16,
+    UINT32,
+    as_dtype,
+    curator_dtype,
+    megatron_dtype,
+    memory_dtype,
+    readers_trap,
+    stored_dtype,
+)
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 
@@ -39,8 +49,14 @@ def test_what_is_stored_is_megatrons_rule_unless_one_says_otherwise(vocab_size):
     ],
 )
 def test_the_rules_part_between_65500_and_65536(vocab_size, megatron, curator, memory):
-    """Megatron's writer goes to int32 at 65,500, Curator and Megatron's header-less reader above 65,536."""
-    assert (megatron_dtype(vocab_size), curator_dtype(vocab_size), memory_dtype(vocab_size)) == (megatron, curator, memory)
+    """Megatron's writer goes to int32 at 65,500, Curator and Megatron's header-less reader above
+    65,536.
+    """
+    assert (megatron_dtype(vocab_size), curator_dtype(vocab_size), memory_dtype(vocab_size)) == (
+        megatron,
+        curator,
+        memory,
+    )
 
 
 @pytest.mark.parametrize("rule", [megatron_dtype, curator_dtype, memory_dtype])
@@ -51,7 +67,10 @@ def test_an_empty_vocabulary_has_no_dtype(rule):
 
 
 @given(
-    hnp.arrays(st.sampled_from([np.uint16, np.int32, np.uint32, np.int64, np.uint64]), st.integers(0, 6)), st.sampled_from([UINT16, INT32])
+    hnp.arrays(
+        st.sampled_from([np.uint16, np.int32, np.uint32, np.int64, np.uint64]), st.integers(0, 6)
+    ),
+    st.sampled_from([UINT16, INT32]),
 )
 def test_a_cast_keeps_every_id_or_refuses(ids, dtype):
     """Whatever comes out equals what went in."""

@@ -1,4 +1,5 @@
-"""A crawl's archives: pages and lists of links as they were fetched, the indexes that say where they are, and their places.
+"""A crawl's archives: pages and lists of links as they were fetched, the indexes that say where
+they are, and their places.
 
 ==============  ======================================================================================
 module          holds
@@ -17,6 +18,6 @@ module          holds
 ``writing``     writing archives of pages, with their index
 ==============  ======================================================================================
 
-Not here: texts as documents (`lc_assets.formats.corpora`), transport and its errors (`lc_assets.storage.upstream`).
-docs/formats/archives.md has the formats.
+Not here: texts as documents (`lc_assets.formats.corpora`), transport and its errors
+(`lc_assets.storage.upstream`). docs/formats/archives.md has the formats.
 """

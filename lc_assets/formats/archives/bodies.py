@@ -1,8 +1,11 @@
-"""Bodies of HTTP answers without their codings: chunks put together, compression undone, never more than was asked for.
+"""Bodies of HTTP answers without their codings: chunks put together, compression undone, never more
+than was asked for.
 
-FastWARC undoes both itself, but all at once: a gigabyte out of a megabyte takes a gigabyte of memory. Here a body is unpacked
-up to a limit. What ends early gives what is there, as browsers do; what is no such coding is an `Undecodable`.
-Source: RFC 9110, 8.4 (content codings); RFC 9112, 7.1 (chunks, which may have extensions, and of which the last may be missing).
+FastWARC undoes both itself, but all at once: a gigabyte out of a megabyte takes a gigabyte of
+memory. Here a body is unpacked up to a limit. What ends early gives what is there, as browsers do;
+what is no such coding is an `Undecodable`.
+Source: RFC 9110, 8.4 (content codings); RFC 9112, 7.1 (chunks, which may have extensions, and of
+    which the last may be missing).
 """
 
 import contextlib
@@ -27,7 +30,8 @@ class Undecodable(Exception):
 
 
 def undone(body: bytes, *, transfer: str, content: str, most_bytes: int) -> bytes:
-    r"""The body without its codings, cut off behind ``most_bytes``: one that is so long may be longer, and still coded.
+    r"""The body without its codings, cut off behind ``most_bytes``: one that is so long may be
+    longer, and still coded.
 
     Args:
         body: as it was sent.
@@ -96,7 +100,9 @@ def _without_zstd(body: bytes, most_bytes: int) -> bytes:
 def _read(source: BinaryIO | Members, most_bytes: int) -> bytes:
     found = bytearray()
     try:
-        while len(found) < most_bytes and (piece := source.read(min(_READ_BYTES, most_bytes - len(found)))):
+        while len(found) < most_bytes and (
+            piece := source.read(min(_READ_BYTES, most_bytes - len(found)))
+        ):
             found += piece
     except (CorruptFile, OSError, zstandard.ZstdError) as error:
         if not found:

@@ -1,6 +1,8 @@
-"""Captures: that a page was fetched, when, and where its record lies; what an index of a crawl says of it, or its archive.
+"""Captures: that a page was fetched, when, and where its record lies; what an index of a crawl says
+of it, or its archive.
 
-Here: a capture, and the captures of an archive that is read through by its records' heads alone, without decoding pages.
+Here: a capture, and the captures of an archive that is read through by its records' heads alone,
+    without decoding pages.
 Not here: captures out of indexes (`cdxj`, `columnar`), or of lists of links (`wat`).
 """
 
@@ -47,7 +49,8 @@ class Capture(msgspec.Struct, frozen=True):
 
 
 def timestamp_of(date: str) -> str:
-    """A date of ISO 8601 as 14 digits; what it leaves out is the earliest that it can be. Empty when it has no year.
+    """A date of ISO 8601 as 14 digits; what it leaves out is the earliest that it can be. Empty
+    when it has no year.
 
     >>> timestamp_of("2024-05-18T01:58:10Z"), timestamp_of("2024-05-18T01:58:10.123456Z"), timestamp_of("2024-05"), timestamp_of("?")
     ('20240518015810', '20240518015810', '20240501000000', '')
@@ -66,11 +69,13 @@ def digest_of_sha1(digest: str) -> str:
 
 
 def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
-    """Yield the captures of a WARC file in its order: every response, whether it is a page or not; in place of other records, why not.
+    """Yield the captures of a WARC file in its order: every response, whether it is a page or not;
+    in place of other records, why not.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; its end, ``.gz``, says whether it is gzipped.
+        filename: its name in what is yielded and in messages; its end, ``.gz``, says whether it is
+            gzipped.
 
     Raises:
         CorruptFile: when the file is damaged or cut short, or a record is not as long as it says.
@@ -84,8 +89,12 @@ def captures_in(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture |
             yield _capture(block, filename)
 
 
-def heads_in(source: Path | BinaryIO, *, filename: str, kinds: Kinds) -> Iterator[tuple[str, Block]]:
-    """The records of an archive with the beginning of their content, and for people where they are."""
+def heads_in(
+    source: Path | BinaryIO, *, filename: str, kinds: Kinds
+) -> Iterator[tuple[str, Block]]:
+    """The records of an archive with the beginning of their content, and for people where they
+    are.
+    """
     with opened(source, where=filename) as stream:
         found = placed_blocks(stream, where=filename, most_bytes=MAX_HEAD_BYTES, kinds=kinds)
         for number, block in enumerate(found):
@@ -97,7 +106,8 @@ def _capture(block: Block, filename: str) -> Capture:
     return Capture(
         url=block.header("WARC-Target-URI"),
         timestamp=timestamp_of(block.header("WARC-Date")),
-        is_page=head.status == 200 and is_html(head.mime, block.header("WARC-Identified-Payload-Type")),
+        is_page=head.status == 200
+        and is_html(head.mime, block.header("WARC-Identified-Payload-Type")),
         digest=block.header("WARC-Payload-Digest"),
         filename=filename,
         offset=block.offset,

@@ -2,12 +2,15 @@
 
 ::
 
-    org,wikipedia,an)/wiki/escopete 20240518015810 {"url": "https://an.wikipedia.org/wiki/Escopete", "mime": "text/html",
-        "mime-detected": "text/html", "status": "200", "digest": "RY7PLBUF…", "length": "17423", "offset": "80610731",
-        "filename": "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
+    org,wikipedia,an)/wiki/escopete 20240518015810 {"url": "https://an.wikipedia.org/wiki/Escopete",
+    "mime": "text/html",
+        "mime-detected": "text/html", "status": "200", "digest": "RY7PLBUF…", "length": "17423",
+        "offset": "80610731", "filename":
+        "crawl-data/CC-MAIN-2024-22/segments/…/warc/CC-MAIN-….warc.gz"}
 
-Lines are sorted by their bytes. The key is `lc_assets.text.surt`'s. A file is plain or gzip; Common Crawl's ``cdx-00000.gz`` are
-gzip members of 3,000 lines, read one behind the other. What a line says is not believed: see `refusal`.
+Lines are sorted by their bytes. The key is `lc_assets.text.surt`'s. A file is plain or gzip; Common
+Crawl's ``cdx-00000.gz`` are gzip members of 3,000 lines, read one behind the other. What a line
+says is not believed: see `refusal`.
 
 ==================  =====================================================================================================
 way                 for
@@ -75,21 +78,36 @@ def capture_of(line: bytes) -> Capture | str:
         return refused
     mime = "" if found.mime in _UNKNOWN else found.mime
     is_page = str(found.status) == "200" and is_html(mime, found.detected)
-    return Capture(found.url, timestamp.decode(), is_page, digest_of_sha1(found.digest), found.filename, offset, length)
+    return Capture(
+        found.url,
+        timestamp.decode(),
+        is_page,
+        digest_of_sha1(found.digest),
+        found.filename,
+        offset,
+        length,
+    )
 
 
 def refusal(filename: str, offset: int, length: int) -> str:
-    """Why the place that an index names cannot be one: a path outside, a negative offset, no length; empty when it can.
+    """Why the place that an index names cannot be one: a path outside, a negative offset, no
+    length; empty when it can.
 
     >>> refusal("../x.warc.gz", 0, 5), refusal("x.warc.gz", -1, 5), refusal("x.warc.gz", 0, 5)
     ('path outside', 'impossible place', '')
     """
     if not is_inside(filename):
         return "path outside"
-    return "" if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES else "impossible place"
+    return (
+        ""
+        if 0 <= offset < MOST_ARCHIVE_BYTES and 0 < length < MOST_ARCHIVE_BYTES
+        else "impossible place"
+    )
 
 
-def matches(source: Path | BinaryIO, keys: Iterable[bytes], *, where: str) -> Iterator[tuple[bytes, bytes]]:
+def matches(
+    source: Path | BinaryIO, keys: Iterable[bytes], *, where: str
+) -> Iterator[tuple[bytes, bytes]]:
     """Yield each line whose key is wanted, with that key, in the order of the index.
 
     Args:
@@ -98,15 +116,21 @@ def matches(source: Path | BinaryIO, keys: Iterable[bytes], *, where: str) -> It
         where: its name, for messages; its end, ``.gz``, says whether it is gzipped.
 
     Raises:
-        CorruptFile: when the index is damaged or cut short, has a line longer than any, or is not sorted.
+        CorruptFile: when the index is damaged or cut short, has a line longer than any, or is not
+            sorted.
     """
     wanted = iter(keys)
     key = next(wanted, None)
     last = b""
     for lines in blocks_of_lines(source, where=where):
         found = [line.partition(b" ")[0] for line in lines]
-        if last > found[0] or found != sorted(found):  # sorting what is sorted costs a walk along it
-            raise CorruptFile(f"{where}: is not sorted by its keys, so nothing can be looked up in it; sort it by its bytes (LC_ALL=C)")
+        if last > found[0] or found != sorted(
+            found
+        ):  # sorting what is sorted costs a walk along it
+            raise CorruptFile(
+                f"{where}: is not sorted by its keys, so nothing can be looked up in it; sort it "
+                "by its bytes (LC_ALL=C)"
+            )
         last, at = found[-1], 0
         while key is not None and key <= last:
             at = bisect.bisect_left(found, key, at)
@@ -132,9 +156,13 @@ def blocks_of_lines(source: Path | BinaryIO, *, where: str) -> Iterator[list[byt
                 pieces.append(stream.read())
                 n_bytes += len(pieces[-1])
                 ended = not pieces[-1]
-            text, end, rest = b"".join(pieces).rpartition(b"\n") if not ended else (b"".join(pieces), b"", b"")
+            text, end, rest = (
+                b"".join(pieces).rpartition(b"\n") if not ended else (b"".join(pieces), b"", b"")
+            )
             if len(rest) > MAX_LINE_BYTES:
-                raise CorruptFile(f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index")
+                raise CorruptFile(
+                    f"{where}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+                )
             if lines := [line for line in (text + end).splitlines() if line]:
                 yield lines
 
@@ -174,7 +202,9 @@ def _line_from(file: BinaryIO, place: int) -> bytes:
 def _whole_line(file: BinaryIO) -> bytes:
     line = file.readline(MAX_LINE_BYTES + 1)
     if len(line) > MAX_LINE_BYTES:
-        raise CorruptFile(f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index")
+        raise CorruptFile(
+            f"{file.name}: has a line of more than {MAX_LINE_BYTES:,} bytes, so it is no index"
+        )
     return line
 
 

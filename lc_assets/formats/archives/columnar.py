@@ -1,4 +1,5 @@
-"""The index of a crawl as Parquet: a row per capture, columns as Common Crawl's table ``cc-index`` has them.
+"""The index of a crawl as Parquet: a row per capture, columns as Common Crawl's table ``cc-index``
+has them.
 
 ====================================================  =========================================================
 column                                                becomes
@@ -13,8 +14,9 @@ column                                                becomes
 ``warc_record_length``
 ====================================================  =========================================================
 
-Digest and types may be missing: older tables lack them. Other columns are not read. Here: rows of one file, a batch at a time.
-Not here: which of them are wanted, and which places are refused (`lc_assets.formats.archives.cdxj.refusal`).
+Digest and types may be missing: older tables lack them. Other columns are not read. Here: rows of
+one file, a batch at a time. Not here: which of them are wanted, and which places are refused
+(`lc_assets.formats.archives.cdxj.refusal`).
 """
 
 from collections import Counter
@@ -45,13 +47,22 @@ INDEX: Final = pa.schema(
 ROWS_AT_ONCE: Final = 1 << 14
 """An address of 64 KiB in a dictionary may be named by each."""
 
-_NEEDED: Final = ("url_surtkey", "url", "fetch_time", "fetch_status", "warc_filename", "warc_record_offset", "warc_record_length")
+_NEEDED: Final = (
+    "url_surtkey",
+    "url",
+    "fetch_time",
+    "fetch_status",
+    "warc_filename",
+    "warc_record_offset",
+    "warc_record_length",
+)
 _WHERE_KNOWN: Final = ("content_mime_type", "content_mime_detected", "content_digest")
 _UNKNOWN: Final = ("", "-", "unk")
 
 
 def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one file of the table, as `INDEX`; memory is bounded by a batch and a row group's compressed columns.
+    """Yield the rows of one file of the table, as `INDEX`; memory is bounded by a batch and a row
+    group's compressed columns.
 
     Args:
         stream: the file; it must be able to seek.
@@ -62,22 +73,37 @@ def index_batches(stream: BinaryIO, *, where: str) -> Iterator[pa.RecordBatch]:
     """
     try:
         with guarded(stream, where=where, rows_at_once=ROWS_AT_ONCE) as file:
-            if twice := [name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1]:
-                raise CorruptFile(f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl")
+            if twice := [
+                name for name, count in Counter(file.file.schema_arrow.names).items() if count > 1
+            ]:
+                raise CorruptFile(
+                    f"{where}: has several columns {', '.join(twice)}, so it is no index of a crawl"
+                )
             names = set(file.file.schema_arrow.names)
             if missing := [name for name in _NEEDED if name not in names]:
-                raise CorruptFile(f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl")
+                raise CorruptFile(
+                    f"{where}: has no column {', '.join(missing)}, so it is no index of a crawl"
+                )
             columns = [*_NEEDED, *(name for name in _WHERE_KNOWN if name in names)]
             for batch in file.batches(ROWS_AT_ONCE, columns):
                 found = _read(batch)
                 found.validate(full=True)  # Arrow believes a file's word that bytes are text
                 yield found
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, UnicodeDecodeError) as error:
-        raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error
+    except (
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
+        pa.ArrowTypeError,
+        UnicodeDecodeError,
+    ) as error:
+        raise CorruptFile(
+            f"{where}: not a readable index in Parquet: {error}; fetch it again"
+        ) from error
     except OSError as error:
         if type(error) is not OSError or error.errno is not None:
             raise
-        raise CorruptFile(f"{where}: not a readable index in Parquet: {error}; fetch it again") from error  # Arrow's word for damage
+        raise CorruptFile(
+            f"{where}: not a readable index in Parquet: {error}; fetch it again"
+        ) from error  # Arrow's word for damage
 
 
 def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -89,15 +115,25 @@ def _read(batch: pa.RecordBatch) -> pa.RecordBatch:
     said, digest = text("content_mime_type"), text("content_digest")
     mime = pc.if_else(pc.is_in(said, pa.array(_UNKNOWN)), text("content_mime_detected"), said)
     is_html = pc.is_in(pc.utf8_lower(mime), pa.array(HTML_TYPES))
-    has_status = pc.fill_null(pc.equal(pc.cast(batch.column("fetch_status"), pa.int64()), 200), False)
+    has_status = pc.fill_null(
+        pc.equal(pc.cast(batch.column("fetch_status"), pa.int64()), 200), False
+    )
     bare = pc.and_(pc.not_equal(digest, ""), pc.invert(pc.match_substring(digest, ":")))
     columns = [
         text("url_surtkey"),
         text("url"),
-        pc.fill_null(pc.strftime(pc.cast(batch.column("fetch_time"), pa.timestamp("s"), safe=False), "%Y%m%d%H%M%S"), ""),
+        pc.fill_null(
+            pc.strftime(
+                pc.cast(batch.column("fetch_time"), pa.timestamp("s"), safe=False), "%Y%m%d%H%M%S"
+            ),
+            "",
+        ),
         pc.and_(has_status, is_html),
         pc.if_else(bare, pc.binary_join_element_wise("sha1:", digest, ""), digest),
         text("warc_filename"),
-        *(pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1) for name in ("warc_record_offset", "warc_record_length")),
+        *(
+            pc.fill_null(pc.cast(batch.column(name), pa.int64()), -1)
+            for name in ("warc_record_offset", "warc_record_length")
+        ),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=INDEX)

@@ -1,12 +1,13 @@
 """Single records of archives, by range requests: from a folder, a web server or a bucket.
 
-A record is named by the archive's path, its offset and its length, as an index of a crawl has them. What such a line says is
-not believed: a path that leads out of the crawl, a negative offset, a length beyond all pages, bytes that are no record,
-or a record that is cut, are `Unread` like any other page that is not there. Only when nobody answers there is an error
+A record is named by the archive's path, its offset and its length, as an index of a crawl has them.
+What such a line says is not believed: a path that leads out of the crawl, a negative offset, a
+length beyond all pages, bytes that are no record, or a record that is cut, are `Unread` like any
+other page that is not there. Only when nobody answers there is an error
 (`lc_assets.errors.Unreachable`).
 
-Records are asked for some at a time, those that lie side by side as one, so places that are sorted by archive and offset cost
-fewest requests.
+Records are asked for some at a time, those that lie side by side as one, so places that are sorted
+by archive and offset cost fewest requests.
 """
 
 import bisect
@@ -28,7 +29,9 @@ BYTES_AT_ONCE: Final = 32 << 20
 """Records that are asked for together hold no more than these bytes, or are one."""
 
 NEAR_BYTES: Final = 64 << 10
-"""Records of one archive that lie no further apart are one request: a request costs about what these bytes do."""
+"""Records of one archive that lie no further apart are one request: a request costs about what
+these bytes do.
+"""
 
 HEAD_BYTES: Final = 1 << 20
 """A record may take so much more than the page in it."""
@@ -58,21 +61,34 @@ class Ranges(Protocol):
     """What answers range requests; `lc_assets.storage.upstream.Upstream` does."""
 
     def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
-        """Bytes ``start`` to ``stop`` of files; `FileNotFoundError` when one of the files is not there."""
+        """Bytes ``start`` to ``stop`` of files; `FileNotFoundError` when one of the files is not
+        there.
+        """
         ...
 
 
-def page_at(upstream: Ranges, filename: str, offset: int, length: int, *, max_page_bytes: int = MAX_PAGE_BYTES) -> HtmlPage | Unread:
+def page_at(
+    upstream: Ranges,
+    filename: str,
+    offset: int,
+    length: int,
+    *,
+    max_page_bytes: int = MAX_PAGE_BYTES,
+) -> HtmlPage | Unread:
     """The page in one record; see `pages_at`."""
     (page,) = pages_at(upstream, [Spot(filename, offset, length)], max_page_bytes=max_page_bytes)
     return page
 
 
-def pages_at(upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = MAX_PAGE_BYTES) -> Iterator[HtmlPage | Unread]:
-    """Yield the page of each record, in the order of the spots; in place of one that cannot be read, say why.
+def pages_at(
+    upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = MAX_PAGE_BYTES
+) -> Iterator[HtmlPage | Unread]:
+    """Yield the page of each record, in the order of the spots; in place of one that cannot be
+    read, say why.
 
-    Beside the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a path outside, a negative offset, an
-    impossible length), ``archive missing``, ``no record there`` and ``record damaged``.
+    Beside the reasons of `lc_assets.formats.archives.pages` there are ``place refused`` (a path
+    outside, a negative offset, an impossible length), ``archive missing``, ``no record there`` and
+    ``record damaged``.
 
     Args:
         upstream: where the archives lie.
@@ -84,15 +100,26 @@ def pages_at(upstream: Ranges, spots: Iterable[Spot], *, max_page_bytes: int = M
     """
 
     def read(block: Block, spot: Spot, where: str) -> HtmlPage | Unread:
-        return page_of(block._replace(offset=spot.offset, length=spot.length), spot.filename, where, max_page_bytes)
+        return page_of(
+            block._replace(offset=spot.offset, length=spot.length),
+            spot.filename,
+            where,
+            max_page_bytes,
+        )
 
     return fetched(upstream, spots, read, kinds=RESPONSES, most_bytes=max_page_bytes)
 
 
 def fetched(
-    upstream: Ranges, spots: Iterable[Spot], read: Callable[[Block, Spot, str], Found], *, kinds: Kinds, most_bytes: int
+    upstream: Ranges,
+    spots: Iterable[Spot],
+    read: Callable[[Block, Spot, str], Found],
+    *,
+    kinds: Kinds,
+    most_bytes: int,
 ) -> Iterator[Found | Unread]:
-    """Yield what ``read`` makes of each record, in the order of the spots; in place of one that is not there, say why.
+    """Yield what ``read`` makes of each record, in the order of the spots; in place of one that is
+    not there, say why.
 
     Args:
         upstream: where the archives lie.
@@ -131,7 +158,11 @@ def _batches(spots: Iterable[Spot], most_packed: int) -> Iterator[list[Spot]]:
 
 
 def _is_sound(spot: Spot, most_packed: int) -> bool:
-    return is_inside(spot.filename) and 0 <= spot.offset < MOST_ARCHIVE_BYTES and 0 < spot.length <= most_packed
+    return (
+        is_inside(spot.filename)
+        and 0 <= spot.offset < MOST_ARCHIVE_BYTES
+        and 0 < spot.length <= most_packed
+    )
 
 
 def _asked(upstream: Ranges, spots: Sequence[Spot]) -> dict[Spot, bytes | None]:
@@ -172,7 +203,11 @@ def _joined(spots: Sequence[Spot]) -> list[Spot]:
     for spot in sorted(spots):
         last = joined[-1] if joined else None
         stop = spot.offset + spot.length
-        if last is not None and last.filename == spot.filename and spot.offset <= last.offset + last.length + NEAR_BYTES:
+        if (
+            last is not None
+            and last.filename == spot.filename
+            and spot.offset <= last.offset + last.length + NEAR_BYTES
+        ):
             joined[-1] = last._replace(length=max(last.length, stop - last.offset))
         else:
             joined.append(spot)
@@ -194,8 +229,12 @@ def _block(spot: Spot, packed: Mapping[Spot, bytes | None], kinds: Kinds, most_b
 
 
 def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:
-    with opened(io.BytesIO(packed), where="record.gz" if packed.startswith(_GZIP) else "record") as stream:
-        for block in blocks(stream, where="record", most_bytes=most_bytes, kinds=kinds, to_the_end=False):
+    with opened(
+        io.BytesIO(packed), where="record.gz" if packed.startswith(_GZIP) else "record"
+    ) as stream:
+        for block in blocks(
+            stream, where="record", most_bytes=most_bytes, kinds=kinds, to_the_end=False
+        ):
             if block.is_whole:
                 _check_the_end(stream)
             return block
@@ -203,7 +242,9 @@ def _first_block(packed: bytes, kinds: Kinds, most_bytes: int) -> Block:
 
 
 def _check_the_end(stream: Members | Plain) -> None:
-    """Read on to the checksum of the record's member, which is not far; of what lies behind it nothing matters."""
+    """Read on to the checksum of the record's member, which is not far; of what lies behind it
+    nothing matters.
+    """
     for _ in range(PIECES_BEHIND):
         if stream.n_packed or not stream.read():
             return

@@ -1,11 +1,12 @@
 """Bytes out of an archive, with the places where its gzip members begin.
 
-Archives of the web are gzipped record by record, so that one of them can be fetched and read without the others: each record
-is a gzip member (RFC 1952), and a file is members one behind the other. Here: reading such a file from its beginning
-while knowing where members begin. Not here: what a record is (`lc_assets.formats.archives.records`).
+Archives of the web are gzipped record by record, so that one of them can be fetched and read
+without the others: each record is a gzip member (RFC 1952), and a file is members one behind the
+other. Here: reading such a file from its beginning while knowing where members begin. Not here:
+what a record is (`lc_assets.formats.archives.records`).
 
-Memory is bounded by what one asks for, whatever a member unpacks to. Checksums are checked; a file that ends within a
-member, or holds anything else behind one, is damaged.
+Memory is bounded by what one asks for, whatever a member unpacks to. Checksums are checked; a file
+that ends within a member, or holds anything else behind one, is damaged.
 """
 
 from collections import deque
@@ -50,7 +51,8 @@ class Members:
     """The plain bytes of a gzip file.
 
     Attributes:
-        n_packed: bytes of the file that were unpacked so far; all of them, once there is nothing more to read.
+        n_packed: bytes of the file that were unpacked so far; all of them, once there is nothing
+            more to read.
 
     >>> import gzip, io
     >>> members = Members(io.BytesIO(gzip.compress(b"one") + gzip.compress(b"two")), where="a.gz")
@@ -89,14 +91,17 @@ class Members:
         return self._n_plain
 
     def place_of(self, position: int) -> int:
-        """Where in the file the member lies that begins at ``position`` of the plain bytes; `NO_PLACE` when none does.
+        """Where in the file the member lies that begins at ``position`` of the plain bytes;
+        `NO_PLACE` when none does.
 
         Positions must be asked for in ascending order: earlier ones are forgotten.
         """
         while self._starts and self._starts[0][0] < position:
             self._starts.popleft()
         place = NO_PLACE
-        while self._starts and self._starts[0][0] == position:  # the last of several: those before it are empty
+        while (
+            self._starts and self._starts[0][0] == position
+        ):  # the last of several: those before it are empty
             place = self._starts.popleft()[1]
         return place
 
@@ -114,12 +119,18 @@ class Members:
         if not packed and self._unpacker.needs_input:
             packed = self._more()
             if not packed:
-                was = "the file is empty, not even a header" if not self._n_read else "cut short or damaged: it ends within a gzip member"
+                was = (
+                    "the file is empty, not even a header"
+                    if not self._n_read
+                    else "cut short or damaged: it ends within a gzip member"
+                )
                 raise CorruptFile(f"{self._where}: {was}; fetch it again")
         try:
             found: bytes = self._unpacker.decompress(packed, size)
         except _DAMAGE as error:
-            raise CorruptFile(f"{self._where}: cut short or damaged: {error}; fetch it again") from error
+            raise CorruptFile(
+                f"{self._where}: cut short or damaged: {error}; fetch it again"
+            ) from error
         return found
 
     def _more(self) -> bytes:

@@ -1,7 +1,7 @@
 """Pages of a crawl: HTML as it was fetched, with the record that holds it.
 
-A page is a ``response`` record with status 200 and HTML. In place of every other record stands an `Unread` with one of these
-reasons, so that what is seen can be counted and adds up:
+A page is a ``response`` record with status 200 and HTML. In place of every other record stands an
+`Unread` with one of these reasons, so that what is seen can be counted and adds up:
 
 =======================  ==============================================================================
 reason                   when
@@ -14,7 +14,8 @@ reason                   when
 ``undecodable HTTP``     chunked or compressed otherwise than it says
 =======================  ==============================================================================
 
-What HTTP says of its content's length is not believed: crawlers decode bodies and leave that header as it was.
+What HTTP says of its content's length is not believed: crawlers decode bodies and leave that header
+as it was.
 """
 
 from collections.abc import Iterator
@@ -29,10 +30,14 @@ from lc_assets.formats.archives.responses import NoPage, html_of
 from lc_assets.formats.corpora.records import Unread
 
 MAX_PAGE_BYTES: Final = 16 << 20
-"""A longer page is not read, unless one says so. Common Crawl cuts pages at 1 MiB, since 2025 at 5 MiB."""
+"""A longer page is not read, unless one says so. Common Crawl cuts pages at 1 MiB, since 2025 at 5
+MiB.
+"""
 
 RESPONSES: Final = (WarcRecordType.response,)
-_OTHER_KINDS: Final = frozenset(("warcinfo", "request", "metadata", "revisit", "resource", "conversion", "continuation"))
+_OTHER_KINDS: Final = frozenset(
+    ("warcinfo", "request", "metadata", "revisit", "resource", "conversion", "continuation")
+)
 
 
 class HtmlPage(msgspec.Struct, frozen=True):
@@ -45,7 +50,8 @@ class HtmlPage(msgspec.Struct, frozen=True):
         filename: of the archive, as it was given.
         offset: where in the archive its record begins; -1 when the record cannot be fetched alone.
         length: how many bytes of the archive the record takes; 0 when it cannot be fetched alone.
-        digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when the crawler wrote none.
+        digest: SHA-1 of what the server sent, ``sha1:`` and base32; empty when the crawler wrote
+            none.
     """
 
     url: str
@@ -64,8 +70,8 @@ def html_pages(
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; needed for an open file, where its end, ``.gz``, says whether
-            it is gzipped.
+        filename: its name in what is yielded and in messages; needed for an open file, where its
+            end, ``.gz``, says whether it is gzipped.
         max_page_bytes: longest page that is read, in bytes, as sent and as decoded.
 
     Raises:
@@ -74,7 +80,9 @@ def html_pages(
     where = filename or str(source)
     name = filename or (source.name if isinstance(source, Path) else where)
     with opened(source, where=where) as stream:
-        for number, block in enumerate(placed_blocks(stream, where=where, most_bytes=max_page_bytes, kinds=RESPONSES)):
+        for number, block in enumerate(
+            placed_blocks(stream, where=where, most_bytes=max_page_bytes, kinds=RESPONSES)
+        ):
             yield page_of(block, name, f"{where}, record {number}", max_page_bytes)
 
 
@@ -93,7 +101,9 @@ def page_of(block: Block, filename: str, where: str, max_page_bytes: int) -> Htm
         return Unread(id=block.header("WARC-Record-ID"), where=where, why=str(reason))
     headers = block.record.headers
     date, digest = headers.get("WARC-Date") or "", headers.get("WARC-Payload-Digest") or ""
-    return HtmlPage(block.header("WARC-Target-URI"), html, date, filename, block.offset, block.length, digest)
+    return HtmlPage(
+        block.header("WARC-Target-URI"), html, date, filename, block.offset, block.length, digest
+    )
 
 
 def kind_of_record(block: Block) -> str:

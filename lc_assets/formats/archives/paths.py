@@ -1,4 +1,5 @@
-"""Paths of a crawl's files: which kinds there are, lists of them, and which paths stay inside the crawl.
+"""Paths of a crawl's files: which kinds there are, lists of them, and which paths stay inside the
+crawl.
 
 ====================  =============================================  ========================================
 kind                  name ends in                                   Common Crawl's list of them
@@ -9,8 +10,8 @@ kind                  name ends in                                   Common Craw
 ``columnar``          ``.parquet``                                   ``cc-index-table.paths.gz``
 ====================  =============================================  ========================================
 
-Lists hold a path a line, relative to the root of all crawls. Of the columnar index only ``subset=warc`` counts: the other
-subsets are answers that are no pages.
+Lists hold a path a line, relative to the root of all crawls. Of the columnar index only
+``subset=warc`` counts: the other subsets are answers that are no pages.
 """
 
 import io
@@ -36,13 +37,17 @@ LISTS: Final[dict[Kind, str]] = {
 }
 MAX_PATH_CHARS: Final = 1024
 MOST_ARCHIVE_BYTES: Final = 1 << 43
-"""No archive is larger: buckets take objects of 5 TiB. Who asks for bytes behind that is answered that the place is broken."""
+"""No archive is larger: buckets take objects of 5 TiB. Who asks for bytes behind that is answered
+that the place is broken.
+"""
 
 MAX_LIST_BYTES: Final = 256 << 20
 """Common Crawl's longest list has 100,000 lines of 140 bytes."""
 
 _CLUSTER: Final = re.compile(r"(?:.*/)?cdx-\d+\.gz", re.ASCII)
-_OUTSIDE: Final = re.compile(r"(?:^|/)(?:\.{1,2}|)(?:/|$)|[\x00-\x1f\x7f\\]|^[A-Za-z][A-Za-z0-9+.-]*:")
+_OUTSIDE: Final = re.compile(
+    r"(?:^|/)(?:\.{1,2}|)(?:/|$)|[\x00-\x1f\x7f\\]|^[A-Za-z][A-Za-z0-9+.-]*:"
+)
 
 
 def kind_of(path: str) -> Kind | None:
@@ -61,7 +66,8 @@ def kind_of(path: str) -> Kind | None:
 
 
 def is_inside(path: str) -> bool:
-    r"""Whether a path is one below the root that it is relative to: no ``..``, no root of its own, no address, no odd characters.
+    r"""Whether a path is one below the root that it is relative to: no ``..``, no root of its own,
+    no address, no odd characters.
 
     >>> [is_inside(path) for path in ("a/b.warc.gz", "a..b", "../b", "a/../b", "/b", "https://c/b", "a//b", "a\\b", "")]
     [True, True, False, False, False, False, False, False, False]
@@ -77,7 +83,8 @@ def listed_paths(content: bytes, *, where: str) -> list[str]:
         where: its name, for messages.
 
     Raises:
-        CorruptFile: when it is no gzip or no UTF-8, is larger than any list, or names a path that leads out of the crawl.
+        CorruptFile: when it is no gzip or no UTF-8, is larger than any list, or names a path that
+            leads out of the crawl.
 
     >>> listed_paths(b"crawl-data/a.warc.gz\ncrawl-data/b.warc.gz\n", where="warc.paths.gz")
     ['crawl-data/a.warc.gz', 'crawl-data/b.warc.gz']
@@ -89,7 +96,9 @@ def listed_paths(content: bytes, *, where: str) -> list[str]:
     paths = [line.strip() for line in lines if line.strip()]
     for path in paths:
         if not is_inside(path):
-            raise CorruptFile(f"{where}: names {path[:200]!r}, which is no path below the crawl's root")
+            raise CorruptFile(
+                f"{where}: names {path[:200]!r}, which is no path below the crawl's root"
+            )
     return paths
 
 
@@ -101,5 +110,7 @@ def _unpacked(content: bytes, where: str) -> bytes:
     while piece := members.read():
         plain += piece
         if len(plain) > MAX_LIST_BYTES:
-            raise CorruptFile(f"{where}: unpacks to more than {MAX_LIST_BYTES:,} bytes, so it is no list of paths")
+            raise CorruptFile(
+                f"{where}: unpacks to more than {MAX_LIST_BYTES:,} bytes, so it is no list of paths"
+            )
     return bytes(plain)

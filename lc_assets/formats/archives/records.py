@@ -1,6 +1,7 @@
 """The records of an archive, each with the place where it lies.
 
-Here: going through a WARC file, or any of its kind (WET, WAT), record by record; whatever a record's kind, it must be whole.
+Here: going through a WARC file, or any of its kind (WET, WAT), record by record; whatever a
+    record's kind, it must be whole.
 Not here: what is in a record (`responses`, `wat`), fetching single ones (`fetching`).
 Source: WARC 1.1 (ISO 28500:2017).
 """
@@ -62,13 +63,17 @@ class Bytes(Protocol):
 
 @contextlib.contextmanager
 def opened(source: Path | BinaryIO, *, where: str) -> Iterator[Members | Plain]:
-    """Bytes of an archive by its path, or of one that is open already; gzipped when the name ``where`` ends in ``.gz``."""
+    """Bytes of an archive by its path, or of one that is open already; gzipped when the name
+    ``where`` ends in ``.gz``.
+    """
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
         yield Members(stream, where=where) if where.endswith(".gz") else Plain(stream)
 
 
-def placed_blocks(source: Members | Plain, *, where: str, most_bytes: int, kinds: Kinds) -> Iterator[Block]:
+def placed_blocks(
+    source: Members | Plain, *, where: str, most_bytes: int, kinds: Kinds
+) -> Iterator[Block]:
     """Yield every record of an archive, in its order, with its place; see `blocks`."""
     held: Block | None = None
     for block in blocks(source, where=where, most_bytes=most_bytes, kinds=kinds):
@@ -80,8 +85,11 @@ def placed_blocks(source: Members | Plain, *, where: str, most_bytes: int, kinds
         yield _ending(held, source.n_packed)
 
 
-def blocks(source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_end: bool = True) -> Iterator[Block]:
-    """Yield every record of an archive, in its order; of other kinds than ``kinds`` without content, but they must be whole.
+def blocks(
+    source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_end: bool = True
+) -> Iterator[Block]:
+    """Yield every record of an archive, in its order; of other kinds than ``kinds`` without
+    content, but they must be whole.
 
     A file that was cut between two gzip members, or whose lengths lie, looks sound otherwise.
 
@@ -90,16 +98,27 @@ def blocks(source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_e
         where: its name, for messages.
         most_bytes: no more of a block is held.
         kinds: records whose content is wanted.
-        to_the_end: whether to read records to their end that are longer than ``most_bytes``; what comes behind them is
-            not found else.
+        to_the_end: whether to read records to their end that are longer than ``most_bytes``; what
+            comes behind them is not found else.
 
     Raises:
-        CorruptFile: when the archive is damaged or cut short, or a record is not as long as it says.
+        CorruptFile: when the archive is damaged or cut short, or a record is not as long as it
+            says.
     """
     with _said_plainly(where):
-        for record in ArchiveIterator(cast("BinaryIO", source), parse_http=False, stream_detect=False, max_header_len=MAX_HEADER_BYTES):
-            if "Content-Length" not in record.headers or "\n" in (record.headers.get("WARC-Type") or "\n"):
-                said = "lacks Content-Length or WARC-Type; do its lines end in CR and LF, as they must?"
+        for record in ArchiveIterator(
+            cast("BinaryIO", source),
+            parse_http=False,
+            stream_detect=False,
+            max_header_len=MAX_HEADER_BYTES,
+        ):
+            if "Content-Length" not in record.headers or "\n" in (
+                record.headers.get("WARC-Type") or "\n"
+            ):
+                said = (
+                    "lacks Content-Length or WARC-Type; do its lines end in CR and LF, as they "
+                    "must?"
+                )
                 raise CorruptFile(f"{_named(where, record)} {said}")
             content = record.reader.read(most_bytes) if record.record_type in kinds else b""
             if not to_the_end and record.content_length > most_bytes:
@@ -107,13 +126,16 @@ def blocks(source: Bytes, *, where: str, most_bytes: int, kinds: Kinds, to_the_e
                 return
             n_found = len(content) + record.reader.consume()
             if n_found < record.content_length:
-                said = f"is cut short: {n_found:,} of {record.content_length:,} bytes; fetch it again"
+                said = (
+                    f"is cut short: {n_found:,} of {record.content_length:,} bytes; fetch it again"
+                )
                 raise CorruptFile(f"{_named(where, record)} {said}")
             yield Block(record, content, n_found)
 
 
 def bare(header: str | None) -> str:
-    """A header's value without angle brackets around it, which some crawlers write around addresses and ids.
+    """A header's value without angle brackets around it, which some crawlers write around addresses
+    and ids.
 
     >>> bare("<https://example.org/> "), bare("urn:uuid:12"), bare(None)
     ('https://example.org/', 'urn:uuid:12', '')
@@ -133,7 +155,9 @@ def _ending(block: Block, offset: int) -> Block:
 
 @contextlib.contextmanager
 def _said_plainly(where: str) -> Iterator[None]:
-    """FastWARC's own word for damage is a bare `OSError`; those of disks and servers have a number, or a kind of their own."""
+    """FastWARC's own word for damage is a bare `OSError`; those of disks and servers have a number,
+    or a kind of their own.
+    """
     try:
         yield
     except OSError as error:

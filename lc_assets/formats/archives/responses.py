@@ -1,9 +1,10 @@
 """Pages as servers sent them: HTML out of the block of a ``response`` record.
 
-Transfer and content codings are undone (`lc_assets.formats.archives.bodies`), and the text decoded: by the byte order mark,
-or else the encoding that the server names, or else the one that the page names, or else UTF-8 if it can be, or by its letters.
-A body that is labelled as coded but begins with ``<`` is taken as it is: Common Crawl's archives before 2018-34 hold bodies
-decoded under the labels that the servers sent.
+Transfer and content codings are undone (`lc_assets.formats.archives.bodies`), and the text decoded:
+by the byte order mark, or else the encoding that the server names, or else the one that the page
+names, or else UTF-8 if it can be, or by its letters. A body that is labelled as coded but begins
+with ``<`` is taken as it is: Common Crawl's archives before 2018-34 hold bodies decoded under the
+labels that the servers sent.
 
 A page is HTML when the server says so; when it says nothing, what the crawler made of it counts.
 """
@@ -49,7 +50,8 @@ class Head(NamedTuple):
 
 
 def is_html(mime: str, identified: str = "") -> bool:
-    """Whether content is HTML: by the server's word, or, where it gave none, by what the crawler identified.
+    """Whether content is HTML: by the server's word, or, where it gave none, by what the crawler
+    identified.
 
     >>> is_html("text/html"), is_html("", "application/xhtml+xml"), is_html("image/png", "text/html")
     (True, True, False)
@@ -118,7 +120,9 @@ def decoded(content: bytes, charset: str | None) -> str:
 
 
 def _detected(content: bytes) -> str:
-    """The encoding that a page names, or that its letters are in; the library alone takes short pages in UTF-8 for Hungarian."""
+    """The encoding that a page names, or that its letters are in; the library alone takes short
+    pages in UTF-8 for Hungarian.
+    """
     if b"charset" not in content[:PRESCAN_BYTES].lower():
         try:
             content.decode("utf-8")
@@ -131,7 +135,10 @@ def _detected(content: bytes) -> str:
 
 def _body(record: WarcRecord, most_bytes: int) -> bytes:
     headers, body = record.http_headers, record.reader.read()
-    transfer, content = headers.get("Transfer-Encoding") or "", headers.get("Content-Encoding") or ""
+    transfer, content = (
+        headers.get("Transfer-Encoding") or "",
+        headers.get("Content-Encoding") or "",
+    )
     try:
         return undone(body, transfer=transfer, content=content, most_bytes=most_bytes)
     except Undecodable as error:
@@ -141,7 +148,9 @@ def _body(record: WarcRecord, most_bytes: int) -> bytes:
 
 
 def _parsed(content: bytes) -> WarcRecord:
-    record = WarcRecord()  # one of its own, so that what is wrong with the page is not wrong with the archive
+    record = (
+        WarcRecord()
+    )  # one of its own, so that what is wrong with the page is not wrong with the archive
     record.init_headers(WarcRecordType.response)
     record.is_http = True
     record.set_bytes_content(content)

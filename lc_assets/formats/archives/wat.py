@@ -1,15 +1,17 @@
 """Lists of links that a crawl made of its pages (WAT): what pages point at, without any HTML.
 
-A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Of these, the ones about responses with
-HTML are read::
+A WAT file holds ``metadata`` records whose block is JSON about one record of an archive. Of these,
+the ones about responses with HTML are read::
 
     {"Container": {"Filename", "Offset", "Gzip-Metadata": {"Deflate-Length"}},
      "Envelope": {"WARC-Header-Metadata": {"WARC-Target-URI", "WARC-Date", …},
                   "Payload-Metadata": {"HTTP-Response-Metadata": {
                       "Response-Message": {"Status"}, "Headers": {"Content-Type", …},
-                      "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url", "text", "rel", "title"}, …]}}}}}
+                      "HTML-Metadata": {"Head": {"Base"}, "Links": [{"path": "A@/href", "url",
+                      "text", "rel", "title"}, …]}}}}}
 
-Links are those of ``<a href>`` alone, and not resolved. In place of every other record stands an `Unread`:
+Links are those of ``<a href>`` alone, and not resolved. In place of every other record stands an
+`Unread`:
 
 =====================  ===========================================================================
 reason                 when
@@ -33,7 +35,12 @@ import msgspec
 from fastwarc.warc import WarcRecordType
 
 from lc_assets.errors import UNDECODABLE
-from lc_assets.formats.archives.captures import NO_PLACE_OF_ITS_OWN, Capture, digest_of_sha1, timestamp_of
+from lc_assets.formats.archives.captures import (
+    NO_PLACE_OF_ITS_OWN,
+    Capture,
+    digest_of_sha1,
+    timestamp_of,
+)
 from lc_assets.formats.archives.fetching import Ranges, Spot, fetched
 from lc_assets.formats.archives.members import NO_PLACE
 from lc_assets.formats.archives.pages import kind_of_record
@@ -137,12 +144,13 @@ _RECORD: Final = msgspec.json.Decoder(_Record)
 def wat_pages(
     source: Path | BinaryIO, *, filename: str | None = None, max_links_bytes: int = MAX_LINKS_BYTES
 ) -> Iterator[WatPage | Unread]:
-    """Yield the pages of a WAT file with their links, in its order; in place of what is none, say why.
+    """Yield the pages of a WAT file with their links, in its order; in place of what is none, say
+    why.
 
     Args:
         source: the file's path, or the file, open at its beginning.
-        filename: its name in what is yielded and in messages; needed for an open file, where its end, ``.gz``, says whether
-            it is gzipped.
+        filename: its name in what is yielded and in messages; needed for an open file, where its
+            end, ``.gz``, says whether it is gzipped.
         max_links_bytes: longest record that is read.
 
     Raises:
@@ -151,12 +159,17 @@ def wat_pages(
     where = filename or str(source)
     name = filename or (source.name if isinstance(source, Path) else where)
     with opened(source, where=where) as stream:
-        for number, block in enumerate(placed_blocks(stream, where=where, most_bytes=max_links_bytes, kinds=_METADATA)):
+        for number, block in enumerate(
+            placed_blocks(stream, where=where, most_bytes=max_links_bytes, kinds=_METADATA)
+        ):
             yield _page(block, name, f"{where}, record {number}")
 
 
-def wat_pages_at(upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: int = MAX_LINKS_BYTES) -> Iterator[WatPage | Unread]:
-    """Yield the links in each record of WAT files, in the order of the spots; see `lc_assets.formats.archives.fetching.pages_at`.
+def wat_pages_at(
+    upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: int = MAX_LINKS_BYTES
+) -> Iterator[WatPage | Unread]:
+    """Yield the links in each record of WAT files, in the order of the spots; see
+    `lc_assets.formats.archives.fetching.pages_at`.
 
     Raises:
         Unreachable: when bytes do not come; says nothing about the records.
@@ -169,7 +182,8 @@ def wat_pages_at(upstream: Ranges, spots: Iterable[Spot], *, max_links_bytes: in
 
 
 def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Capture | Unread]:
-    """Yield the captures that a WAT file knows, in its order: each with the place of its list of links.
+    """Yield the captures that a WAT file knows, in its order: each with the place of its list of
+    links.
 
     Raises:
         CorruptFile: as `wat_pages`.
@@ -180,7 +194,15 @@ def captures_in_wat(source: Path | BinaryIO, *, filename: str) -> Iterator[Captu
         elif found.offset == NO_PLACE:
             yield Unread(id=found.url, where=filename, why=NO_PLACE_OF_ITS_OWN)
         else:
-            yield Capture(found.url, timestamp_of(found.date), True, found.digest, filename, found.offset, found.length)
+            yield Capture(
+                found.url,
+                timestamp_of(found.date),
+                True,
+                found.digest,
+                filename,
+                found.offset,
+                found.length,
+            )
 
 
 def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
@@ -191,7 +213,10 @@ def _page(block: Block, filename: str, where: str) -> WatPage | Unread:
     links = [link for link in html.links if link.path == A_HREF and link.url is not None]
     return WatPage(
         url=bare(warc.url),
-        links=tuple(WatLink(link.url or "", link.text or "", link.rel or "", link.title or "") for link in links),
+        links=tuple(
+            WatLink(link.url or "", link.text or "", link.rel or "", link.title or "")
+            for link in links
+        ),
         base=html.head.base or "",
         date=warc.date,
         filename=filename,
@@ -223,6 +248,8 @@ def _read(block: Block) -> tuple[_Warc, _Response, _Html]:
 
 def _type_of(response: _Response) -> str:
     """Type of the content without parameters, by the header, whatever the case of its name."""
-    said = next((value for name, value in response.headers.items() if name.lower() == "content-type"), "")
+    said = next(
+        (value for name, value in response.headers.items() if name.lower() == "content-type"), ""
+    )
     first = said if isinstance(said, str) else next(iter(said), "")
     return first.partition(";")[0].strip()

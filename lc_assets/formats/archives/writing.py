@@ -1,6 +1,7 @@
 """Writing archives of pages: WARC, gzipped record by record, and the sorted index of its lines.
 
-The same pages give the same bytes: a record's id is made of its address and date, nothing of the clock.
+The same pages give the same bytes: a record's id is made of its address and date, nothing of the
+clock.
 """
 
 import base64
@@ -41,13 +42,30 @@ def write_pages(path: Path, pages: Iterable[FetchedPage], *, filename: str) -> l
     """
     captures = []
     with path.open("wb") as out:
-        out.write(gzip_member(_record("warcinfo", f"software: lc_assets\r\nformat: WARC/1.0\r\nisPartOf: {filename}\r\n".encode())))
+        out.write(
+            gzip_member(
+                _record(
+                    "warcinfo",
+                    f"software: lc_assets\r\nformat: WARC/1.0\r\nisPartOf: {filename}\r\n".encode(),
+                )
+            )
+        )
         for page in pages:
             offset = out.tell()
             body = page.html.encode("utf-8", "replace")
             digest = f"sha1:{base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()}"
             out.write(gzip_member(_response(page, body, digest)))
-            captures.append(Capture(page.url, timestamp_of(page.date), True, digest, filename, offset, out.tell() - offset))
+            captures.append(
+                Capture(
+                    page.url,
+                    timestamp_of(page.date),
+                    True,
+                    digest,
+                    filename,
+                    offset,
+                    out.tell() - offset,
+                )
+            )
     return captures
 
 
@@ -77,7 +95,10 @@ def _line(capture: Capture) -> bytes:
 
 
 def _response(page: FetchedPage, body: bytes, digest: str) -> bytes:
-    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    block = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
+        % (len(body), body)
+    )
     url = _LINE_END.sub("", page.url)
     name = uuid.uuid5(uuid.NAMESPACE_URL, f"{page.date} {url}")
     more = {

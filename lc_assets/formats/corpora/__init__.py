@@ -11,9 +11,11 @@ container, by the end of its name      a document is
 ``.txt``                               the file, where it is named; a folder's are passed over
 =====================================  ================================================================================
 
-Here: one kind of document out of all of them, and writing JSON lines. What cannot be read is handed out as `Unread`, in
-its place, so that whoever counts can count it; damage to the container is a `lc_assets.errors.CorruptFile`. Not here:
-RedPajama-V2's own files with their joins (`lc_assets.formats.redpajama`).
+Here: one kind of document out of all of them, and writing JSON lines. What cannot be read is handed
+    out as `Unread`, in
+its place, so that whoever counts can count it; damage to the container is a
+`lc_assets.errors.CorruptFile`. Not here: RedPajama-V2's own files with their joins
+(`lc_assets.formats.redpajama`).
 
 ===============  ======================================================
 module           holds

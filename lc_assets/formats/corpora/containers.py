@@ -1,7 +1,7 @@
 """Containers of documents: which names mean which kind, and plain bytes out of the compressed ones.
 
-Memory stays bounded whatever a file promises: gzip and zstd are read in pieces, and a zstd window of more than
-128 MiB is refused.
+Memory stays bounded whatever a file promises: gzip and zstd are read in pieces, and a zstd window
+of more than 128 MiB is refused.
 """
 
 import contextlib
@@ -29,7 +29,13 @@ MAX_DOCUMENT_BYTES: Final = 256 << 20
 """A longer document is not read, unless one says so."""
 
 _READ_BYTES: Final = 1 << 18
-_DAMAGE: Final = (EOFError, gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError), pa.ArrowException, UnicodeDecodeError)
+_DAMAGE: Final = (
+    EOFError,
+    gzip.BadGzipFile,
+    cast("type[Exception]", igzip_lib.IsalError),
+    pa.ArrowException,
+    UnicodeDecodeError,
+)
 
 
 def without_suffix(name: str) -> str:
@@ -43,7 +49,8 @@ def without_suffix(name: str) -> str:
 
 
 def name_of_places(path: Path) -> str:
-    """What, with ``/number`` behind it, is the id of a document that brings none: RedPajama-V2's, where the file lies in its layout.
+    """What, with ``/number`` behind it, is the id of a document that brings none: RedPajama-V2's,
+    where the file lies in its layout.
 
     >>> name_of_places(Path("documents/2023-06/0000/en_head.json.gz")), name_of_places(Path("mine/part-1.parquet"))
     ('2023-06/0000/en_head.json.gz', 'part-1.parquet')
@@ -57,10 +64,12 @@ def name_of_places(path: Path) -> str:
 
 @contextlib.contextmanager
 def plain_bytes(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for reading what is in it, decompressed when its name ends in ``.gz`` or ``.zst``.
+    """Open a file for reading what is in it, decompressed when its name ends in ``.gz`` or
+    ``.zst``.
 
     Raises:
-        CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while they are read.
+        CorruptFile: when compressed bytes are damaged, cut short or missing altogether, also while
+            they are read.
     """
     with damage_said_plainly(path), path.open("rb") as file, contextlib.ExitStack() as stack:
         if not path.name.endswith((".gz", ".zst")):
@@ -72,7 +81,9 @@ def plain_bytes(path: Path) -> Iterator[BinaryIO]:
             yield cast("BinaryIO", stack.enter_context(igzip.IGzipFile(fileobj=file, mode="rb")))
         else:
             # Arrow's reader says when a stream is cut short, which zstandard's own does not.
-            inner = stack.enter_context(pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd"))
+            inner = stack.enter_context(
+                pa.CompressedInputStream(pa.PythonFile(file, mode="r"), "zstd")
+            )
             yield cast("BinaryIO", stack.enter_context(io.BufferedReader(inner, _READ_BYTES)))
 
 
@@ -86,4 +97,6 @@ def damage_said_plainly(path: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise CorruptFile(f"{path}: cut short or damaged: {error}; fetch it again") from error  # Arrow's and FastWARC's word for it
+        raise CorruptFile(
+            f"{path}: cut short or damaged: {error}; fetch it again"
+        ) from error  # Arrow's and FastWARC's word for it

@@ -1,8 +1,8 @@
 """Documents out of a crawl's own archives: WET (text) and WARC (pages as fetched).
 
-A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds ``response`` records, whose
-block is what a server sent; when that is HTML, its text is taken out, as one takes it to read it: without menus and
-footers, or with them.
+A WET file holds ``conversion`` records, whose block is the text in UTF-8. A WARC file holds
+``response`` records, whose block is what a server sent; when that is HTML, its text is taken out,
+as one takes it to read it: without menus and footers, or with them.
 
 ============================  =============
 header                        becomes
@@ -14,8 +14,8 @@ header                        becomes
 ``Language``
 ============================  =============
 
-Angle brackets around the first two are left out. Other kinds of records (``warcinfo``, ``request``, ``metadata``) are
-no documents; a ``revisit`` is one that is not there, and is `Unread`.
+Angle brackets around the first two are left out. Other kinds of records (``warcinfo``, ``request``,
+``metadata``) are no documents; a ``revisit`` is one that is not there, and is `Unread`.
 Source: WARC 1.1 (ISO 28500:2017).
 """
 
@@ -41,8 +41,11 @@ def read_wet(path: Path, *, max_document_bytes: int) -> Iterator[CorpusDocument 
     return _documents(path, TEXTS, max_document_bytes, _text_of_conversion)
 
 
-def read_warc(path: Path, *, max_document_bytes: int, main_content: bool = True) -> Iterator[CorpusDocument | Unread]:
-    """Yield the texts of the pages in a WARC file; see `lc_assets.formats.corpora.reading.read_corpus`.
+def read_warc(
+    path: Path, *, max_document_bytes: int, main_content: bool = True
+) -> Iterator[CorpusDocument | Unread]:
+    """Yield the texts of the pages in a WARC file; see
+    `lc_assets.formats.corpora.reading.read_corpus`.
 
     Args:
         path: the file.
@@ -56,11 +59,15 @@ def read_warc(path: Path, *, max_document_bytes: int, main_content: bool = True)
     return _documents(path, PAGES, max_document_bytes, text_of)
 
 
-def _documents(path: Path, wanted: Kinds, max_document_bytes: int, text_of: Callable[[Block], str]) -> Iterator[CorpusDocument | Unread]:
+def _documents(
+    path: Path, wanted: Kinds, max_document_bytes: int, text_of: Callable[[Block], str]
+) -> Iterator[CorpusDocument | Unread]:
     places = name_of_places(path)
     with plain_bytes(path) as stream:
         found = blocks(stream, where=str(path), most_bytes=max_document_bytes, kinds=wanted)
-        for number, block in enumerate(block for block in found if block.record.record_type in wanted):
+        for number, block in enumerate(
+            block for block in found if block.record.record_type in wanted
+        ):
             identity = block.header("WARC-Record-ID") or f"{places}/{number}"
             try:
                 yield _document(block, identity, text_of(block))

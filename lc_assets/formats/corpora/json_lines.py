@@ -1,7 +1,7 @@
 """Documents out of JSON lines, plain or compressed.
 
-A line is taken apart once, into its fields as they stand; only the text and the few fields that everybody needs are
-decoded. Memory is bounded by one document.
+A line is taken apart once, into its fields as they stand; only the text and the few fields that
+everybody needs are decoded. Memory is bounded by one document.
 """
 
 import re
@@ -19,7 +19,9 @@ from lc_assets.formats.redpajama.lines import bounded_lines, decode_json
 TEXT_FIELDS: Final = ("raw_content", "text", "content")
 
 MAX_NESTED: Final = 256
-"""Lists and objects within each other; a record with more is not read, for whoever decodes it later may have less room left."""
+"""Lists and objects within each other; a record with more is not read, for whoever decodes it later
+may have less room left.
+"""
 
 _STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|([\[{])|[\]}]', re.DOTALL)
 _FAR: Final = re.compile(rb"\d[eE]\+?\d{3}|\d{300}")
@@ -29,16 +31,30 @@ _VALUES: Final = msgspec.json.Decoder(dict[str, Any])
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def read_json_lines(path: Path, *, text_field: str | None, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
-    """Yield the documents of a file of JSON lines; see `lc_assets.formats.corpora.reading.read_corpus`."""
+def read_json_lines(
+    path: Path, *, text_field: str | None, max_document_bytes: int
+) -> Iterator[CorpusDocument | Unread]:
+    """Yield the documents of a file of JSON lines; see
+    `lc_assets.formats.corpora.reading.read_corpus`.
+    """
     places = name_of_places(path)
     with plain_bytes(path) as stream:
         for number, line in enumerate(bounded_lines(stream, max_document_bytes)):
-            found = "line too long" if line is None else _document(line, f"{places}/{number}", text_field)
-            yield Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found) if isinstance(found, str) else found
+            found = (
+                "line too long"
+                if line is None
+                else _document(line, f"{places}/{number}", text_field)
+            )
+            yield (
+                Unread(id=f"{places}/{number}", where=f"{path}, line {number}", why=found)
+                if isinstance(found, str)
+                else found
+            )
 
 
-def document_of(fields: dict[str, Any], *, text: str, text_field: str, place: str, rest: msgspec.Raw) -> CorpusDocument:
+def document_of(
+    fields: dict[str, Any], *, text: str, text_field: str, place: str, rest: msgspec.Raw
+) -> CorpusDocument:
     """Put a document together from a record's decoded fields.
 
     >>> document_of({"doc_id": 7, "perplexity": "?"}, text="Hello", text_field="text", place="x/0", rest=msgspec.Raw(b"{}")).id
@@ -66,7 +82,16 @@ def text_field_of(names: Any, text_field: str | None) -> str:
     return text_field or next((name for name in TEXT_FIELDS if name in names), TEXT_FIELDS[0])
 
 
-KNOWN: Final[tuple[str, ...]] = ("id", "doc_id", "url", "language", "source_domain", "date_download", "date", "perplexity")
+KNOWN: Final[tuple[str, ...]] = (
+    "id",
+    "doc_id",
+    "url",
+    "language",
+    "source_domain",
+    "date_download",
+    "date",
+    "perplexity",
+)
 
 
 def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument | str:
@@ -79,8 +104,12 @@ def _document(line: bytes, place: str, text_field: str | None) -> CorpusDocument
         if _is_deep(rest):
             return "nested too deeply"
         if _FAR.search(rest):
-            _VALUES.decode(rest)  # a number beyond all float64s is one that nobody behind could decode
-        rest.decode("utf-8")  # what is skipped is not looked at; nothing that is not text must be written back
+            _VALUES.decode(
+                rest
+            )  # a number beyond all float64s is one that nobody behind could decode
+        rest.decode(
+            "utf-8"
+        )  # what is skipped is not looked at; nothing that is not text must be written back
         known = {name: _VALUE.decode(fields[name]) for name in KNOWN if name in fields}
     except (CorruptFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return "not JSON"
@@ -99,7 +128,9 @@ def _fields(line: bytes) -> dict[str, Any]:
 
 
 def _is_deep(rest: bytes) -> bool:
-    """Whether lists and objects lie more than `MAX_NESTED` deep; few records hold enough brackets to be looked through."""
+    """Whether lists and objects lie more than `MAX_NESTED` deep; few records hold enough brackets
+    to be looked through.
+    """
     if rest.count(b"[") + rest.count(b"{") <= MAX_NESTED:
         return False
     depth = deepest = 0

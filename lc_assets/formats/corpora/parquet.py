@@ -1,9 +1,11 @@
 """Documents out of Parquet files.
 
-Rows are read in batches of about `BATCH_BYTES` by the file's own word, of `BATCH_ROWS` at most, and of fewer where the headers
-of its pages promise long ones (`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay places in a dictionary
-until the size of each row is known, so a row whose list names one long string a million times is told from the others.
-Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed column chunks of one row group.
+Rows are read in batches of about `BATCH_BYTES` by the file's own word, of `BATCH_ROWS` at most, and
+of fewer where the headers of its pages promise long ones
+(`lc_assets.formats.parquet.opening.weighed`). Strings in lists stay places in a dictionary until
+the size of each row is known, so a row whose list names one long string a million times is told
+from the others. Memory is bounded by a batch, a row of `MAX_DOCUMENT_BYTES`, and the compressed
+column chunks of one row group.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +19,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, damage_said_plainly, name_of_places
+from lc_assets.formats.corpora.containers import (
+    MAX_DOCUMENT_BYTES,
+    damage_said_plainly,
+    name_of_places,
+)
 from lc_assets.formats.corpora.json_lines import document_of, text_field_of
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.parquet.opening import Bounded, weighed
@@ -30,7 +36,9 @@ VALUE_BYTES: Final = 32
 _ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
 
 
-def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int) -> Iterator[CorpusDocument | Unread]:
+def read_parquet(
+    path: Path, *, text_field: str | None, max_document_bytes: int
+) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of a Parquet file; see `lc_assets.formats.corpora.reading.read_corpus`.
 
     Raises:
@@ -40,11 +48,17 @@ def read_parquet(path: Path, *, text_field: str | None, max_document_bytes: int)
         names = file.file.schema_arrow.names
         field = text_field_of(names, text_field)
         if field not in names:
-            raise BadInput(f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}")
+            raise BadInput(
+                f"{path}: has no column {field}; its columns are {', '.join(names)[:200]}"
+            )
         places = name_of_places(path)
         for number, record in enumerate(_records(file, most_rows)):
             found = _document(record, f"{places}/{number}", field, max_document_bytes)
-            yield Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found) if isinstance(found, str) else found
+            yield (
+                Unread(id=f"{places}/{number}", where=f"{path}, row {number}", why=found)
+                if isinstance(found, str)
+                else found
+            )
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any] | str]:
@@ -62,19 +76,27 @@ def _records(bounded: Bounded, most_rows: list[int]) -> Iterator[dict[str, Any] 
     file = bounded.file
     for group, most in enumerate(most_rows):
         size = file.metadata.row_group(group)
-        for batch in file.iter_batches(min(_most_rows(size.num_rows, size.total_byte_size), most), row_groups=[group]):
+        for batch in file.iter_batches(
+            min(_most_rows(size.num_rows, size.total_byte_size), most), row_groups=[group]
+        ):
             yield from _bounded_rows(batch, bounded)
 
 
 def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str, Any] | str]:
-    """The rows of a batch, a part of about `BATCH_BYTES` at a time; one that would take more than `MAX_DOCUMENT_BYTES` is not made."""
+    """The rows of a batch, a part of about `BATCH_BYTES` at a time; one that would take more than
+    `MAX_DOCUMENT_BYTES` is not made.
+    """
     nested = [column for column in batch.columns if pa.types.is_nested(column.type)]
-    bounded.spend(sum(column.nbytes for column in batch.columns if not pa.types.is_nested(column.type)))
+    bounded.spend(
+        sum(column.nbytes for column in batch.columns if not pa.types.is_nested(column.type))
+    )
     if not nested:
         yield from _rows(batch)
         return
     for column in nested:
-        column.validate(full=True)  # a damaged page may unpack to places that lead out of the dictionary
+        column.validate(
+            full=True
+        )  # a damaged page may unpack to places that lead out of the dictionary
     sizes = _added(map(_sizes, nested), batch.num_rows)
     begin = 0
     while begin < batch.num_rows:
@@ -88,7 +110,9 @@ def _bounded_rows(batch: pa.RecordBatch, bounded: Bounded) -> Iterator[dict[str,
 
 
 def _sizes(column: pa.Array) -> NDArray[np.int64]:
-    """About how many bytes each value takes as Python's: ``(values,)``; strings count their bytes, all else `VALUE_BYTES`."""
+    """About how many bytes each value takes as Python's: ``(values,)``; strings count their bytes,
+    all else `VALUE_BYTES`.
+    """
     kind = column.type
     if pa.types.is_struct(kind):
         return _added((_sizes(part) for part in column.flatten()), len(column)) + VALUE_BYTES
@@ -121,9 +145,19 @@ def _added(parts: Iterable[NDArray[np.int64]], n_values: int) -> NDArray[np.int6
 
 def _lengths(column: pa.Array) -> NDArray[np.int64]:
     kind = column.type
-    if not any(is_one(kind) for is_one in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)):
+    if not any(
+        is_one(kind)
+        for is_one in (
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+        )
+    ):
         return np.full(len(column), VALUE_BYTES, np.int64)
-    lengths: NDArray[np.int64] = pc.fill_null(pc.cast(pc.binary_length(column), pa.int64()), 0).to_numpy(zero_copy_only=False)
+    lengths: NDArray[np.int64] = pc.fill_null(
+        pc.cast(pc.binary_length(column), pa.int64()), 0
+    ).to_numpy(zero_copy_only=False)
     return lengths + VALUE_BYTES
 
 
@@ -134,14 +168,25 @@ def _most_rows(n_rows: int, n_bytes: int) -> int:
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | str]:
     try:
         found: list[dict[str, Any] | str] = batch.to_pylist()
-    except (UnicodeDecodeError, OverflowError, ValueError, KeyError) as error:  # the last for a time zone that nobody knows
+    except (
+        UnicodeDecodeError,
+        OverflowError,
+        ValueError,
+        KeyError,
+    ) as error:  # the last for a time zone that nobody knows
         if batch.num_rows == 1:
-            return ["not UTF-8" if isinstance(error, UnicodeDecodeError) else "a value that Python does not have"]
+            return [
+                "not UTF-8"
+                if isinstance(error, UnicodeDecodeError)
+                else "a value that Python does not have"
+            ]
         return [row for place in range(batch.num_rows) for row in _rows(batch.slice(place, 1))]
     return found
 
 
-def _document(record: dict[str, Any] | str, place: str, field: str, max_document_bytes: int) -> CorpusDocument | str:
+def _document(
+    record: dict[str, Any] | str, place: str, field: str, max_document_bytes: int
+) -> CorpusDocument | str:
     """The document of a row, or why there is none."""
     if isinstance(record, str):
         return record
@@ -155,4 +200,6 @@ def _document(record: dict[str, Any] | str, place: str, field: str, max_document
         return "no text"
     if len(text) > max_document_bytes:
         return "text too long"
-    return document_of(record, text=text, text_field=field, place=place, rest=msgspec.Raw(_ENCODER.encode(record)))
+    return document_of(
+        record, text=text, text_field=field, place=place, rest=msgspec.Raw(_ENCODER.encode(record))
+    )

@@ -1,4 +1,6 @@
-"""A plain text file as one document, its name the document's id. Only where it is named: a folder's ``.txt`` files are no corpus."""
+"""A plain text file as one document, its name the document's id. Only where it is named: a folder's
+``.txt`` files are no corpus.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lc_assets.errors import BadInput
-from lc_assets.formats.corpora.containers import JSON_LINES, MAX_DOCUMENT_BYTES, PARQUET, SUFFIXES, TEXT, WARC, WET
+from lc_assets.formats.corpora.containers import (
+    JSON_LINES,
+    MAX_DOCUMENT_BYTES,
+    PARQUET,
+    SUFFIXES,
+    TEXT,
+    WARC,
+    WET,
+)
 from lc_assets.formats.corpora.json_lines import read_json_lines
 from lc_assets.formats.corpora.parquet import read_parquet
 from lc_assets.formats.corpora.plain_text import read_plain_text
@@ -15,7 +23,8 @@ from lc_assets.formats.corpora.records import CorpusDocument, Unread
 
 
 def corpus_files(sources: Iterable[Path]) -> list[Path]:
-    """The files of a corpus: those named, and those below the folders named, sorted; hidden ones are left out.
+    """The files of a corpus: those named, and those below the folders named, sorted; hidden ones
+    are left out.
 
     Raises:
         BadInput: when a source is not there, or a folder holds no file of a known kind.
@@ -24,15 +33,21 @@ def corpus_files(sources: Iterable[Path]) -> list[Path]:
 
 
 def read_corpus(
-    path: Path, *, text_field: str | None = None, max_document_bytes: int = MAX_DOCUMENT_BYTES, main_content: bool = True
+    path: Path,
+    *,
+    text_field: str | None = None,
+    max_document_bytes: int = MAX_DOCUMENT_BYTES,
+    main_content: bool = True,
 ) -> Iterator[CorpusDocument | Unread]:
     """Yield the documents of one file in order; in place of one that cannot be read, say why.
 
     Args:
         path: the file.
-        text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``, the first that it has.
+        text_field: where a record's text is; by default ``raw_content``, ``text`` or ``content``,
+            the first that it has.
         max_document_bytes: a longer one is not read.
-        main_content: of a page in a WARC file, whether to leave menus, footers and the like out of its text.
+        main_content: of a page in a WARC file, whether to leave menus, footers and the like out of
+            its text.
 
     Raises:
         BadInput: when the file's kind is not known.
@@ -57,7 +72,15 @@ def read_corpus(
 def _files_of(source: Path) -> list[Path]:
     if source.is_file():
         return [source]
-    found = [path for path in source.rglob("*") if path.name.endswith(SUFFIXES) and not path.name.startswith(".")]
+    found = [
+        path
+        for path in source.rglob("*")
+        if path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+    ]
     if not found:
-        raise BadInput(f"{source}: holds no file that ends in {', '.join(SUFFIXES)}" if source.is_dir() else f"{source}: is not there")
+        raise BadInput(
+            f"{source}: holds no file that ends in {', '.join(SUFFIXES)}"
+            if source.is_dir()
+            else f"{source}: is not there"
+        )
     return found

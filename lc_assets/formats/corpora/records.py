@@ -9,15 +9,17 @@ class CorpusDocument(msgspec.Struct, frozen=True, kw_only=True):
     """A document of a plain corpus.
 
     Attributes:
-        id: the record's own ``id`` or ``doc_id``, or ``WARC-Record-ID``; else `lc_assets.vocabulary.Shard.document_id`
-            where the file lies in RedPajama-V2's layout; else ``file name/number`` from 0.
+        id: the record's own ``id`` or ``doc_id``, or ``WARC-Record-ID``; else
+            `lc_assets.vocabulary.Shard.document_id` where the file lies in RedPajama-V2's layout;
+            else ``file name/number`` from 0.
         text: what is judged.
         url: of the page, or empty.
         language: as the record has it (two letters, or ``eng,deu`` in a crawl), or empty.
         source_domain: host of the page, or empty.
         date: when it was crawled, ISO 8601 text, or empty.
         perplexity: as published with it; None when it was not.
-        rest: every field of the record but its text, undecoded JSON of an object: written back as it came.
+        rest: every field of the record but its text, undecoded JSON of an object: written back as
+            it came.
         text_field: where the text was.
     """
 
@@ -38,7 +40,8 @@ class Unread(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: what the document's id would have been.
         where: file and line, row or record, for people.
-        why: one of a few short reasons, to be counted by; such as ``not JSON``, ``no text``, ``line too long``.
+        why: one of a few short reasons, to be counted by; such as ``not JSON``, ``no text``, ``line
+            too long``.
     """
 
     id: str

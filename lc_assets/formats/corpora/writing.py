@@ -1,7 +1,9 @@
-"""Writing documents as JSON lines: each with all the fields that it came with, its text where it was.
+"""Writing documents as JSON lines: each with all the fields that it came with, its text where it
+was.
 
-A document that brought no id gets ``id``, so that it can still be named where it goes. The same documents give the same
-bytes, whatever the clock and the file's name. Not here: publishing whole files (`lc_assets.publishing`).
+A document that brought no id gets ``id``, so that it can still be named where it goes. The same
+documents give the same bytes, whatever the clock and the file's name. Not here: publishing whole
+files (`lc_assets.publishing`).
 """
 
 from collections.abc import Iterable
@@ -24,7 +26,11 @@ def json_line(document: CorpusDocument) -> bytes:
     b'{"id":"x/0","n":1,"body":"Hello"}\n'
     """
     fields = _FIELDS.decode(document.rest)
-    named = {} if "id" in fields or "doc_id" in fields else {"id": msgspec.Raw(_ENCODER.encode(document.id))}
+    named = (
+        {}
+        if "id" in fields or "doc_id" in fields
+        else {"id": msgspec.Raw(_ENCODER.encode(document.id))}
+    )
     return _ENCODER.encode({**named, **fields, document.text_field: document.text}) + b"\n"
 
 

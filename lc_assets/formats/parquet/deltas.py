@@ -1,7 +1,9 @@
-"""Strings stored by the differences of their lengths: how many lengths a page states, which Arrow makes room for before it looks further.
+"""Strings stored by the differences of their lengths: how many lengths a page states, which Arrow
+makes room for before it looks further.
 
-The number stands in the page itself, behind its levels and beneath its compression: eight bytes can ask for eight gigabytes. So
-these pages, which few writers write, are unpacked twice. Here: that number. Not here: the strings.
+The number stands in the page itself, behind its levels and beneath its compression: eight bytes can
+ask for eight gigabytes. So these pages, which few writers write, are unpacked twice. Here: that
+number. Not here: the strings.
 
 Source: ``Encodings.md`` of apache/parquet-format, DELTA_LENGTH_BYTE_ARRAY and DELTA_BYTE_ARRAY.
 """
@@ -34,14 +36,19 @@ def require_lengths(values: bytes, encoding: int, n_values: int) -> None:
 
 
 def _stream(content: bytes, at: int, n_values: int) -> int:
-    """Where a stream of numbers that are stored by their differences ends; it may have as many as there are values."""
+    """Where a stream of numbers that are stored by their differences ends; it may have as many as
+    there are values.
+    """
     block, at = _varint(content, at)
     n_parts, at = _varint(content, at)
     count, at = _varint(content, at)
     _, at = _varint(content, at)
     per_part = block // n_parts if n_parts else 0
     if count > n_values or per_part < 8 or n_parts > len(content):
-        raise CorruptFile(f"holds lengths of {count:,} strings in {n_parts:,} parts of {per_part:,}, where there are {n_values:,} values")
+        raise CorruptFile(
+            f"holds lengths of {count:,} strings in {n_parts:,} parts of {per_part:,}, where "
+            f"there are {n_values:,} values"
+        )
     left = count - 1
     while left > 0:
         _, at = _varint(content, at)

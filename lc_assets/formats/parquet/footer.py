@@ -1,10 +1,13 @@
-"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and whether that can be.
+"""The footer of a Parquet file: where its column chunks lie, how many values they promise, and
+whether that can be.
 
-Here: reading the footer and bounding what it promises. Not here: pages (`lc_assets.formats.parquet.pages`).
+Here: reading the footer and bounding what it promises. Not here: pages
+    (`lc_assets.formats.parquet.pages`).
 
-Refused are footers that lie outside their file, are longer than `MOST_FOOTER_BYTES`, name chunks that overlap, lie outside or in other
-files, schemas nested deeper than `MOST_NESTED`, more rows than `most_values` of the file's bytes, and a list that could hold
-more items than its chunk has bytes and than `MOST_ITEMS`.
+Refused are footers that lie outside their file, are longer than `MOST_FOOTER_BYTES`, name chunks
+that overlap, lie outside or in other files, schemas nested deeper than `MOST_NESTED`, more rows
+than `most_values` of the file's bytes, and a list that could hold more items than its chunk has
+bytes and than `MOST_ITEMS`.
 """
 
 import os
@@ -18,7 +21,9 @@ from lc_assets.formats.parquet.thrift import Shape, read_struct
 
 MAGIC: Final = b"PAR1"
 TAIL_BYTES: Final = 64 << 10
-"""Read at once from a file's end: most footers are in it, and so is all of a small file, which a server may send only as a whole."""
+"""Read at once from a file's end: most footers are in it, and so is all of a small file, which a
+server may send only as a whole.
+"""
 
 MOST_FOOTER_BYTES: Final = 16 << 20
 MOST_NESTED: Final = 32
@@ -36,7 +41,10 @@ _REQUIRED: Final = 0
 _REPEATED: Final = 2
 
 _SCHEMA: Final[Shape] = {1: None, 2: None, 3: None, 4: None, 5: None}
-_CHUNK: Final[Shape] = {1: None, 3: {1: None, 4: None, 5: None, 6: None, 7: None, 9: None, 11: None}}
+_CHUNK: Final[Shape] = {
+    1: None,
+    3: {1: None, 4: None, 5: None, 6: None, 7: None, 9: None, 11: None},
+}
 _FOOTER: Final[Shape] = {2: _SCHEMA, 3: None, 4: {1: _CHUNK, 3: None}}
 
 
@@ -64,7 +72,9 @@ class Leaf(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The pages of one leaf in one row group: ``n_bytes`` from ``start`` on, which promise ``n_values``, nulls counted."""
+    """The pages of one leaf in one row group: ``n_bytes`` from ``start`` on, which promise
+    ``n_values``, nulls counted.
+    """
 
     leaf: Leaf
     start: int
@@ -105,7 +115,10 @@ def _footer(file: BinaryIO, n_bytes: int) -> Footer:
     if tail[-4:] != MAGIC:
         raise CorruptFile("does not end as Parquet does")
     if size > min(n_bytes - 12, MOST_FOOTER_BYTES):
-        raise CorruptFile(f"states a footer of {size:,} bytes; at most {min(n_bytes - 12, MOST_FOOTER_BYTES):,} are read")
+        raise CorruptFile(
+            f"states a footer of {size:,} bytes; at most {min(n_bytes - 12, MOST_FOOTER_BYTES):,} "
+            "are read"
+        )
     if size + 8 > len(tail):
         tail = _last(file, n_bytes, size + 8)
     found, _ = read_struct(tail[-8 - size : -8], 0, _FOOTER)
@@ -124,7 +137,9 @@ def _last(file: BinaryIO, n_bytes: int, wanted: int) -> bytes:
 
 
 def _leaves(elements: list[Any]) -> Iterator[Leaf]:
-    """Walk the schema, which is a tree laid out in order: an element says how many of those behind it are its children."""
+    """Walk the schema, which is a tree laid out in order: an element says how many of those behind
+    it are its children.
+    """
     open_groups: list[list[Any]] = []  # children to come, whether repeated, whether optional, name
     for place, element in enumerate(_structs(elements)):
         while open_groups and not open_groups[-1][0]:
@@ -134,8 +149,12 @@ def _leaves(elements: list[Any]) -> Iterator[Leaf]:
         if open_groups:
             open_groups[-1][0] -= 1
         name = _name(element)
-        is_repeated = bool(place) and (element.get(3) == _REPEATED or bool(open_groups and open_groups[-1][1]))
-        is_optional = bool(place) and (element.get(3) != _REQUIRED or bool(open_groups and open_groups[-1][2]))
+        is_repeated = bool(place) and (
+            element.get(3) == _REPEATED or bool(open_groups and open_groups[-1][1])
+        )
+        is_optional = bool(place) and (
+            element.get(3) != _REQUIRED or bool(open_groups and open_groups[-1][2])
+        )
         n_children = _number(element, 5, 0)
         if n_children > 0 or not place:
             open_groups.append([n_children, is_repeated, is_optional, name])
@@ -165,21 +184,39 @@ def _chunks(group: dict[int, Any], leaves: list[Leaf]) -> list[Chunk]:
 def _chunk(column: dict[int, Any], leaf: Leaf, n_rows: int) -> Chunk:
     said = _typed(column.get(3), dict)
     if 1 in column or _number(said, 1) != leaf.type:
-        raise CorruptFile(f"{leaf.name}: lies in another file, or has another type than the schema says")
+        raise CorruptFile(
+            f"{leaf.name}: lies in another file, or has another type than the schema says"
+        )
     data, dictionary = _number(said, 9), _number(said, 11, 0)
-    chunk = Chunk(leaf, min(data, dictionary) if dictionary else data, _number(said, 7), _number(said, 5), n_rows, _number(said, 4))
+    chunk = Chunk(
+        leaf,
+        min(data, dictionary) if dictionary else data,
+        _number(said, 7),
+        _number(said, 5),
+        n_rows,
+        _number(said, 4),
+    )
     most = max(MOST_ITEMS, chunk.n_bytes) if leaf.is_repeated else 0
     if not n_rows <= chunk.n_values <= n_rows + most:
-        raise CorruptFile(f"{leaf.name}: promises {chunk.n_values:,} values for {n_rows:,} rows; write it in smaller row groups")
+        raise CorruptFile(
+            f"{leaf.name}: promises {chunk.n_values:,} values for {n_rows:,} rows; write it in "
+            "smaller row groups"
+        )
     return chunk
 
 
 def _bound(chunks: list[Chunk], n_rows: int, n_bytes: int, end: int) -> None:
     most = max(MOST_ITEMS, n_bytes * VALUES_OF_A_BYTE)
     if n_rows > most:
-        raise CorruptFile(f"promises {n_rows:,} rows in {n_bytes:,} bytes; at most {most:,} are read")
-    spans = sorted((chunk.start, chunk.start + chunk.n_bytes) for chunk in chunks if chunk.n_values)  # others lie at 0
-    if (spans and spans[0][0] < len(MAGIC)) or any(chunk.start + chunk.n_bytes > end for chunk in chunks):
+        raise CorruptFile(
+            f"promises {n_rows:,} rows in {n_bytes:,} bytes; at most {most:,} are read"
+        )
+    spans = sorted(
+        (chunk.start, chunk.start + chunk.n_bytes) for chunk in chunks if chunk.n_values
+    )  # others lie at 0
+    if (spans and spans[0][0] < len(MAGIC)) or any(
+        chunk.start + chunk.n_bytes > end for chunk in chunks
+    ):
         raise CorruptFile("a column lies outside the file")
     if any(before[1] > behind[0] for before, behind in pairwise(spans)):
         raise CorruptFile("two columns lie in the same place")
@@ -200,5 +237,7 @@ def _typed(value: Any, kind: type) -> Any:
 def _number(fields: dict[int, Any], number: int, default: int | None = None) -> int:
     value = fields.get(number, default)
     if not isinstance(value, int) or value < 0:
-        raise CorruptFile(f"its metadata state {value!r} where a size or a number of values belongs")
+        raise CorruptFile(
+            f"its metadata state {value!r} where a size or a number of values belongs"
+        )
     return value

@@ -1,9 +1,12 @@
-"""Opening Parquet from outside: through a file that looks at every column chunk that passes by, before Arrow decodes it.
+"""Opening Parquet from outside: through a file that looks at every column chunk that passes by,
+before Arrow decodes it.
 
-Nothing is read twice: Arrow asks for a column chunk as a whole, and its pages' headers are walked in the bytes that it is
-about to get. So columns that are not read cost nothing, and a file in a bucket is fetched once.
+Nothing is read twice: Arrow asks for a column chunk as a whole, and its pages' headers are walked
+in the bytes that it is about to get. So columns that are not read cost nothing, and a file in a
+bucket is fetched once.
 
-Here: `guarded`, for readers with a fixed number of rows at once; `weighed` for one that can choose. Not here: the bounds' arithmetic
+Here: `guarded`, for readers with a fixed number of rows at once; `weighed` for one that can choose.
+    Not here: the bounds' arithmetic
 (`lc_assets.formats.parquet.pages`), turning what Arrow raises into our errors.
 """
 
@@ -20,7 +23,9 @@ from lc_assets.formats.parquet.footer import Chunk, Footer, read_footer
 from lc_assets.formats.parquet.pages import MOST_PAGE_BYTES, Pages, ReadAt, walk
 
 MOST_TIMES: Final = 1000
-"""How many times its own size a file may come to once it is decoded; deflate does not go much beyond that. Small ones may have `FREELY`."""
+"""How many times its own size a file may come to once it is decoded; deflate does not go much
+beyond that. Small ones may have `FREELY`.
+"""
 
 FREELY: Final = 4 << 30
 
@@ -61,7 +66,10 @@ class Bounded:
         """
         self._left -= n_bytes
         if self._left < 0:
-            raise CorruptFile(f"{self._where}: unpacks to more than {MOST_TIMES:,} times its size; it is made to fill memory or time")
+            raise CorruptFile(
+                f"{self._where}: unpacks to more than {MOST_TIMES:,} times its size; it is made "
+                "to fill memory or time"
+            )
 
 
 @contextlib.contextmanager
@@ -74,11 +82,14 @@ def guarded(source: BinaryIO | Path, *, where: str, rows_at_once: int) -> Iterat
         rows_at_once: how many rows its reader will have decoded at a time.
 
     Raises:
-        CorruptFile: when its footer, or a column that is read, promises more than can be or than is read; names ``where``.
+        CorruptFile: when its footer, or a column that is read, promises more than can be or than is
+            read; names ``where``.
     """
     with _opened(source) as file:
         footer = judged(file, where=where)
-        with pq.ParquetFile(_Watched(file, footer, where, rows_at_once), pre_buffer=False) as opened:
+        with pq.ParquetFile(
+            _Watched(file, footer, where, rows_at_once), pre_buffer=False
+        ) as opened:
             yield Bounded(opened, footer.n_bytes, where)
 
 
@@ -95,7 +106,8 @@ def judged(file: BinaryIO, *, where: str) -> Footer:
 
 
 def require_sound_footer(path: Path) -> None:
-    """Hold the footer of a file against bounds, and nothing else: for files whose bytes have a checksum elsewhere.
+    """Hold the footer of a file against bounds, and nothing else: for files whose bytes have a
+    checksum elsewhere.
 
     Raises:
         CorruptFile: see `guarded`.
@@ -106,9 +118,11 @@ def require_sound_footer(path: Path) -> None:
 
 @contextlib.contextmanager
 def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]]:
-    """Open a file; say for each row group how many rows may be read at once, so that they take no more than `SOME_BYTES`; 1 at least.
+    """Open a file; say for each row group how many rows may be read at once, so that they take no
+    more than `SOME_BYTES`; 1 at least.
 
-    All columns are looked at. Strings in lists are read as places in a dictionary, for a row may name one of them any number of times.
+    All columns are looked at. Strings in lists are read as places in a dictionary, for a row may
+    name one of them any number of times.
 
     Raises:
         CorruptFile: see `guarded`.
@@ -122,18 +136,35 @@ def weighed(path: Path, *, most_rows: int) -> Iterator[tuple[Bounded, list[int]]
 
         groups = [_pages(group, read_at, most_rows, str(path)) for group in footer.groups]
     spelled = {each.chunk.leaf.name for group in groups for each in group if each.has_lengths}
-    named = [leaf.name for leaf in footer.leaves if leaf.is_repeated and leaf.is_text and leaf.name not in spelled]
-    if len({leaf.name for leaf in footer.leaves}) < len(footer.leaves) and named:  # Arrow tells them by name
+    named = [
+        leaf.name
+        for leaf in footer.leaves
+        if leaf.is_repeated and leaf.is_text and leaf.name not in spelled
+    ]
+    if (
+        len({leaf.name for leaf in footer.leaves}) < len(footer.leaves) and named
+    ):  # Arrow tells them by name
         raise CorruptFile(f"{path}: has two columns of one name, and lists; rename them")
-    _require_bounded_lists([each for group in groups for each in group], named, most_rows, str(path))
+    _require_bounded_lists(
+        [each for group in groups for each in group], named, most_rows, str(path)
+    )
     with pq.ParquetFile(path, pre_buffer=False, read_dictionary=named) as opened:
-        yield Bounded(opened, footer.n_bytes, str(path)), [_rows_of(group, most_rows) for group in groups]
+        yield (
+            Bounded(opened, footer.n_bytes, str(path)),
+            [_rows_of(group, most_rows) for group in groups],
+        )
 
 
 def _pages(group: list[Chunk], read_at: ReadAt, most_rows: int, where: str) -> list[Pages]:
     try:
         return [
-            walk(read_at, chunk, most_longest=_most_longest(chunk, most_rows) if chunk.leaf.is_repeated else MOST_PAGE_BYTES)
+            walk(
+                read_at,
+                chunk,
+                most_longest=_most_longest(chunk, most_rows)
+                if chunk.leaf.is_repeated
+                else MOST_PAGE_BYTES,
+            )
             for chunk in group
         ]
     except CorruptFile as error:
@@ -145,10 +176,16 @@ def _most_longest(chunk: Chunk, n_rows: int) -> int:
     return MOST_BATCH_BYTES // max(chunk.n_values - chunk.n_rows + min(n_rows, chunk.n_rows), 1)
 
 
-def _require_bounded_lists(pages: list[Pages], named: list[str], most_rows: int, where: str) -> None:
+def _require_bounded_lists(
+    pages: list[Pages], named: list[str], most_rows: int, where: str
+) -> None:
     """One row may be all that a chunk has, but for what stays in a dictionary."""
     for each in pages:
-        taken = sum(n_bytes for _, n_bytes in each.sizes) if each.chunk.leaf.name in named else each.bytes_of(most_rows)
+        taken = (
+            sum(n_bytes for _, n_bytes in each.sizes)
+            if each.chunk.leaf.name in named
+            else each.bytes_of(most_rows)
+        )
         if each.chunk.leaf.is_repeated and taken > MOST_BATCH_BYTES:
             raise _too_much(each.chunk, where)
 
@@ -163,12 +200,15 @@ def _rows_of(pages: list[Pages], most_rows: int) -> int:
 
 def _too_much(chunk: Chunk, where: str) -> CorruptFile:
     return CorruptFile(
-        f"{where}: {chunk.leaf.name} may unpack to more than {MOST_BATCH_BYTES:,} bytes in a few rows; write it anew, in smaller row groups"
+        f"{where}: {chunk.leaf.name} may unpack to more than {MOST_BATCH_BYTES:,} bytes in a few "
+        "rows; write it anew, in smaller row groups"
     )
 
 
 class _Watched:
-    """A file that walks each column chunk when it is asked for; Arrow's reader calls what a file of Python's has."""
+    """A file that walks each column chunk when it is asked for; Arrow's reader calls what a file of
+    Python's has.
+    """
 
     def __init__(self, file: BinaryIO, footer: Footer, where: str, rows_at_once: int) -> None:
         self._file = file
@@ -203,7 +243,9 @@ class _Watched:
         try:
             pages = walk(read_at, chunk, most_longest=_most_longest(chunk, rows))
         except CorruptFile as error:
-            raise CorruptFile(f"{self._where}: not a readable Parquet file: {chunk.leaf.name} {error}") from error
+            raise CorruptFile(
+                f"{self._where}: not a readable Parquet file: {chunk.leaf.name} {error}"
+            ) from error
         if pages.bytes_of(rows) > MOST_BATCH_BYTES:
             raise _too_much(chunk, self._where)
 
@@ -232,7 +274,9 @@ class _Watched:
 
 @contextlib.contextmanager
 def _opened(source: Any) -> Iterator[BinaryIO]:
-    if isinstance(source, Path):  # into Arrow's own memory: as bytes of Python's the reading alone cost a sixth more
+    if isinstance(
+        source, Path
+    ):  # into Arrow's own memory: as bytes of Python's the reading alone cost a sixth more
         with source.open("rb"), pa.OSFile(str(source)) as file:
             yield file
     else:

@@ -1,7 +1,8 @@
-"""The pages of a column chunk: what their headers promise, and how much some rows may take once they are decoded.
+"""The pages of a column chunk: what their headers promise, and how much some rows may take once
+they are decoded.
 
-A header costs some ten microseconds, the page behind it a thousand. Here: walking the headers and the arithmetic. Not here: which
-rows are read at once (`lc_assets.formats.parquet.opening`).
+A header costs some ten microseconds, the page behind it a thousand. Here: walking the headers and
+the arithmetic. Not here: which rows are read at once (`lc_assets.formats.parquet.opening`).
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,9 @@ from lc_assets.formats.parquet.footer import BYTE_ARRAY, Chunk
 from lc_assets.formats.parquet.thrift import Shape, read_struct
 
 MOST_PAGE_BYTES: Final = 256 << 20
-"""Writers end a page at a megabyte and the value that goes beyond it; the longest document that is read has as many bytes."""
+"""Writers end a page at a megabyte and the value that goes beyond it; the longest document that is
+read has as many bytes.
+"""
 
 MOST_HEADER_BYTES: Final = 1 << 16
 _FIRST_BYTES: Final = 256
@@ -45,9 +48,10 @@ class Pages(NamedTuple):
     Attributes:
         chunk: whose they are.
         sizes: ``(values, bytes)`` of each page whose values are stored one by one.
-        longest: bytes that a value may have which another one shares: named in a dictionary, or spelled by what it adds to
-            the value before; 0 where there is none.
-        has_lengths: whether strings of a page are stored behind their lengths, which Arrow does not read as a dictionary.
+        longest: bytes that a value may have which another one shares: named in a dictionary, or
+            spelled by what it adds to the value before; 0 where there is none.
+        has_lengths: whether strings of a page are stored behind their lengths, which Arrow does not
+            read as a dictionary.
     """
 
     chunk: Chunk
@@ -70,12 +74,12 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
     Args:
         read_at: gives bytes of the file.
         chunk: the column chunk.
-        most_longest: a dictionary of strings that could hold a longer one is unpacked to see; else one is taken to be as long as
-            can be.
+        most_longest: a dictionary of strings that could hold a longer one is unpacked to see; else
+            one is taken to be as long as can be.
 
     Raises:
-        CorruptFile: when a header is none, or promises more bytes than `MOST_PAGE_BYTES`, than the chunk has, or more values; does
-            not name the file.
+        CorruptFile: when a header is none, or promises more bytes than `MOST_PAGE_BYTES`, than the
+            chunk has, or more values; does not name the file.
     """
     at, end, left = chunk.start, chunk.start + chunk.n_bytes, chunk.n_values
     sizes: list[tuple[int, int]] = []
@@ -88,7 +92,11 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
         if kind == _DICTIONARY:
             n_entries = _number(said, 1)
             _require(n_entries <= unpacked, "a dictionary with more entries than bytes")
-            dictionary = max(unpacked - 4 * n_entries, 0) if chunk.leaf.type == BYTE_ARRAY else chunk.leaf.width
+            dictionary = (
+                max(unpacked - 4 * n_entries, 0)
+                if chunk.leaf.type == BYTE_ARRAY
+                else chunk.leaf.width
+            )
             if dictionary > most_longest and chunk.leaf.type == BYTE_ARRAY:
                 dictionary = _longest(read_at(at, packed), chunk.codec, unpacked)
         elif kind in {_DATA, _DATA_2}:
@@ -114,7 +122,9 @@ def walk(read_at: ReadAt, chunk: Chunk, *, most_longest: int) -> Pages:
 
 
 def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
-    """The header of a page and where it ends; read in a small piece first, for statistics may make it long."""
+    """The header of a page and where it ends; read in a small piece first, for statistics may make
+    it long.
+    """
     for most in (_FIRST_BYTES, MOST_HEADER_BYTES):
         content = read_at(at, min(most, end - at))
         try:
@@ -129,7 +139,10 @@ def _header(read_at: ReadAt, at: int, end: int) -> tuple[dict[int, Any], int]:
 
 def _sizes(header: dict[int, Any], left: int) -> tuple[int, int, dict[int, Any]]:
     unpacked, packed = _number(header, 2), _number(header, 3)
-    _require(unpacked <= MOST_PAGE_BYTES, f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read")
+    _require(
+        unpacked <= MOST_PAGE_BYTES,
+        f"a page of {unpacked:,} bytes; at most {MOST_PAGE_BYTES:,} are read",
+    )
     _require(packed <= left, f"a page of {packed:,} bytes, where {left:,} are left")
     said = header.get({_DATA: 5, _DICTIONARY: 7, _DATA_2: 8}.get(_number(header, 1), 0), {})
     _require(isinstance(said, dict), "a page without a header")
@@ -163,7 +176,9 @@ def _plain(content: bytes, codec: int, unpacked: int) -> bytes:
 
 
 def _longest(content: bytes, codec: int, unpacked: int) -> int:
-    """Length of the longest string of a dictionary; what cannot be unpacked here may be as long as all of it."""
+    """Length of the longest string of a dictionary; what cannot be unpacked here may be as long as
+    all of it.
+    """
     if codec not in _CODECS and codec:
         return unpacked
     plain = _plain(content, codec, unpacked)
@@ -198,7 +213,10 @@ def _widest(sizes: Sequence[tuple[int, int]], n_values: int) -> int:
 
 def _number(fields: dict[int, Any], number: int) -> int:
     value = fields.get(number)
-    _require(isinstance(value, int) and value >= 0, f"{value!r} where a size or a number of values belongs")
+    _require(
+        isinstance(value, int) and value >= 0,
+        f"{value!r} where a size or a number of values belongs",
+    )
     return int(value)  # type: ignore[arg-type]
 
 

@@ -1,7 +1,9 @@
-"""Thrift's compact protocol, as far as Parquet's footers and page headers need it: structs to dictionaries by field number.
+"""Thrift's compact protocol, as far as Parquet's footers and page headers need it: structs to
+dictionaries by field number.
 
-Nothing is believed: a length or a count that reaches beyond the bytes is damage, and so is nesting beyond `MOST_DEPTH`.
-Time and memory are linear in the bytes. Here: reading. Not here: what the fields are called.
+Nothing is believed: a length or a count that reaches beyond the bytes is damage, and so is nesting
+beyond `MOST_DEPTH`. Time and memory are linear in the bytes. Here: reading. Not here: what the
+fields are called.
 
 Source: ``doc/specs/thrift-compact-protocol.md`` of apache/thrift.
 """
@@ -15,14 +17,18 @@ MOST_DEPTH: Final = 12
 """Parquet's own structs are nested seven deep."""
 
 Shape: TypeAlias = Mapping[int, Any]
-"""Which fields of a struct are kept: by number, and of structs and lists of structs which of theirs; None for plain values."""
+"""Which fields of a struct are kept: by number, and of structs and lists of structs which of
+theirs; None for plain values.
+"""
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _INTEGERS: Final = (4, 5, 6)
 _NOTHING: Final[Shape] = {}
 
 
-def read_struct(content: bytes, at: int, shape: Shape, depth: int = 0) -> tuple[dict[int, Any], int]:
+def read_struct(
+    content: bytes, at: int, shape: Shape, depth: int = 0
+) -> tuple[dict[int, Any], int]:
     """Read a struct; return those of its fields that ``shape`` names, and where it ends.
 
     Integers come as int, strings as bytes, lists as lists, structs as dictionaries.
@@ -45,7 +51,9 @@ def read_struct(content: bytes, at: int, shape: Shape, depth: int = 0) -> tuple[
             else:
                 number, at = _integer(content, at)
             kind = head & 15
-            if kind in _INTEGERS:  # nine fields of ten are integers and short strings, so they are read here
+            if (
+                kind in _INTEGERS
+            ):  # nine fields of ten are integers and short strings, so they are read here
                 value: Any = content[at]
                 at += 1
                 if value < 0x80:
@@ -57,7 +65,9 @@ def read_struct(content: bytes, at: int, shape: Shape, depth: int = 0) -> tuple[
                 value = content[at + 1 : at + 1 + size]
                 at = _within(content, at + 1 + size)
             else:
-                value, at = _value(content, at, kind, shape.get(number) or _NOTHING, depth, is_item=False)
+                value, at = _value(
+                    content, at, kind, shape.get(number) or _NOTHING, depth, is_item=False
+                )
             if number in shape:
                 found[number] = value
     except IndexError as error:
@@ -65,7 +75,9 @@ def read_struct(content: bytes, at: int, shape: Shape, depth: int = 0) -> tuple[
     return found, at + 1
 
 
-def _value(content: bytes, at: int, kind: int, shape: Shape, depth: int, *, is_item: bool) -> tuple[Any, int]:  # noqa: PLR0911 - a case per type
+def _value(  # noqa: PLR0911
+    content: bytes, at: int, kind: int, shape: Shape, depth: int, *, is_item: bool
+) -> tuple[Any, int]:
     if kind in _INTEGERS:
         return _integer(content, at)
     if kind == _BINARY:
@@ -111,7 +123,9 @@ def _map(content: bytes, at: int, depth: int) -> tuple[None, int]:
 
 
 def _count(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes or items follow: each takes a byte at least, so there are no more than bytes."""
+    """How many bytes or items follow: each takes a byte at least, so there are no more than
+    bytes.
+    """
     size, at = _varint(content, at)
     if size > len(content) - at:
         raise CorruptFile(f"metadata promise {size:,} bytes or items and end before them")

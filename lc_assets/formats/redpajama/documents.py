@@ -1,7 +1,7 @@
 """Documents of one shard: ``documents/{tag}.json.gz``, one record per line.
 
-The fields and their traps are in the package's docstring. `decode_document` takes a line as `lines.read_lines`
-yields it.
+The fields and their traps are in the package's docstring. `decode_document` takes a line as
+`lines.read_lines` yields it.
 """
 
 from collections.abc import Iterable
@@ -66,7 +66,8 @@ def decode_document(line: bytes, *, where: str) -> DocumentRecord:
     'Hello'
 
     Raises:
-        CorruptFile: when it is no document: not JSON, no text, a field of another type; says ``where`` and why.
+        CorruptFile: when it is no document: not JSON, no text, a field of another type; says
+            ``where`` and why.
     """
     return decode_json(line, _DECODER, where=where)
 

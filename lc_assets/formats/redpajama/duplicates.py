@@ -8,7 +8,8 @@ doc_id    string  ``2023-06/0000/en_head.json.gz/17``
 digest    string  SHA-1 of the WET record in base32, without ``sha1:``
 ========  ======  ==========================================================
 
-One row per document whose digest was seen before, in this snapshot or a newer one; the first occurrence has none.
+One row per document whose digest was seen before, in this snapshot or a newer one; the first
+occurrence has none.
 Source: ``app/src/bloomfilter.py`` of togethercomputer/RedPajama-Data.
 """
 
@@ -33,17 +34,24 @@ def read_duplicates(source: BinaryIO | Path, *, shard: Shard, where: str) -> fro
     """Read which 0-based lines of a shard's documents file are duplicates.
 
     Raises:
-        CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document of another shard.
+        CorruptFile: when the file is no Parquet, is damaged, has other columns, or names a document
+            of another shard.
     """
     line_of = line_reader(shard)
     with damage_said_plainly(where), guarded(source, where=where, rows_at_once=BATCH_ROWS) as file:
         _check_columns(file.file.schema_arrow, where)
         batches = file.batches(BATCH_ROWS, ["doc_id"])
-        return frozenset(line_of(doc_id or "", where) for batch in batches for doc_id in batch["doc_id"].to_pylist())
+        return frozenset(
+            line_of(doc_id or "", where)
+            for batch in batches
+            for doc_id in batch["doc_id"].to_pylist()
+        )
 
 
 def write_duplicates(path: Path, shard: Shard, rows: Iterable[tuple[int, str]]) -> None:
-    """Write a shard's duplicates: ``(line, digest)`` for each; a leading ``sha1:`` is left out. Its folder must be there."""
+    """Write a shard's duplicates: ``(line, digest)`` for each; a leading ``sha1:`` is left out. Its
+    folder must be there.
+    """
     rows = list(rows)
     columns = (
         [f"{shard.tag}.json.gz"] * len(rows),
@@ -58,4 +66,6 @@ def _check_columns(schema: pa.Schema, where: str) -> None:
     strings = (pa.string(), pa.large_string())
     if tuple(schema.names) != COLUMNS or any(field.type not in strings for field in schema):
         found = ", ".join(f"{field.name}: {field.type}" for field in schema)
-        raise CorruptFile(f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}")
+        raise CorruptFile(
+            f"{where}: columns are ({found[:200]}), wanted strings named {', '.join(COLUMNS)}"
+        )

@@ -1,4 +1,6 @@
-"""Ids of documents: ``{snapshot}/{shard}/{language}_{bucket}.json.gz/{line}``, and the number that goes with each."""
+"""Ids of documents: ``{snapshot}/{shard}/{language}_{bucket}.json.gz/{line}``, and the number that
+goes with each.
+"""
 
 import hashlib
 import re
@@ -13,7 +15,8 @@ _LINE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 def line_reader(shard: Shard) -> Callable[[str, str], int]:
     """Make the function that takes ``(id, where)`` to the 0-based line within ``shard``.
 
-    The function raises `CorruptFile` at an id of another shard, or none at all: the file is not this shard's.
+    The function raises `CorruptFile` at an id of another shard, or none at all: the file is not
+    this shard's.
 
     >>> line_reader(Shard.parse("2023-06/0000/en_head"))("2023-06/0000/en_head.json.gz/17", "here")
     17
@@ -23,7 +26,10 @@ def line_reader(shard: Shard) -> Callable[[str, str], int]:
     def line_of(document_id: str, where: str) -> int:
         number = document_id.removeprefix(prefix)
         if number == document_id or not _LINE.fullmatch(number):
-            raise CorruptFile(f"{where}: found id {document_id[:80]!r}, wanted ids such as {prefix}17; is this another shard's file?")
+            raise CorruptFile(
+                f"{where}: found id {document_id[:80]!r}, wanted ids such as {prefix}17; is this "
+                "another shard's file?"
+            )
         return int(number)
 
     return line_of
@@ -35,4 +41,6 @@ def id_int(document_id: str) -> int:
     >>> id_int("2018-43/0000/en_head.json.gz/0")
     7972430436813205988
     """
-    return int.from_bytes(hashlib.sha1(document_id.encode(), usedforsecurity=False).digest()[:8], "little")
+    return int.from_bytes(
+        hashlib.sha1(document_id.encode(), usedforsecurity=False).digest()[:8], "little"
+    )

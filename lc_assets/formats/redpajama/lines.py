@@ -2,8 +2,8 @@
 
 Here: what documents and signals share. Not here: their fields.
 
-Memory is bounded by the longest line wanted, never by a line's or a file's size, so neither a gzip bomb nor a
-file without newlines can exhaust it.
+Memory is bounded by the longest line wanted, never by a line's or a file's size, so neither a gzip
+bomb nor a file without newlines can exhaust it.
 """
 
 import contextlib
@@ -28,19 +28,23 @@ SKIPPED_BYTES: Final = 1 << 20
 _DAMAGE: Final = (gzip.BadGzipFile, cast("type[Exception]", igzip_lib.IsalError))
 
 
-def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator[tuple[int, bytes | None]]:
+def read_lines(
+    stream: BinaryIO, *, where: str, max_line_bytes: int
+) -> Iterator[tuple[int, bytes | None]]:
     r"""Yield each line of a gzip stream with its 0-based number, without its newline.
 
-    A line of more than ``max_line_bytes`` comes as None and still counts. Blank lines come as ``b""``; the last line
-    needs no newline. A file may have several members; zeros after the last one are padding.
+    A line of more than ``max_line_bytes`` comes as None and still counts. Blank lines come as
+    ``b""``; the last line needs no newline. A file may have several members; zeros after the last
+    one are padding.
 
     >>> import io
     >>> list(read_lines(io.BytesIO(gzip.compress(b"one\ntwo and a half\n\nthree")), where="numbers", max_line_bytes=5))
     [(0, b'one'), (1, None), (2, b''), (3, b'three')]
 
     Raises:
-        CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how many lines came
-            before. Up to some ten kilobytes of sound text just before the damage are not handed out.
+        CorruptFile: when the stream is empty, cut short or damaged; names ``where`` and says how
+            many lines came before. Up to some ten kilobytes of sound text just before the damage
+            are not handed out.
     """
     n_lines = 0
     with gunzipped(stream, where, lambda: n_lines) as text:
@@ -50,8 +54,11 @@ def read_lines(stream: BinaryIO, *, where: str, max_line_bytes: int) -> Iterator
 
 
 @contextlib.contextmanager
-def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Iterator[igzip.IGzipFile]:
-    """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message when it is damaged.
+def gunzipped(
+    stream: BinaryIO, where: str, n_lines: Callable[[], int]
+) -> Iterator[igzip.IGzipFile]:
+    """Open what a gzip stream holds for reading; ``n_lines`` says how far one got, for the message
+    when it is damaged.
 
     Raises:
         CorruptFile: as `read_lines` does, while it is read.
@@ -61,15 +68,20 @@ def gunzipped(stream: BinaryIO, where: str, n_lines: Callable[[], int]) -> Itera
         try:
             yield text
         except EOFError as error:
-            raise CorruptFile(f"{where}: cut short after {n_lines():,} lines; fetch it again") from error
+            raise CorruptFile(
+                f"{where}: cut short after {n_lines():,} lines; fetch it again"
+            ) from error
         except _DAMAGE as error:
-            raise CorruptFile(f"{where}: not sound gzip after {n_lines():,} lines: {error}; fetch it again") from error
+            raise CorruptFile(
+                f"{where}: not sound gzip after {n_lines():,} lines: {error}; fetch it again"
+            ) from error
     if n_lines() == 0 and stream.tell() == start:
         raise CorruptFile(f"{where}: the file is empty, not even a gzip header; fetch it again")
 
 
 def bounded_lines(text: BinaryIO, max_line_bytes: int) -> Iterator[bytes | None]:
-    r"""Yield each line of a stream without its newline, None in place of one of more than ``max_line_bytes``.
+    r"""Yield each line of a stream without its newline, None in place of one of more than
+    ``max_line_bytes``.
 
     >>> import io
     >>> list(bounded_lines(io.BytesIO(b"one\ntwo and a half\n\nthree"), 5))
@@ -93,11 +105,15 @@ def decode_json(line: bytes, decoder: msgspec.json.Decoder[T], *, where: str) ->
     ['�!', '😀']
 
     Raises:
-        CorruptFile: when the line is not UTF-8, not JSON, or not of that type; says ``where`` and why.
+        CorruptFile: when the line is not UTF-8, not JSON, or not of that type; says ``where`` and
+            why.
     """
     try:
         return decoder.decode(line)
-    except (msgspec.ValidationError, UnicodeDecodeError) as error:  # the latter for a string that is not UTF-8
+    except (
+        msgspec.ValidationError,
+        UnicodeDecodeError,
+    ) as error:  # the latter for a string that is not UTF-8
         raise CorruptFile(f"{where}: {error}") from error
     except RecursionError as error:
         raise CorruptFile(f"{where}: nested too deeply") from error
@@ -128,7 +144,9 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+        return {
+            _without_surrogates(name): _without_surrogates(item) for name, item in value.items()
+        }
     return value
 
 

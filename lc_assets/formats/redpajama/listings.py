@@ -1,6 +1,8 @@
-"""Where the files of a shard are, relative to the root of the data set, and which shards a snapshot has.
+"""Where the files of a shard are, relative to the root of the data set, and which shards a snapshot
+has.
 
-Every path is made of a parsed `Shard` or `SnapshotId`: nothing read from a listing becomes part of a path unchecked.
+Every path is made of a parsed `Shard` or `SnapshotId`: nothing read from a listing becomes part of
+a path unchecked.
 """
 
 from collections.abc import Iterable, Iterator
@@ -64,14 +66,21 @@ def parse_listing(content: bytes, *, snapshot: SnapshotId, where: str) -> list[S
     '0000-en_head'
 
     Raises:
-        BadInput: at a line that is no tag, is of another snapshot, or was listed before; names listing and line.
+        BadInput: at a line that is no tag, is of another snapshot, or was listed before; names
+            listing and line.
     """
     first_seen: dict[Shard, int] = {}
     for number, shard in _numbered_shards(content, where):
         if shard.snapshot != snapshot:
-            raise BadInput(f"{where}, line {number}: {shard.tag} is of snapshot {shard.snapshot}, wanted shards of {snapshot} only")
+            raise BadInput(
+                f"{where}, line {number}: {shard.tag} is of snapshot {shard.snapshot}, wanted "
+                f"shards of {snapshot} only"
+            )
         if shard in first_seen:
-            raise BadInput(f"{where}, line {number}: {shard.tag} is listed a second time, first on line {first_seen[shard]}; remove one")
+            raise BadInput(
+                f"{where}, line {number}: {shard.tag} is listed a second time, first on line "
+                f"{first_seen[shard]}; remove one"
+            )
         first_seen[shard] = number
     return list(first_seen)
 

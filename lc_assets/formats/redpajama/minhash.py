@@ -12,9 +12,10 @@ signature_sim0.8  list of binary  9 bands of 13 numbers
 signature_sim0.7  list of binary  14 bands of 9 numbers
 ================  ==============  ====================================================================
 
-A number is four bytes, big-endian. The first band holds the whole signature, so the others follow from it.
-Files written here say in their schema's metadata, under ``minhash_scheme``, by which scheme of
-`lc_assets.text.minhash` the signatures were made; published ones say nothing and are RedPajama-V2's.
+A number is four bytes, big-endian. The first band holds the whole signature, so the others follow
+from it. Files written here say in their schema's metadata, under ``minhash_scheme``, by which
+scheme of `lc_assets.text.minhash` the signatures were made; published ones say nothing and are
+RedPajama-V2's.
 
 Here: reading and writing, a bounded number of documents at a time. Not here: making signatures.
 
@@ -44,7 +45,12 @@ GROUP_DOCUMENTS: Final = 4096
 """Documents of a row group that is written, and of a batch that is read: some 10 MB of memory."""
 
 SCHEMA: Final = pa.schema(
-    [("shard_id", pa.string()), ("id", pa.string()), ("id_int", pa.uint64()), *((bands.column, pa.list_(pa.binary())) for bands in BANDS)]
+    [
+        ("shard_id", pa.string()),
+        ("id", pa.string()),
+        ("id_int", pa.uint64()),
+        *((bands.column, pa.list_(pa.binary())) for bands in BANDS),
+    ]
 )
 
 _STRINGS: Final = (pa.string(), pa.large_string())
@@ -79,7 +85,13 @@ class SignaturesWriter:
 
     def __init__(self, path: Path, scheme_label: str) -> None:
         self._schema = SCHEMA.with_metadata({SCHEME_KEY: scheme_label.encode()})
-        self._writer = pq.ParquetWriter(path, self._schema, compression="snappy", use_dictionary=["shard_id"], write_statistics=False)
+        self._writer = pq.ParquetWriter(
+            path,
+            self._schema,
+            compression="snappy",
+            use_dictionary=["shard_id"],
+            write_statistics=False,
+        )
         self._waiting: list[tuple[str, str, Signature | None]] = []
 
     def add(self, document_id: str, shard_id: str, numbers: Signature | None) -> None:
@@ -118,8 +130,8 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
         where: its name, for errors.
 
     Raises:
-        CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or when bands are
-            of another number or width, or contradict each other; names ``where``.
+        CorruptFile: when it is no Parquet, is damaged, lacks a column or has it in another type, or
+            when bands are of another number or width, or contradict each other; names ``where``.
     """
     with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
         _check_columns(file.file.schema_arrow, where)
@@ -129,7 +141,8 @@ def read_signatures(source: BinaryIO | Path, *, where: str) -> Iterator[Signatur
 
 
 def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
-    """By which scheme a file's signatures were made: what it says, or RedPajama-V2's when it says nothing.
+    """By which scheme a file's signatures were made: what it says, or RedPajama-V2's when it says
+    nothing.
 
     Raises:
         CorruptFile: when it is no such file.
@@ -137,7 +150,9 @@ def scheme_label_of(source: BinaryIO | Path, *, where: str) -> str:
     with _said_plainly(where), guarded(source, where=where, rows_at_once=GROUP_DOCUMENTS) as file:
         schema = file.file.schema_arrow
     _check_columns(schema, where)
-    label: str = (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
+    label: str = (
+        (schema.metadata or {}).get(SCHEME_KEY, RPV2.label.encode()).decode("utf-8", "replace")
+    )
     return label
 
 
@@ -146,7 +161,9 @@ def _column(matrix: NDArray[Any], is_signed: NDArray[np.bool_], bands: Bands) ->
     content = np.ascontiguousarray(matrix[:, : bands.n_bands * bands.n_rows])
     n_values = len(matrix) * bands.n_bands
     offsets = np.arange(n_values + 1, dtype=np.int32) * np.int32(bands.n_bytes)
-    values = pa.Array.from_buffers(pa.binary(), n_values, [None, pa.py_buffer(offsets), pa.py_buffer(content.tobytes())])
+    values = pa.Array.from_buffers(
+        pa.binary(), n_values, [None, pa.py_buffer(offsets), pa.py_buffer(content.tobytes())]
+    )
     begins = np.concatenate([[0], np.cumsum(is_signed)]).astype(np.int32) * np.int32(bands.n_bands)
     return pa.ListArray.from_arrays(pa.array(begins), values, mask=pa.array(~is_signed))
 
@@ -159,34 +176,54 @@ def _signatures(batch: pa.RecordBatch, where: str) -> Signatures:
     is_signed = np.asarray(batch[BANDS[0].column].is_valid())
     signed = _numbers(batch, BANDS[0], is_signed, where)
     for bands in BANDS[1:]:
-        if not np.array_equal(_numbers(batch, bands, is_signed, where), signed[:, : bands.n_bands * bands.n_rows]):
-            raise CorruptFile(f"{where}: {bands.column} contradicts {BANDS[0].column}; fetch it again, or have it computed")
+        if not np.array_equal(
+            _numbers(batch, bands, is_signed, where), signed[:, : bands.n_bands * bands.n_rows]
+        ):
+            raise CorruptFile(
+                f"{where}: {bands.column} contradicts {BANDS[0].column}; fetch it again, or have "
+                "it computed"
+            )
     numbers = np.zeros((len(ids), N_PERMUTATIONS), dtype=np.uint32)
     numbers[is_signed] = signed
     return Signatures(ids=ids, numbers=numbers, is_signed=is_signed)
 
 
-def _numbers(batch: pa.RecordBatch, bands: Bands, is_signed: NDArray[np.bool_], where: str) -> NDArray[Any]:
+def _numbers(
+    batch: pa.RecordBatch, bands: Bands, is_signed: NDArray[np.bool_], where: str
+) -> NDArray[Any]:
     """The numbers of a column of bands, ``(signed documents, numbers)``."""
     column = batch[bands.column]
     counts, values = column.value_lengths().drop_null().to_numpy(), column.flatten()
     widths = pc.binary_length(values).to_numpy() if not values.null_count else np.array([-1])
     agrees = np.array_equal(np.asarray(column.is_valid()), is_signed)
     if not agrees or (counts != bands.n_bands).any() or (widths != bands.n_bytes).any():
-        raise CorruptFile(f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} bytes for each signed document")
+        raise CorruptFile(
+            f"{where}: {bands.column} does not hold {bands.n_bands} bands of {bands.n_bytes} "
+            "bytes for each signed document"
+        )
     content = b"".join(values.to_pylist())
     return np.frombuffer(content, dtype=">u4").reshape(-1, bands.n_bands * bands.n_rows)
 
 
 def _check_columns(schema: pa.Schema, where: str) -> None:
-    wanted: Sequence[tuple[str, Any]] = [("id", _STRINGS), *((bands.column, _BINARIES) for bands in BANDS)]
+    wanted: Sequence[tuple[str, Any]] = [
+        ("id", _STRINGS),
+        *((bands.column, _BINARIES) for bands in BANDS),
+    ]
     for name, kinds in wanted:
         found = schema.field(name).type if schema.names.count(name) == 1 else None
         if found is not None and kinds is _BINARIES:
-            found = found.value_type if pa.types.is_list(found) or pa.types.is_large_list(found) else None
+            found = (
+                found.value_type
+                if pa.types.is_list(found) or pa.types.is_large_list(found)
+                else None
+            )
         if found not in kinds:
             said = ", ".join(f"{field.name}: {field.type}" for field in schema)
-            raise CorruptFile(f"{where}: not a file of MinHash signatures: column {name} is missing or of another type; found {said[:300]}")
+            raise CorruptFile(
+                f"{where}: not a file of MinHash signatures: column {name} is missing or of "
+                f"another type; found {said[:300]}"
+            )
 
 
 @contextlib.contextmanager

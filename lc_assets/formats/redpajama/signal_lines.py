@@ -1,12 +1,15 @@
 """Lines of signals for documents of any corpus, as RedPajama-V2's own program writes them.
 
-The record is in the package's docstring. Of a document that is not RedPajama-V2's some of it is not known: then strings
-are empty, and the ``ccnet_*`` signals of fields that the record does not have are left out, as are signals that were not
+The record is in the package's docstring. Of a document that is not RedPajama-V2's some of it is not
+known: then strings are empty, and the ``ccnet_*`` signals of fields that the record does not have
+    are left out, as are signals that were not
 computed. Nothing is written in their place.
 
-Floats are printed as msgspec prints them, which is what wrote the published files: ``1e-8``, not ``1e-08``.
+Floats are printed as msgspec prints them, which is what wrote the published files: ``1e-8``, not
+``1e-08``.
 
-Here: one line. Not here: computing signals (`lc_assets.text.signals`), and whole shards of RedPajama-V2
+Here: one line. Not here: computing signals (`lc_assets.text.signals`), and whole shards of
+    RedPajama-V2
 (`lc_assets.formats.redpajama.signals`).
 """
 
@@ -28,7 +31,9 @@ SUFFIX: Final = ".signals.json.gz"
 
 
 class _Record(msgspec.Struct):
-    """Fields that CCNet writes; of any type, for a stranger's record may use the names for other things."""
+    """Fields that CCNet writes; of any type, for a stranger's record may use the names for other
+    things.
+    """
 
     cc_segment: Any = None
     length: Any = None
@@ -44,7 +49,9 @@ _RECORD: Final = msgspec.json.Decoder(_Record)
 _ENCODER: Final = msgspec.json.Encoder()
 
 
-def signals_line(document: CorpusDocument, measured: MeasuredSignals, *, language: str, source_domain: str) -> bytes:
+def signals_line(
+    document: CorpusDocument, measured: MeasuredSignals, *, language: str, source_domain: str
+) -> bytes:
     r"""Write the signals of one document: a line of JSON, with its newline.
 
     >>> from lc_assets.text.signals import measure_signals
@@ -62,14 +69,24 @@ def signals_line(document: CorpusDocument, measured: MeasuredSignals, *, languag
         "language": language,
         "snapshot_id": _snapshot(source),
     }
-    ccnet = {name: [(0, measured.n_chars, score)] for name, score in ccnet_scores(record, document.perplexity).items()}
+    ccnet = {
+        name: [(0, measured.n_chars, score)]
+        for name, score in ccnet_scores(record, document.perplexity).items()
+    }
     signals = ccnet | measured.spans()
-    line = {"id": document.id, "id_int": id_int(document.id), "metadata": metadata, "quality_signals": signals}
+    line = {
+        "id": document.id,
+        "id_int": id_int(document.id),
+        "metadata": metadata,
+        "quality_signals": signals,
+    }
     return _ENCODER.encode(line) + b"\n"
 
 
 def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, float]:
-    """The scores that CCNet measured, of fields that are there and of their types, in the published order."""
+    """The scores that CCNet measured, of fields that are there and of their types, in the published
+    order.
+    """
     values = {
         "ccnet_length": record.length,
         "ccnet_original_length": record.original_length,
@@ -77,9 +94,13 @@ def ccnet_scores(record: _Record, perplexity: float | None) -> Mapping[str, floa
         "ccnet_original_nlines": record.original_nlines,
         "ccnet_language_score": record.language_score,
         "ccnet_perplexity": record.perplexity if perplexity is None else perplexity,
-        "ccnet_bucket": BUCKET_SCORES.get(record.bucket) if isinstance(record.bucket, str) else None,
+        "ccnet_bucket": BUCKET_SCORES.get(record.bucket)
+        if isinstance(record.bucket, str)
+        else None,
     }
-    return {name: number for name, value in values.items() if (number := as_float(value)) is not None}
+    return {
+        name: number for name, value in values.items() if (number := as_float(value)) is not None
+    }
 
 
 def write_signal_lines(path: Path, lines: Iterable[bytes]) -> None:

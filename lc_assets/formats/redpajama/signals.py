@@ -1,7 +1,8 @@
 """Quality signals of one shard: ``quality_signals/{tag}.signals.json.gz``, one record per line.
 
-The record is in the package's docstring. Here: a table of the values that rules judge, joined to documents by
-the line number in each ``id``; and writing such files. Not here: computing signals (`lc_assets.text.signals`).
+The record is in the package's docstring. Here: a table of the values that rules judge, joined to
+documents by the line number in each ``id``; and writing such files. Not here: computing signals
+(`lc_assets.text.signals`).
 
 Nine tenths of such a file are line signals that nobody asked for; only what is wanted is decoded.
 """
@@ -35,7 +36,8 @@ class SignalsTable:
     """The wanted values of one shard, one row per signals record, sorted by the document's line.
 
     Attributes:
-        lines: int64, 0-based line of each row's document in the documents file; ascending, no two equal.
+        lines: int64, 0-based line of each row's document in the documents file; ascending, no two
+            equal.
         urls: of each row's document, as the signals file has it; for checking the join.
         columns: float64 values by name; NaN where a value is missing.
         n_undecodable: lines of the signals file that are no signals record.
@@ -55,7 +57,10 @@ class SignalsTable:
 
     def values_at(self, row: int) -> dict[str, float | None]:
         """Values of one row by name; None where missing."""
-        return {name: None if np.isnan(column[row]) else float(column[row]) for name, column in self.columns.items()}
+        return {
+            name: None if np.isnan(column[row]) else float(column[row])
+            for name, column in self.columns.items()
+        }
 
 
 class _Row(NamedTuple):
@@ -64,7 +69,9 @@ class _Row(NamedTuple):
     values: list[float]
 
 
-def read_signals(stream: BinaryIO, *, shard: Shard, where: str, wanted: Collection[str], max_line_bytes: int) -> SignalsTable:
+def read_signals(
+    stream: BinaryIO, *, shard: Shard, where: str, wanted: Collection[str], max_line_bytes: int
+) -> SignalsTable:
     """Read the ``wanted`` values of a shard's documents.
 
     Args:
@@ -88,16 +95,23 @@ def read_signals(stream: BinaryIO, *, shard: Shard, where: str, wanted: Collecti
         elif (row := read_row(text, f"{where}, line {number}")) is None:
             n_undecodable += 1
         elif not rows.add(row):
-            raise CorruptFile(f"{where}, line {number}: the signals of {shard.document_id(row.line)} a second time; wanted each once")
+            raise CorruptFile(
+                f"{where}, line {number}: the signals of {shard.document_id(row.line)} a second "
+                "time; wanted each once"
+            )
     lines, urls, values = rows.by_line()
     columns = {name: np.ascontiguousarray(values[:, place]) for place, name in enumerate(names)}
     return SignalsTable(lines, urls, columns, n_undecodable, n_oversize)
 
 
-def write_signals(path: Path, shard: Shard, rows: Iterable[tuple[int, DocumentRecord, Signals]]) -> None:
-    """Write a shard's signals: ``(line, record, signals)`` for each document; its folder must be there.
+def write_signals(
+    path: Path, shard: Shard, rows: Iterable[tuple[int, DocumentRecord, Signals]]
+) -> None:
+    """Write a shard's signals: ``(line, record, signals)`` for each document; its folder must be
+    there.
 
-    The ``ccnet_*`` signals come first and are taken from the record; ``signals`` need not hold them.
+    The ``ccnet_*`` signals come first and are taken from the record; ``signals`` need not hold
+    them.
     """
     write_json_lines(path, (_encodable(shard, *row) for row in rows))
 
@@ -111,11 +125,16 @@ def ccnet_signals(record: DocumentRecord) -> dict[str, list[Span]]:
     bucket = BUCKET_SCORES.get(record.bucket)
     counts = (record.length, record.original_length, record.nlines, record.original_nlines)
     scores = (*map(float, counts), record.language_score, record.perplexity, bucket)
-    return {name: [(0, len(record.raw_content), score)] for name, score in zip(CCNET_SIGNALS, scores, strict=True)}
+    return {
+        name: [(0, len(record.raw_content), score)]
+        for name, score in zip(CCNET_SIGNALS, scores, strict=True)
+    }
 
 
 class _Rows:
-    """Rows as they are read, packed: what a shard's signals take in memory is a few numbers and a url per document."""
+    """Rows as they are read, packed: what a shard's signals take in memory is a few numbers and a
+    url per document.
+    """
 
     def __init__(self, n_values: int) -> None:
         self._seen: set[int] = set()
@@ -151,7 +170,9 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
     """Make the reader of one line: a row, or None when the line is no signals record."""
     scores = [name for name in names if name != BULLET_LINES]
     bullets = BULLET_LINES in names
-    decoder = msgspec.json.Decoder(_record_type([*scores, *(name for name in BULLET_NEEDS if bullets and name not in scores)]))
+    decoder = msgspec.json.Decoder(
+        _record_type([*scores, *(name for name in BULLET_NEEDS if bullets and name not in scores)])
+    )
     line_of = line_reader(shard)
 
     def read_row(text: bytes, where: str) -> _Row | None:
@@ -160,7 +181,10 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
         except CorruptFile:
             return None
         # `first_score` of each, but without half a million calls per shard.
-        found = [spans[0][2] if spans else None for spans in astuple(record.quality_signals)[: len(scores)]]
+        found = [
+            spans[0][2] if spans else None
+            for spans in astuple(record.quality_signals)[: len(scores)]
+        ]
         if bullets:
             found.append(_bullets(record.quality_signals))
         values = [nan if value is None else value for value in found]
@@ -170,15 +194,25 @@ def _row_reader(shard: Shard, names: list[str]) -> Callable[[bytes, str], _Row |
 
 
 def _record_type(fields: list[str]) -> type[msgspec.Struct]:
-    """A record with just the fields that are needed: msgspec skips all others without building them."""
+    """A record with just the fields that are needed: msgspec skips all others without building
+    them.
+    """
     spans = list[tuple[int, int, float | None]] | None
-    signals = msgspec.defstruct("WantedSignals", [(name, spans, None) for name in fields], frozen=True)
+    signals = msgspec.defstruct(
+        "WantedSignals", [(name, spans, None) for name in fields], frozen=True
+    )
     metadata = msgspec.defstruct("Metadata", [("url", str, "")], frozen=True)
-    return msgspec.defstruct("SignalsRecord", [("id", str), ("metadata", metadata), ("quality_signals", signals)], frozen=True)
+    return msgspec.defstruct(
+        "SignalsRecord",
+        [("id", str), ("metadata", metadata), ("quality_signals", signals)],
+        frozen=True,
+    )
 
 
 def _bullets(signals: Any) -> float | None:
-    return bullet_fraction(signals.rps_lines_start_with_bulletpoint or (), first_score(signals.ccnet_nlines or ()))
+    return bullet_fraction(
+        signals.rps_lines_start_with_bulletpoint or (), first_score(signals.ccnet_nlines or ())
+    )
 
 
 def _encodable(shard: Shard, line: int, record: DocumentRecord, signals: Signals) -> dict[str, Any]:
@@ -191,5 +225,12 @@ def _encodable(shard: Shard, line: int, record: DocumentRecord, signals: Signals
         "language": record.language,
         "snapshot_id": shard.snapshot,
     }
-    ours: dict[str, Any] = {name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS}
-    return {"id": document_id, "id_int": id_int(document_id), "metadata": metadata, "quality_signals": ccnet_signals(record) | ours}
+    ours: dict[str, Any] = {
+        name: spans for name, spans in signals.items() if name not in CCNET_SIGNALS
+    }
+    return {
+        "id": document_id,
+        "id_int": id_int(document_id),
+        "metadata": metadata,
+        "quality_signals": ccnet_signals(record) | ours,
+    }

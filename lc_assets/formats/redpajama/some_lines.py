@@ -1,14 +1,17 @@
-"""Some lines out of gzip, without touching the others: long ones, or all but those of given numbers.
+"""Some lines out of gzip, without touching the others: long ones, or all but those of given
+numbers.
 
-Nearly every line of a crawl is thrown away for its length, or for what its signals say, before it is read. So a text is
-read in blocks; in each the ends of lines are counted, and a line is cut out only when it is wanted. All lines are
-numbered and their bytes counted, so that what was passed over is known as exactly as what was read.
+Nearly every line of a crawl is thrown away for its length, or for what its signals say, before it
+is read. So a text is read in blocks; in each the ends of lines are counted, and a line is cut out
+only when it is wanted. All lines are numbered and their bytes counted, so that what was passed over
+is known as exactly as what was read.
 
-Two facts make this fast. A line of 65,536 bytes cannot lie between two ends within one block of as many, so only
-the lines across the seams of blocks can be that long. And a run of consecutive numbers that are all to be passed over is
-recognised by two look-ups.
+Two facts make this fast. A line of 65,536 bytes cannot lie between two ends within one block of as
+many, so only the lines across the seams of blocks can be that long. And a run of consecutive
+numbers that are all to be passed over is recognised by two look-ups.
 
-Here: choosing lines. Not here: reading all of them (`lc_assets.formats.redpajama.lines`), decoding one.
+Here: choosing lines. Not here: reading all of them (`lc_assets.formats.redpajama.lines`), decoding
+    one.
 """
 
 from bisect import bisect_left
@@ -37,11 +40,14 @@ class LineCount:
     n_bytes: int = 0
 
 
-def read_long_lines(stream: BinaryIO, *, where: str, min_bytes: int, max_line_bytes: int, count: LineCount) -> Iterator[Line]:
-    r"""Yield each line of at least ``min_bytes`` of a gzip stream with its 0-based number; None in place of one that is too long.
+def read_long_lines(
+    stream: BinaryIO, *, where: str, min_bytes: int, max_line_bytes: int, count: LineCount
+) -> Iterator[Line]:
+    r"""Yield each line of at least ``min_bytes`` of a gzip stream with its 0-based number; None in
+    place of one that is too long.
 
-    Otherwise as `lc_assets.formats.redpajama.lines.read_lines`. A token covers at least one byte, and JSON never
-    shortens a text: a line of fewer bytes than tokens are wanted can be passed over.
+    Otherwise as `lc_assets.formats.redpajama.lines.read_lines`. A token covers at least one byte,
+    and JSON never shortens a text: a line of fewer bytes than tokens are wanted can be passed over.
 
     Args:
         stream: the gzipped text.
@@ -58,12 +64,25 @@ def read_long_lines(stream: BinaryIO, *, where: str, min_bytes: int, max_line_by
     Raises:
         CorruptFile: as `read_lines` does.
     """
-    lines = _Lines(max_line_bytes, count, lambda _, n_bytes: n_bytes >= min_bytes, lambda _first, _stop: min_bytes < BLOCK_BYTES)
+    lines = _Lines(
+        max_line_bytes,
+        count,
+        lambda _, n_bytes: n_bytes >= min_bytes,
+        lambda _first, _stop: min_bytes < BLOCK_BYTES,
+    )
     return lines.read(stream, where)
 
 
-def read_other_lines(stream: BinaryIO, *, where: str, passed_over: Sequence[int], max_line_bytes: int, count: LineCount) -> Iterator[Line]:
-    r"""Yield each line of a gzip stream but those whose 0-based numbers are given; None in place of one that is too long.
+def read_other_lines(
+    stream: BinaryIO,
+    *,
+    where: str,
+    passed_over: Sequence[int],
+    max_line_bytes: int,
+    count: LineCount,
+) -> Iterator[Line]:
+    r"""Yield each line of a gzip stream but those whose 0-based numbers are given; None in place of
+    one that is too long.
 
     A line that is too long comes also when its number is one to be passed over.
 
@@ -86,7 +105,9 @@ def read_other_lines(stream: BinaryIO, *, where: str, passed_over: Sequence[int]
     def any_other(first: int, stop: int) -> bool:
         return bisect_left(passed_over, stop) - bisect_left(passed_over, first) < stop - first
 
-    return _Lines(max_line_bytes, count, lambda number, _: any_other(number, number + 1), any_other).read(stream, where)
+    return _Lines(
+        max_line_bytes, count, lambda number, _: any_other(number, number + 1), any_other
+    ).read(stream, where)
 
 
 class _Lines:
@@ -96,14 +117,26 @@ class _Lines:
         max_line_bytes: as above.
         count: as above.
         wanted: whether a line of that number and length is wanted.
-        any_wanted: whether any line from one number to before another may be, when all of them lie within one block.
+        any_wanted: whether any line from one number to before another may be, when all of them lie
+            within one block.
     """
 
     def __init__(
-        self, max_line_bytes: int, count: LineCount, wanted: Callable[[int, int], bool], any_wanted: Callable[[int, int], bool]
+        self,
+        max_line_bytes: int,
+        count: LineCount,
+        wanted: Callable[[int, int], bool],
+        any_wanted: Callable[[int, int], bool],
     ) -> None:
-        self._max_line_bytes, self._count, self._wanted, self._any_wanted = max_line_bytes, count, wanted, any_wanted
-        self._held: list[bytes] = []  # the beginning of a line that goes on; nothing of one that is too long
+        self._max_line_bytes, self._count, self._wanted, self._any_wanted = (
+            max_line_bytes,
+            count,
+            wanted,
+            any_wanted,
+        )
+        self._held: list[
+            bytes
+        ] = []  # the beginning of a line that goes on; nothing of one that is too long
         self._n_held = 0
 
     def read(self, stream: BinaryIO, where: str) -> Iterator[Line]:

@@ -1,1 +1,3 @@
-"""Compiled loops over index arrays. Imported only where they are called: numba takes half a second to import."""
+"""Compiled loops over index arrays. Imported only where they are called: numba takes half a second
+to import.
+"""

@@ -1,11 +1,14 @@
-"""NumPy's legacy shuffle, exactly: the same order from the same state, and the same state afterwards.
+"""NumPy's legacy shuffle, exactly: the same order from the same state, and the same state
+afterwards.
 
-`numpy.random.RandomState.shuffle` walks from the last entry down and swaps each with one that a Mersenne Twister names
-among those up to it; numbers that are too large are thrown away. It waits for memory at every swap. Here numbers are
-drawn in blocks without a branch, their entries are touched, all of them under way at once, and then swapped.
+`numpy.random.RandomState.shuffle` walks from the last entry down and swaps each with one that a
+Mersenne Twister names among those up to it; numbers that are too large are thrown away. It waits
+for memory at every swap. Here numbers are drawn in blocks without a branch, their entries are
+touched, all of them under way at once, and then swapped.
 
 Here: the compiled loops. Their plain twin is NumPy's own; `lc_assets.mixing.shuffling` chooses.
-Source: NumPy ``mtrand.pyx`` (``_shuffle_raw``), ``legacy-distributions.c``, ``mt19937.c``; NEP 19 freezes the stream.
+Source: NumPy ``mtrand.pyx`` (``_shuffle_raw``), ``legacy-distributions.c``, ``mt19937.c``; NEP 19
+    freezes the stream.
 """
 
 from typing import Any
@@ -18,7 +21,8 @@ from lc_assets.compiling import compiled
 WORDS = 624
 """Words in a state of MT19937."""
 BLOCK = 1024
-"""Swaps that are drawn before they are done: their cache lines, 64 kB, fit into the second cache."""
+"""Swaps that are drawn before they are done: their cache lines, 64 kB, fit into the second cache.
+"""
 
 _SHIFT = 397
 _UPPER, _LOWER, _TWIST = np.uint32(0x80000000), np.uint32(0x7FFFFFFF), np.uint32(0x9908B0DF)
@@ -55,7 +59,9 @@ def shuffle(values: np.ndarray, state: UInt32[np.ndarray, "624"], position: int)
             if bound <= mask >> 1:
                 mask >>= 1
             n_words = min(wanted - n_drawn, bound - (mask >> 1), WORDS - position)
-            n_drawn = _draw(words[position : position + n_words], np.uint32(mask), top, drawn, n_drawn)
+            n_drawn = _draw(
+                words[position : position + n_words], np.uint32(mask), top, drawn, n_drawn
+            )
             position += n_words
         _swap(values, top, drawn[:wanted])
         top -= wanted
@@ -63,8 +69,12 @@ def shuffle(values: np.ndarray, state: UInt32[np.ndarray, "624"], position: int)
 
 
 @compiled
-def _draw(words: np.ndarray, mask: np.integer[Any], top: int, drawn: np.ndarray, n_drawn: int) -> int:
-    """Write the words that are small enough behind those drawn before: each is written, and the next one over it if not."""
+def _draw(
+    words: np.ndarray, mask: np.integer[Any], top: int, drawn: np.ndarray, n_drawn: int
+) -> int:
+    """Write the words that are small enough behind those drawn before: each is written, and the
+    next one over it if not.
+    """
     for word in words:
         value = word & mask
         drawn[n_drawn] = value

@@ -1,6 +1,7 @@
 """Cutting documents, laid end to end, into samples: one walk.
 
-Here: the compiled loop. Its plain twin, and what the rows mean, are in `lc_assets.mixing.gpt_index`.
+Here: the compiled loop. Its plain twin, and what the rows mean, are in
+    `lc_assets.mixing.gpt_index`.
 Source: Megatron-LM ``helpers.cpp`` (``build_sample_idx``).
 """
 
@@ -32,7 +33,8 @@ def walk(
     ahead = sequence_length  # tokens from the beginning of the document to the next cut
     fetched = np.empty(AHEAD, np.int64)
     for start in range(0, len(order), AHEAD):
-        # Seen as unsigned, so that no place can mean one from the end: that question takes two thirds of the time.
+        # Seen as unsigned, so that no place can mean one from the end: that question takes two
+        # thirds of the time.
         places = order[start : start + AHEAD].view(np.uint32)
         n_fetched = len(places)
         for at in range(n_fetched):
@@ -40,7 +42,8 @@ def walk(
         for at in range(n_fetched):
             if row == n_rows:
                 return row
-            # Whether the next cut lies in a document is anybody's guess, so the row is written in any case: 1.5 times as fast.
+            # Whether the next cut lies in a document is anybody's guess, so the row is written in
+            # any case: 1.5 times as fast.
             out[row, 0], out[row, 1] = start + at, ahead
             cut_here = int(ahead + extra_token <= fetched[at])
             row += cut_here

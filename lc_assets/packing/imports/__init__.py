@@ -1,8 +1,10 @@
-"""A repository's files in the order in which they build on one another: what is imported comes before what imports it.
+"""A repository's files in the order in which they build on one another: what is imported comes
+before what imports it.
 
-Imports are read off the text, without a parser: comments are taken out, strings are not looked into, and statements of a known
-form are what is left. So a file with a syntax error, of another version of its language, or made up to do harm, costs time in
-proportion to its length and nothing else. What cannot be found among the files is another package's, and nothing is done about it.
+Imports are read off the text, without a parser: comments are taken out, strings are not looked
+into, and statements of a known form are what is left. So a file with a syntax error, of another
+version of its language, or made up to do harm, costs time in proportion to its length and nothing
+else. What cannot be found among the files is another package's, and nothing is done about it.
 
 ============================  =====================================================================================
 module                        holds

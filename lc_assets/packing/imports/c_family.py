@@ -1,7 +1,7 @@
 """C, C++, Objective-C and CUDA: ``#include "a/b.h"``, ``#include <a/b.h>``, ``#import``.
 
-A file is looked for beside the one that includes it, then in the folders around it and in their ``include`` and ``src``, then
-wherever a path ends so.
+A file is looked for beside the one that includes it, then in the folders around it and in their
+``include`` and ``src``, then wherever a path ends so.
 """
 
 import re
@@ -19,7 +19,8 @@ COMMENT: Final = re.compile(
 )
 """A comment, or a string that may look like one."""
 _INCLUDE: Final = re.compile(
-    r'^[ \t]*+#[ \t]*+(?:include|include_next|import)\b[ \t]*+(?:"(?P<quoted>[^"\n]++)"|<(?P<angled>[^>\n]++)>)', re.MULTILINE
+    r'^[ \t]*+#[ \t]*+(?:include|include_next|import)\b[ \t]*+(?:"(?P<quoted>[^"\n]++)"|<(?P<angled>[^>\n]++)>)',
+    re.MULTILINE,
 )
 _WITHIN: Final = ("", "include/", "src/")
 
@@ -39,12 +40,19 @@ def scan(text: str) -> Scanned:
     >>> [found.module for found in scan('# include "a.h"\n/*\n#include <b.h>\n*/\n#include <sys/c.h>').imports]
     ['a.h', 'sys/c.h']
     """
-    found = (Import(one["quoted"] or one["angled"], kind="quoted" if one["quoted"] else "angled") for one in _includes(text))
+    found = (
+        Import(one["quoted"] or one["angled"], kind="quoted" if one["quoted"] else "angled")
+        for one in _includes(text)
+    )
     return Scanned(tuple(one for one, _ in zip(found, range(MOST_IMPORTS), strict=False)))
 
 
 def _includes(text: str) -> Iterator[re.Match[str]]:
-    return _INCLUDE.finditer(without_comments(text)) if "include" in text or "import" in text else iter(())
+    return (
+        _INCLUDE.finditer(without_comments(text))
+        if "include" in text or "import" in text
+        else iter(())
+    )
 
 
 def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
@@ -52,7 +60,9 @@ def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
     name = normalised(statement.module)
     place = joined if ".." in statement.module else below
     written = statement.module if ".." in statement.module else name
-    around = (place(folder, f"{within}{written}") for folder in tree.above(path) for within in _WITHIN)
+    around = (
+        place(folder, f"{within}{written}") for folder in tree.above(path) for within in _WITHIN
+    )
     target = tree.first(around) or tree.ending_with(name)
     if target:
         yield target

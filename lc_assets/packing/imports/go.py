@@ -1,6 +1,8 @@
-"""Go: ``import "example.com/repo/pkg"``, alone or in brackets. A package is all the files of a folder, its tests left out.
+"""Go: ``import "example.com/repo/pkg"``, alone or in brackets. A package is all the files of a
+folder, its tests left out.
 
-Which folder, a ``go.mod`` around the file says; where there is none, the longest end of the name that is a folder with Go files.
+Which folder, a ``go.mod`` around the file says; where there is none, the longest end of the name
+that is a folder with Go files.
 """
 
 import re
@@ -37,7 +39,11 @@ def scan(text: str) -> Scanned:
 def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
     """The folder, with a slash behind it, that a statement of ``path`` means."""
     folder = _folder(tree, path, statement.module.strip("/"))
-    if folder is not None and any(file.endswith(".go") for file in tree.files_in(folder)) and folder != folder_of(path):
+    if (
+        folder is not None
+        and any(file.endswith(".go") for file in tree.files_in(folder))
+        and folder != folder_of(path)
+    ):
         yield f"{folder}/"
 
 
@@ -52,4 +58,7 @@ def _folder(tree: Tree, path: str, name: str) -> str | None:
     if "." not in parts[0]:
         return None  # of the standard library
     ends = ("/".join(parts[start:]) for start in range(1, min(len(parts), DEEPEST)))
-    return next((folder for folder in ends if any(file.endswith(".go") for file in tree.files_in(folder))), None)
+    return next(
+        (folder for folder in ends if any(file.endswith(".go") for file in tree.files_in(folder))),
+        None,
+    )

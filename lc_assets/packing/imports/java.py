@@ -1,4 +1,6 @@
-"""Java: ``import a.b.C;``, ``import static a.b.C.d;``, ``import a.b.*;``. A file's package is what it declares."""
+"""Java: ``import a.b.C;``, ``import static a.b.C.d;``, ``import a.b.*;``. A file's package is what
+it declares.
+"""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +33,9 @@ def scan(text: str) -> Scanned:
             package = package or _squeezed(statement["package"])
         elif len(found) < MOST_IMPORTS:
             names = ("*",) if statement["all"] else ()
-            found.append(Import(_squeezed(statement["name"]), names, "static" if statement["static"] else ""))
+            found.append(
+                Import(_squeezed(statement["name"]), names, "static" if statement["static"] else "")
+            )
     return Scanned(tuple(found), package)
 
 
@@ -48,7 +52,10 @@ def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
         if tree.files_in(folder):
             yield f"{folder}/"
             return
-    target = next((found for end in range(len(parts), 1, -1) if (found := _class(tree, path, parts[:end]))), None)
+    target = next(
+        (found for end in range(len(parts), 1, -1) if (found := _class(tree, path, parts[:end]))),
+        None,
+    )
     if target:
         yield target
 

@@ -1,7 +1,8 @@
-"""JavaScript and TypeScript: ``import … from "./a"``, ``export … from``, ``import("./a")``, ``require("./a")``.
+"""JavaScript and TypeScript: ``import … from "./a"``, ``export … from``, ``import("./a")``,
+``require("./a")``.
 
-Relative names alone: the others are of packages. A name may leave its ending out, mean a folder's ``index``, or say ``.js``
-where the file is TypeScript.
+Relative names alone: the others are of packages. A name may leave its ending out, mean a folder's
+``index``, or say ``.js`` where the file is TypeScript.
 """
 
 import re
@@ -17,7 +18,20 @@ _TOKEN: Final = re.compile(
     r"""|\b(?:require|import)\s*+\(\s*+(?:"(?P<c>[^"\n]*+)"|'(?P<d>[^'\n]*+)')\s*+[,)]"""
     r"""|"(?:[^"\\\n]++|\\[\s\S])*+"?+|'(?:[^'\\\n]++|\\[\s\S])*+'?+"""
 )
-_ENDINGS: Final = (".ts", ".tsx", ".mts", ".cts", ".d.ts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".vue", ".svelte")
+_ENDINGS: Final = (
+    ".ts",
+    ".tsx",
+    ".mts",
+    ".cts",
+    ".d.ts",
+    ".js",
+    ".jsx",
+    ".mjs",
+    ".cjs",
+    ".json",
+    ".vue",
+    ".svelte",
+)
 
 
 def scan(text: str) -> Scanned:

@@ -1,10 +1,13 @@
-"""From files to packs: which file needs which, an order in which what is needed comes first, and packs of whole files.
+"""From files to packs: which file needs which, an order in which what is needed comes first, and
+packs of whole files.
 
-The order is that in which a reader would read who opens the files by name and, at each import, reads that file first. A file
-that is being read is not opened again: so a circle is cut at the import that closes it, the same one every time. Within the
-limits of such circles every imported file stands before the one that imports it.
+The order is that in which a reader would read who opens the files by name and, at each import,
+reads that file first. A file that is being read is not opened again: so a circle is cut at the
+import that closes it, the same one every time. Within the limits of such circles every imported
+file stands before the one that imports it.
 
-A pack is a stretch of that order: whole files up to a number of tokens. A longer file is a pack of its own.
+A pack is a stretch of that order: whole files up to a number of tokens. A longer file is a pack of
+its own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -58,11 +61,17 @@ def scan_file(path: str, text: str) -> Scanned:
 
 
 def targets(tree: Tree, path: str) -> list[str]:
-    """What a file imports: paths, and folders with a slash behind them; each once, by first appearance, never itself."""
+    """What a file imports: paths, and folders with a slash behind them; each once, by first
+    appearance, never itself.
+    """
     language = language_of(path)
     if language is None:
         return []
-    found = (target for statement in tree.files[path].imports for target in _RESOLVE[language](tree, path, statement))
+    found = (
+        target
+        for statement in tree.files[path].imports
+        for target in _RESOLVE[language](tree, path, statement)
+    )
     return [target for target in dict.fromkeys(found) if target != path]
 
 
@@ -84,16 +93,25 @@ def in_import_order(files: Mapping[str, Scanned]) -> ImportOrder:
     place = {path: at for at, path in enumerate(paths)}
     pairs = [(path, target) for path in files for target in _files(edges, path)]
     return ImportOrder(
-        paths=tuple(paths), depths=tuple(depths), n_edges=len(pairs), n_cut=sum(place[target] > place[path] for path, target in pairs)
+        paths=tuple(paths),
+        depths=tuple(depths),
+        n_edges=len(pairs),
+        n_cut=sum(place[target] > place[path] for path, target in pairs),
     )
 
 
 def _package(tree: Tree, folder: str) -> list[str]:
-    return [path for path in tree.files_in(folder.rstrip("/")) if language_of(path) and not path.endswith("_test.go")]
+    return [
+        path
+        for path in tree.files_in(folder.rstrip("/"))
+        if language_of(path) and not path.endswith("_test.go")
+    ]
 
 
 def _files(edges: Mapping[str, Sequence[str]], path: str) -> Iterator[str]:
-    """Files that a file imports; of a folder its first stands for all, so that counting stays linear."""
+    """Files that a file imports; of a folder its first stands for all, so that counting stays
+    linear.
+    """
     for target in edges[path]:
         if not target.endswith("/"):
             yield target
@@ -102,7 +120,9 @@ def _files(edges: Mapping[str, Sequence[str]], path: str) -> Iterator[str]:
 
 
 def _read(edges: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """Depth first, what is imported before what imports it; without recursion, for chains of any length."""
+    """Depth first, what is imported before what imports it; without recursion, for chains of any
+    length.
+    """
     paths, depths = list[str](), list[int]()
     opened: set[str] = set()
     for name in names:

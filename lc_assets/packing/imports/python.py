@@ -1,7 +1,8 @@
 r"""Python: ``import a.b``, ``from ..a import b``.
 
-A name is looked for as Python would: relative to the file's package, or below a folder that could be on the path: one around
-the file that is no package, the nearest first; or one that holds packages anywhere in the repository.
+A name is looked for as Python would: relative to the file's package, or below a folder that could
+be on the path: one around the file that is no package, the nearest first; or one that holds
+packages anywhere in the repository.
 """
 
 import re
@@ -46,7 +47,9 @@ def scan(text: str) -> Scanned:
         if (modules := statement["modules"]) is not None:
             found += [Import(name) for name in _first_words(modules)]
         else:
-            module = "." * statement["dots"].count(".") + "".join((statement["module"] or "").split())
+            module = "." * statement["dots"].count(".") + "".join(
+                (statement["module"] or "").split()
+            )
             found.append(Import(module, tuple(_first_words(statement["names"].strip("()")))))
     return Scanned(tuple(found[:MOST_IMPORTS]))
 
@@ -65,7 +68,11 @@ def _first_words(listed: str) -> Iterator[str]:
 
 def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
     """The files that a statement of ``path`` means."""
-    found = partial(_relative, tree, path) if statement.module.startswith(".") else partial(_absolute, tree, path)
+    found = (
+        partial(_relative, tree, path)
+        if statement.module.startswith(".")
+        else partial(_absolute, tree, path)
+    )
     if not statement.names:
         target = _longest(found, statement.module)
         if target:
@@ -85,7 +92,10 @@ def resolve(tree: Tree, path: str, statement: Import) -> Iterator[str]:
 def _longest(found: partial[str | None], module: str) -> str | None:
     """``import a.b.c`` needs a.b.c; where only a.b is ours, that."""
     parts = module.split(".")
-    return next((target for end in range(len(parts), 0, -1) if (target := found(".".join(parts[:end])))), None)
+    return next(
+        (target for end in range(len(parts), 0, -1) if (target := found(".".join(parts[:end])))),
+        None,
+    )
 
 
 def _relative(tree: Tree, path: str, module: str) -> str | None:
@@ -101,10 +111,17 @@ def _relative(tree: Tree, path: str, module: str) -> str | None:
 def _absolute(tree: Tree, path: str, module: str) -> str | None:
     first, name = module.partition(".")[0], module.replace(".", "/")
     for folder in tree.above(path):
-        if tree.begins(below(folder, first)) and not _is_package(tree, folder) and (target := _at(tree, folder, name)):
+        if (
+            tree.begins(below(folder, first))
+            and not _is_package(tree, folder)
+            and (target := _at(tree, folder, name))
+        ):
             return target
-    # Elsewhere: a folder below which the first part of the name is a package, such as src/ for tests/.
-    package = next((found for ending in _PACKAGE if (found := tree.ending_with(f"{first}/{ending}"))), None)
+    # Elsewhere: a folder below which the first part of the name is a package, such as src/ for
+    # tests/.
+    package = next(
+        (found for ending in _PACKAGE if (found := tree.ending_with(f"{first}/{ending}"))), None
+    )
     return None if package is None else _at(tree, folder_of(folder_of(package)), name)
 
 

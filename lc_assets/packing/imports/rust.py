@@ -1,7 +1,7 @@
 """Rust: ``mod a;``, ``use crate::a::{b, c::d};``, ``use super::a;``.
 
-A module is declared by the file above it, and what it uses of that file is no reason to come behind it: of ``use`` only modules
-count that do not lie around the file.
+A module is declared by the file above it, and what it uses of that file is no reason to come behind
+it: of ``use`` only modules count that do not lie around the file.
 """
 
 import re
@@ -17,7 +17,9 @@ _COMMENT_OR_STRING: Final = re.compile(
     r'|"(?:[^"\\]++|\\[\s\S])*+"?+'
     r"|'(?:[^'\\\n]|\\[^\n]{1,10}?)'"
 )
-_STATEMENT: Final = re.compile(r"\bmod\s++(?P<mod>(?:r#)?+\w++)\s*+;|\buse\s++(?P<use>[^;]*+)(?:;|\Z)")
+_STATEMENT: Final = re.compile(
+    r"\bmod\s++(?P<mod>(?:r#)?+\w++)\s*+;|\buse\s++(?P<use>[^;]*+)(?:;|\Z)"
+)
 _PIECE: Final = re.compile(r"[{},]|(?:r#)?+\w++|::|\*")
 _DEEPEST_GROUP: Final = 32
 _ROOTS: Final = ("lib.rs", "main.rs")
@@ -39,7 +41,11 @@ def scan(text: str) -> Scanned:
             found.append(Import(statement["mod"].removeprefix("r#"), kind="mod"))
         else:
             used = zip(_used(statement["use"]), range(MOST_IMPORTS), strict=False)
-            found += [Import("::".join(parts), kind="use") for parts, _ in used if parts[0] in {"crate", "self", "super"}]
+            found += [
+                Import("::".join(parts), kind="use")
+                for parts, _ in used
+                if parts[0] in {"crate", "self", "super"}
+            ]
     return Scanned(tuple(found[:MOST_IMPORTS]))
 
 
@@ -93,7 +99,14 @@ def _used_from(tree: Tree, path: str, names: list[str]) -> tuple[str | None, lis
     """Where a path of ``use`` begins, and what is left of it."""
     first = names[0]
     if first == "crate":
-        return next((folder for folder in tree.above(path) if any(tree.has(below(folder, root)) for root in _ROOTS)), None), names[1:]
+        return next(
+            (
+                folder
+                for folder in tree.above(path)
+                if any(tree.has(below(folder, root)) for root in _ROOTS)
+            ),
+            None,
+        ), names[1:]
     folder = _inside(path)
     rest = names[1:]
     if first == "super":
@@ -104,7 +117,14 @@ def _used_from(tree: Tree, path: str, names: list[str]) -> tuple[str | None, lis
 
 
 def _longest(tree: Tree, folder: str, names: list[str]) -> str | None:
-    return next((target for end in range(len(names), 0, -1) if (target := _module(tree, folder, names[:end]))), None)
+    return next(
+        (
+            target
+            for end in range(len(names), 0, -1)
+            if (target := _module(tree, folder, names[:end]))
+        ),
+        None,
+    )
 
 
 def _module(tree: Tree, folder: str, names: list[str]) -> str | None:

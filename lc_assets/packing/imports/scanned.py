@@ -8,7 +8,23 @@ MOST_IMPORTS: Final = 2000
 
 LANGUAGES: Final = {
     "python": (".py", ".pyi", ".pyw"),
-    "c_family": (".c", ".h", ".cc", ".cpp", ".cxx", ".c++", ".hh", ".hpp", ".hxx", ".h++", ".inl", ".cu", ".cuh", ".m", ".mm"),
+    "c_family": (
+        ".c",
+        ".h",
+        ".cc",
+        ".cpp",
+        ".cxx",
+        ".c++",
+        ".hh",
+        ".hpp",
+        ".hxx",
+        ".h++",
+        ".inl",
+        ".cu",
+        ".cuh",
+        ".m",
+        ".mm",
+    ),
     "javascript": (".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"),
     "go": (".go",),
     "rust": (".rs",),
@@ -16,7 +32,9 @@ LANGUAGES: Final = {
 }
 """Endings of names, by language."""
 
-_OF_ENDING: Final = {ending: language for language, endings in LANGUAGES.items() for ending in endings}
+_OF_ENDING: Final = {
+    ending: language for language, endings in LANGUAGES.items() for ending in endings
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +42,8 @@ class Import:
     """One statement that names other files.
 
     Attributes:
-        module: as it is written: ``..pkg.mod``, ``sys/types.h``, ``./button``, ``crate::a::b``, ``java.util``.
+        module: as it is written: ``..pkg.mod``, ``sys/types.h``, ``./button``, ``crate::a::b``,
+            ``java.util``.
         names: what is taken out of it, where a language says so; ``*`` is everything.
         kind: of statement, where a language has several.
     """

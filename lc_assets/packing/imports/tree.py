@@ -1,4 +1,6 @@
-"""The files of a repository, by their paths. A path is a name: it is compared with other names, and nothing is opened by it."""
+"""The files of a repository, by their paths. A path is a name: it is compared with other names, and
+nothing is opened by it.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -6,7 +8,9 @@ from typing import Final
 from lc_assets.packing.imports.scanned import Scanned
 
 DEEPEST: Final = 32
-"""Folders of a path that are looked at; a longer path is a name like any other, and nothing is found from it."""
+"""Folders of a path that are looked at; a longer path is a name like any other, and nothing is
+found from it.
+"""
 
 
 def normalised(path: str) -> str:
@@ -73,7 +77,9 @@ class Tree:
         return path in self.files
 
     def begins(self, stem: str) -> bool:
-        """Whether there is a folder of this path, or a file once the end of its name is left out: asked before many endings are tried."""
+        """Whether there is a folder of this path, or a file once the end of its name is left out:
+        asked before many endings are tried.
+        """
         return stem in self._stems
 
     def first(self, paths: Iterable[str]) -> str | None:
@@ -85,7 +91,9 @@ class Tree:
         return self._in_folder.get(folder, [])
 
     def ending_with(self, name: str) -> str | None:
-        """The file whose path ends with a whole name: of several the one closest to the top, then the first by name."""
+        """The file whose path ends with a whole name: of several the one closest to the top, then
+        the first by name.
+        """
         return self._ending.get(name)
 
     def above(self, path: str) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Cutting pieces at the ends of sentences: compiled. The plain twin, and the rule, are in `lc_assets.packing.cutting`."""
+"""Cutting pieces at the ends of sentences: compiled. The plain twin, and the rule, are in
+`lc_assets.packing.cutting`.
+"""
 
 import numpy as np
 from jaxtyping import Int64

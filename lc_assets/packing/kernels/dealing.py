@@ -1,4 +1,6 @@
-"""Dealing out segments of documents to different rows: compiled. The plain twin, and the rule, are in `lc_assets.packing.segments`."""
+"""Dealing out segments of documents to different rows: compiled. The plain twin, and the rule, are
+in `lc_assets.packing.segments`.
+"""
 
 import numpy as np
 from jaxtyping import Int64
@@ -17,7 +19,8 @@ def deal(
     """Write the row of each segment.
 
     Args:
-        lengths: tokens of each segment, 1 to ``row_tokens``; a document's stand together, the longest first.
+        lengths: tokens of each segment, 1 to ``row_tokens``; a document's stand together, the
+            longest first.
         first: of each document, its first segment; then how many segments there are.
         n_rows: rows that there are to begin with.
         row_tokens: length of a row.
@@ -27,7 +30,9 @@ def deal(
         How many rows there are in the end.
     """
     used = np.zeros(n_rows + len(lengths), np.int64)
-    heap = np.arange(n_rows + len(lengths))  # of row numbers, the emptiest on top; all are empty, so any order is a heap
+    heap = np.arange(
+        n_rows + len(lengths)
+    )  # of row numbers, the emptiest on top; all are empty, so any order is a heap
     n_heap = n_rows
     taken = np.empty(2 * len(lengths), np.int64)  # rows that were looked at, then new ones
     for document in range(len(first) - 1):
@@ -77,7 +82,9 @@ def _pop(heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, "
 
 
 @compiled
-def _push(heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"], row: int) -> None:
+def _push(
+    heap: Int64[np.ndarray, " row"], n_heap: int, used: Int64[np.ndarray, " row"], row: int
+) -> None:
     place = n_heap
     while place and _before(used, row, heap[(place - 1) // 2]):
         heap[place] = heap[(place - 1) // 2]

@@ -1,4 +1,6 @@
-"""Best fit, decreasing: the compiled loop. Its plain twin, and what it does, are in `lc_assets.packing.bestfit`."""
+"""Best fit, decreasing: the compiled loop. Its plain twin, and what it does, are in
+`lc_assets.packing.bestfit`.
+"""
 
 import numpy as np
 from jaxtyping import Int64
@@ -7,7 +9,9 @@ from lc_assets.compiling import compiled
 
 
 @compiled
-def fit(lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.ndarray, " piece"]) -> int:
+def fit(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.ndarray, " piece"]
+) -> int:
     """Write the row of each piece.
 
     Args:
@@ -21,7 +25,8 @@ def fit(lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.nda
     size = 1
     while size <= row_tokens:
         size *= 2
-    # Node ``size`` + c says whether a row has room for c tokens, a node above whether any of the two below it does.
+    # Node ``size`` + c says whether a row has room for c tokens, a node above whether any of the
+    # two below it does.
     tree = np.zeros(2 * size, np.bool_)
     last_with = np.full(row_tokens + 1, -1, np.int64)  # the row that came to this room last
     before = np.empty(len(lengths), np.int64)  # the row that came to the same room before it
@@ -47,7 +52,9 @@ def fit(lengths: Int64[np.ndarray, " piece"], row_tokens: int, row: Int64[np.nda
 
 
 @compiled
-def _longest_first(lengths: Int64[np.ndarray, " piece"], row_tokens: int) -> Int64[np.ndarray, " piece"]:
+def _longest_first(
+    lengths: Int64[np.ndarray, " piece"], row_tokens: int
+) -> Int64[np.ndarray, " piece"]:
     """Pieces by falling length, those of one length in their order."""
     place = np.zeros(row_tokens + 2, np.int64)
     for length in lengths:
@@ -69,7 +76,9 @@ def _least_room(tree: np.ndarray, size: int, length: int) -> int:
     """The least room of any row that holds ``length`` tokens; -1 when there is none."""
     node = size + length
     while not tree[node]:
-        while node & 1:  # a right child, or the root: what lies to the right hangs from further up, or is not there
+        while (
+            node & 1
+        ):  # a right child, or the root: what lies to the right hangs from further up, or is not there
             node >>= 1
         if not node:
             return -1

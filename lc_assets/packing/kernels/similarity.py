@@ -1,6 +1,7 @@
 """Looking for similar pages through an inverted index, and placing them.
 
-Here: the compiled loops. What they place, and their plain twin, are in `lc_assets.packing.similarity`.
+Here: the compiled loops. What they place, and their plain twin, are in
+    `lc_assets.packing.similarity`.
 """
 
 import numpy as np
@@ -18,7 +19,9 @@ def fill_postings(
     pages: Int32[np.ndarray, " entry"],
     page_weights: Int16[np.ndarray, " entry"],
 ) -> None:
-    """Turn vectors into, for each term, the pages that have it, ascending; ``ends`` begins as where a term's pages begin."""
+    """Turn vectors into, for each term, the pages that have it, ascending; ``ends`` begins as where
+    a term's pages begin.
+    """
     for page in range(len(begins) - 1):
         for at in range(begins[page], begins[page + 1]):
             place = ends[terms[at]]
@@ -46,17 +49,20 @@ def nearest(
     touched: Int32[np.ndarray, " page"],
     found: Int32[np.ndarray, " neighbour"],
 ) -> int:
-    """Find the most similar pages that are not used and fit; forgets pages that are used on the way.
+    """Find the most similar pages that are not used and fit; forgets pages that are used on the
+    way.
 
     Args:
         page: whose neighbours are wanted.
         begins, terms, weights: vectors of all pages.
-        term_begins, term_ends, pages, page_weights: pages by term; the ends move to the front as pages are used.
+        term_begins, term_ends, pages, page_weights: pages by term; the ends move to the front as
+        pages are used.
         used: pages that are not to be found.
         lengths: tokens of each page; ``room``: most tokens of one that is found.
         least, most: similarities between which one lies that is found, bounds included.
         scores: zeros, and zeros again afterwards; ``touched``: room for as many numbers.
-        found: gets the pages, the most similar first, of equal ones the first; as many as it has room for.
+        found: gets the pages, the most similar first, of equal ones the first; as many as it has
+            room for.
 
     Returns:
         How many were found.
@@ -84,7 +90,10 @@ def nearest(
         score = scores[other]
         if least <= score <= most and lengths[other] <= room:
             place = n_found
-            while place > 0 and (score > scores[found[place - 1]] or (score == scores[found[place - 1]] and other < found[place - 1])):
+            while place > 0 and (
+                score > scores[found[place - 1]]
+                or (score == scores[found[place - 1]] and other < found[place - 1])
+            ):
                 place -= 1
             if place < len(found):
                 n_found = min(n_found + 1, len(found))
@@ -119,13 +128,15 @@ def place_similar(
 
     Args:
         begins, terms, weights: vectors; pages are in the order in which they become roots.
-        term_begins, term_ends, pages, page_weights: pages by term, as `fill_postings` gives them; used up.
+        term_begins, term_ends, pages, page_weights: pages by term, as `fill_postings` gives them;
+        used up.
         lengths: tokens of each page.
         max_tokens: of a pack.
         n_neighbours: that are looked for around each page.
         path: whether a pack begins with the nearest to the last page before it.
         least, most: similarities between which neighbours are.
-        order: gets the pages as they are placed; ``parents``: whose neighbour each was, -1 for a root.
+        order: gets the pages as they are placed; ``parents``: whose neighbour each was, -1 for a
+            root.
         first: gets where in ``order`` each pack begins, and the end of the last.
 
     Returns:

@@ -1,4 +1,5 @@
-"""Duplicates of any corpus, exact and near, out of core, with evidence for everything that is removed.
+"""Duplicates of any corpus, exact and near, out of core, with evidence for everything that is
+removed.
 
 =====================  ===============================================================================================
 module                 what it does
@@ -17,7 +18,7 @@ module                 what it does
 ``running``            all of it in order
 =====================  ===============================================================================================
 
-Two things are kept apart. *Evidence* (``index/``, ``pairs.parquet``) says what is alike, whatever is then thought of it:
-it depends on texts alone, and a new corpus only adds to it. A *decision* (``clusters``, ``removed``, ``kept``) follows
-from evidence, threshold and preference.
+Two things are kept apart. *Evidence* (``index/``, ``pairs.parquet``) says what is alike, whatever
+is then thought of it: it depends on texts alone, and a new corpus only adds to it. A *decision*
+(``clusters``, ``removed``, ``kept``) follows from evidence, threshold and preference.
 """

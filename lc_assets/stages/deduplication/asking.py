@@ -19,7 +19,8 @@ class Signing:
         name: says it in words and numbers; indexes with another name cannot be matched.
         bands: of a signature.
         sign: a module-level function.
-        stored: folder of signatures that are looked up instead, see `stored_signatures`; None: nothing is stored.
+        stored: folder of signatures that are looked up instead, see `stored_signatures`; None:
+            nothing is stored.
     """
 
     name: str

@@ -1,8 +1,10 @@
-"""Deciding who stays, from evidence alone: facts, pairs, a threshold and a preference. No text is read.
+"""Deciding who stays, from evidence alone: facts, pairs, a threshold and a preference. No text is
+read.
 
-Kinds are asked one after the other (digest, text, url, near), each among those that the kinds before left standing. Of
-documents of one key, the preferred one stays. Near duplicates are the connected components of the pairs that are alike
-enough, with one document of each text standing for all that have it; a text that no longer stands joins nothing.
+Kinds are asked one after the other (digest, text, url, near), each among those that the kinds
+before left standing. Of documents of one key, the preferred one stays. Near duplicates are the
+connected components of the pairs that are alike enough, with one document of each text standing for
+all that have it; a text that no longer stands joins nothing.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -31,7 +33,12 @@ from lc_assets.stages.tables import count_lines
 from lc_assets.tally import Tally
 from lc_assets.text.duplicates import SOURCE, Clusters, Preference
 
-CLUSTERS_FILE, REMOVED_FILE, KEPT_FILE, PAIRS_FILE = "clusters.parquet", "removed.parquet", "kept.parquet", "pairs.parquet"
+CLUSTERS_FILE, REMOVED_FILE, KEPT_FILE, PAIRS_FILE = (
+    "clusters.parquet",
+    "removed.parquet",
+    "kept.parquet",
+    "pairs.parquet",
+)
 
 _NOTHING = {
     "chosen": "number BIGINT, cluster BIGINT, kept BIGINT",
@@ -41,7 +48,8 @@ _NOTHING = {
 
 
 def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, out: Path) -> Tally:
-    """Publish clusters, removed and kept documents into ``out``; return what stays and what does not, by reason.
+    """Publish clusters, removed and kept documents into ``out``; return what stays and what does
+    not, by reason.
 
     Args:
         asked: an open connection.
@@ -68,16 +76,29 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
         asked.publish(_clusters(preference), out / CLUSTERS_FILE, CLUSTERS)
         asked.publish(_removed(preference), out / REMOVED_FILE, REMOVED)
         n_kept = _publish_kept(asked, facts, out / KEPT_FILE)
-    dropped = {line["reason"]: line["n"] for line in asked.lines("SELECT reason, count(*) AS n FROM removed GROUP BY reason ORDER BY 1")}
+    dropped = {
+        line["reason"]: line["n"]
+        for line in asked.lines(
+            "SELECT reason, count(*) AS n FROM removed GROUP BY reason ORDER BY 1"
+        )
+    }
     also = {
         "clusters": asked.number("SELECT count(DISTINCT cluster) FROM chosen"),
         "documents in clusters": asked.number("SELECT count(*) FROM chosen"),
     }
-    return Tally(seen=sum(map(count_lines, facts)), kept=n_kept, dropped=dropped, complaints=dropped, also=also)
+    return Tally(
+        seen=sum(map(count_lines, facts)),
+        kept=n_kept,
+        dropped=dropped,
+        complaints=dropped,
+        also=also,
+    )
 
 
 def repeated_texts(asked: Queries, facts: list[Path]) -> None:
-    """Make the table ``texts``: documents whose text others have too, and the first document that has it."""
+    """Make the table ``texts``: documents whose text others have too, and the first document that
+    has it.
+    """
     asked.do("CREATE OR REPLACE TABLE texts (number BIGINT, first BIGINT)")
     for numbers, first in repeated_in(facts, asked.scratch):
         asked.connection.register("repeated", pa.table({"number": numbers, "first": first}))
@@ -85,9 +106,13 @@ def repeated_texts(asked: Queries, facts: list[Path]) -> None:
 
 
 def _narrow(asked: Queries, facts: list[Path], *, near: bool) -> None:
-    """Make ``facts`` those of the documents that anything more is asked about: near duplicates, and what goes, and for whom."""
+    """Make ``facts`` those of the documents that anything more is asked about: near duplicates, and
+    what goes, and for whom.
+    """
     members = "UNION SELECT number FROM members" if near else ""
-    numbers = asked.numbers(f"SELECT number FROM removed UNION SELECT for_number FROM removed {members} ORDER BY 1")
+    numbers = asked.numbers(
+        f"SELECT number FROM removed UNION SELECT for_number FROM removed {members} ORDER BY 1"
+    )
     path = asked.scratch / "known.parquet"
     with publish(path) as draft, pq.ParquetWriter(draft, FACTS) as writer:
         for table in facts_of(facts, numbers, FACTS.names):
@@ -116,7 +141,10 @@ def _remove(asked: Queries, kind: str, preference: Preference) -> None:
     asked.do(f"""CREATE OR REPLACE TABLE chosen AS
         SELECT number, cluster, first_value(number) OVER (PARTITION BY cluster ORDER BY {in_order(preference)}) AS kept
         FROM members JOIN facts USING (number)""")
-    asked.do(f"INSERT INTO removed SELECT number, kept, {quoted(REASONS[kind])} FROM chosen WHERE number <> kept")
+    asked.do(
+        f"INSERT INTO removed SELECT number, kept, {quoted(REASONS[kind])} FROM chosen WHERE "
+        "number <> kept"
+    )
 
 
 def _gather_near(asked: Queries, facts: list[Path], pairs: Path, threshold: float) -> None:
@@ -132,7 +160,9 @@ def _gather_near(asked: Queries, facts: list[Path], pairs: Path, threshold: floa
     nodes = asked.numbers("SELECT a_number FROM edges UNION SELECT b_number FROM edges ORDER BY 1")
     clusters = Clusters(nodes)
     for batch in asked.batches("SELECT a_number, b_number FROM edges"):
-        clusters.add(np.asarray(batch.column(0), dtype=np.int64), np.asarray(batch.column(1), dtype=np.int64))
+        clusters.add(
+            np.asarray(batch.column(0), dtype=np.int64), np.asarray(batch.column(1), dtype=np.int64)
+        )
     asked.connection.register("found", pa.table({"number": nodes, "root": clusters.labels()}))
     asked.do("CREATE OR REPLACE TABLE roots AS SELECT * FROM found")
     asked.do("""CREATE OR REPLACE TABLE members AS
@@ -154,7 +184,10 @@ def in_order(preference: Preference) -> str:
         "longest": "n_chars DESC",
         "best_perplexity": "perplexity ASC NULLS LAST",
     }
-    keys = [orders.get(key) or f"source = {quoted(key.removeprefix(SOURCE))} DESC" for key in preference.keys]
+    keys = [
+        orders.get(key) or f"source = {quoted(key.removeprefix(SOURCE))} DESC"
+        for key in preference.keys
+    ]
     return ", ".join([*keys, "id", "number"])
 
 
@@ -164,19 +197,30 @@ def _why(preference: Preference) -> str:
     words = {
         "newest": ("date", f"'newer: ' || {dated}"),
         "oldest": ("date", f"'older: ' || {dated}"),
-        "longest": ("n_chars", "'longer: ' || k.n_chars || ' rather than ' || o.n_chars || ' characters'"),
+        "longest": (
+            "n_chars",
+            "'longer: ' || k.n_chars || ' rather than ' || o.n_chars || ' characters'",
+        ),
         "best_perplexity": (
             "perplexity",
-            "'better perplexity: ' || k.perplexity || ' rather than ' || coalesce(CAST(o.perplexity AS VARCHAR), 'none')",
+            (
+                "'better perplexity: ' || k.perplexity || ' rather than ' || "
+                "coalesce(CAST(o.perplexity AS VARCHAR), 'none')"
+            ),
         ),
     }
     cases = []
     for key in preference.keys:
         name = key.removeprefix(SOURCE)
         if key in words:
-            cases.append(f"WHEN k.{words[key][0]} IS DISTINCT FROM o.{words[key][0]} THEN {words[key][1]}")
+            cases.append(
+                f"WHEN k.{words[key][0]} IS DISTINCT FROM o.{words[key][0]} THEN {words[key][1]}"
+            )
         else:
-            cases.append(f"WHEN (k.source = {quoted(name)}) <> (o.source = {quoted(name)}) THEN {quoted(f'from {name}')}")
+            cases.append(
+                f"WHEN (k.source = {quoted(name)}) <> (o.source = {quoted(name)}) THEN "
+                f"{quoted(f'from {name}')}"
+            )
     return f"CASE {' '.join(cases)} ELSE 'first by id' END"
 
 

@@ -1,4 +1,6 @@
-"""Evidence: from bands to pairs that are known to be alike. The only step that reads texts a second time."""
+"""Evidence: from bands to pairs that are known to be alike. The only step that reads texts a second
+time.
+"""
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
 import shutil
@@ -21,7 +23,13 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, Index, IndexedFile
 from lc_assets.stages.deduplication.meeting import MeetTask, bounds_of, meet
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.settings import LEAST_MEMORY, NEAR, PAIRS, Scheme
-from lc_assets.stages.deduplication.verification import ShinglesTask, VerifyTask, gather_shingles, verify, wanted_places
+from lc_assets.stages.deduplication.verification import (
+    ShinglesTask,
+    VerifyTask,
+    gather_shingles,
+    verify,
+    wanted_places,
+)
 from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers
 
@@ -30,11 +38,15 @@ NAMES: Final = pa.schema([("number", pa.int64()), ("id", pa.string())])
 
 
 Finder = Callable[[int, Numbers], IndexedFile]
-"""Says where a file of an index lies whose documents at some places, ascending, are to be compared."""
+"""Says where a file of an index lies whose documents at some places, ascending, are to be compared.
+"""
 
 
-def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None) -> Tally:
-    """Publish the pairs of an index as ``pairs.parquet`` of the search's output; return what was met and compared.
+def publish_evidence(
+    search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None
+) -> Tally:
+    """Publish the pairs of an index as ``pairs.parquet`` of the search's output; return what was
+    met and compared.
 
     Args:
         search: where to write and work, and by what means.
@@ -56,7 +68,9 @@ def publish_evidence(search: Search, index: Index, *, first_new: int = 0, old_pa
         documents=tuple(files[number].n_documents for number in sorted(files)),
         first_new=first_new,
     )
-    verified, counted = compared_pairs(search, banded, lambda number, _: files[number], repeats=again)
+    verified, counted = compared_pairs(
+        search, banded, lambda number, _: files[number], repeats=again
+    )
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         _publish_pairs(search, asked, index, verified, old_pairs)
     return counted
@@ -79,8 +93,11 @@ class Banded:
     first_new: int = 0
 
 
-def compared_pairs(search: Search, banded: Banded, find: Finder, *, repeats: Numbers = _NOBODY) -> tuple[list[Path], Tally]:
-    """Tables of the pairs that share a band and are alike at least to the floor, in order; and what was met and compared.
+def compared_pairs(
+    search: Search, banded: Banded, find: Finder, *, repeats: Numbers = _NOBODY
+) -> tuple[list[Path], Tally]:
+    """Tables of the pairs that share a band and are alike at least to the floor, in order; and what
+    was met and compared.
 
     Args:
         search: where to work, and by what means.
@@ -113,22 +130,34 @@ def _candidates(search: Search, banded: Banded, bounds: tuple[int, ...], repeats
         for band in range(search.signing.bands)
         for number in range(slices)
     ]
-    return Tally.total(tally for _, tally in search.engine.run(pair_slice, tasks, what="match bands"))
+    return Tally.total(
+        tally for _, tally in search.engine.run(pair_slice, tasks, what="match bands")
+    )
 
 
 def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
     met = tuple(finished((search.work / "met").glob("*.parquet")))
-    folder, memory = search.work / "candidates", max(LEAST_MEMORY, search.means.memory // (2 * search.workers))
-    tasks = [MeetTask(met=met, bucket=bucket, folder=folder, memory=memory) for bucket in range(n_buckets)]
+    folder, memory = (
+        search.work / "candidates",
+        max(LEAST_MEMORY, search.means.memory // (2 * search.workers)),
+    )
+    tasks = [
+        MeetTask(met=met, bucket=bucket, folder=folder, memory=memory)
+        for bucket in range(n_buckets)
+    ]
     for _ in search.engine.run(meet, tasks, what="bring candidates together"):
         pass
     shutil.rmtree(search.work / "met")
     return tasks
 
 
-def _verified(search: Search, scheme: Scheme, candidates: Sequence[MeetTask], find: Finder) -> Tally:
+def _verified(
+    search: Search, scheme: Scheme, candidates: Sequence[MeetTask], find: Finder
+) -> Tally:
     wanted = tuple(task.numbers for task in candidates)
-    compared = sorted({number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()})
+    compared = sorted(
+        {number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()}
+    )
     shingles = search.work / "shingles"
     gathering = [
         ShinglesTask(
@@ -141,7 +170,9 @@ def _verified(search: Search, scheme: Scheme, candidates: Sequence[MeetTask], fi
         )
         for number in compared
     ]
-    counted = Tally.total(tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates"))
+    counted = Tally.total(
+        tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates")
+    )
     comparing = [
         VerifyTask(
             candidates=task.pairs,
@@ -153,25 +184,43 @@ def _verified(search: Search, scheme: Scheme, candidates: Sequence[MeetTask], fi
         for task in candidates
         for block in range(pq.read_metadata(task.pairs).num_row_groups)
     ]
-    counted += Tally.total(tally for _, tally in search.engine.run(verify, comparing, what="compare"))
+    counted += Tally.total(
+        tally for _, tally in search.engine.run(verify, comparing, what="compare")
+    )
     shutil.rmtree(shingles, ignore_errors=True)
     return counted
 
 
-def _publish_pairs(search: Search, asked: Queries, index: Index, verified: list[Path], old_pairs: Path | None) -> None:
+def _publish_pairs(
+    search: Search, asked: Queries, index: Index, verified: list[Path], old_pairs: Path | None
+) -> None:
     columns = ", ".join(PAIRS.names)
     parts = [f"SELECT {columns} FROM {parquet([old_pairs])}"] if old_pairs else []
     if verified:
-        name_documents(asked, verified, search.work / "names.parquet", lambda numbers: facts_of(index.fact_paths, numbers, NAMES.names))
+        name_documents(
+            asked,
+            verified,
+            search.work / "names.parquet",
+            lambda numbers: facts_of(index.fact_paths, numbers, NAMES.names),
+        )
         parts.append("""
             SELECT l.id AS a, r.id AS b, v.a AS a_number, v.b AS b_number, v.bands, v.similarity, true AS verified
             FROM verified v JOIN names l ON l.number = v.a JOIN names r ON r.number = v.b""")
     if not parts:
-        parts = ["SELECT '' AS a, '' AS b, 0 AS a_number, 0 AS b_number, 0 AS bands, 0.0 AS similarity, true AS verified WHERE false"]
-    asked.publish(f"{' UNION ALL '.join(parts)} ORDER BY a_number, b_number", search.out / PAIRS_FILE, PAIRS)
+        parts = [
+            (
+                "SELECT '' AS a, '' AS b, 0 AS a_number, 0 AS b_number, 0 AS bands, 0.0 AS "
+                "similarity, true AS verified WHERE false"
+            )
+        ]
+    asked.publish(
+        f"{' UNION ALL '.join(parts)} ORDER BY a_number, b_number", search.out / PAIRS_FILE, PAIRS
+    )
 
 
-def name_documents(asked: Queries, verified: list[Path], path: Path, find: Callable[[Numbers], Iterable[pa.Table]]) -> None:
+def name_documents(
+    asked: Queries, verified: list[Path], path: Path, find: Callable[[Numbers], Iterable[pa.Table]]
+) -> None:
     """Make the views ``verified``, of pairs, and ``names``, of the documents in them, `NAMES`.
 
     Args:

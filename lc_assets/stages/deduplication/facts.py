@@ -1,6 +1,8 @@
-"""A pass over one file of a corpus: keys, date, length and bands of every document. Texts are not kept.
+"""A pass over one file of a corpus: keys, date, length and bands of every document. Texts are not
+kept.
 
-A document of fewer words than a shingle is not signed, so it is nobody's near duplicate, only an exact one.
+A document of fewer words than a shingle is not signed, so it is nobody's near duplicate, only an
+exact one.
 """
 
 import contextlib
@@ -27,7 +29,9 @@ from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import Key, band_keys, digest_key, text_key, url_key
 
 Signer = Callable[[str], NDArray[np.uint32] | None]
-"""Signs a text: ``(bands, rows)`` uint32; None for one of too few words. A module-level function: it goes to workers."""
+"""Signs a text: ``(bands, rows)`` uint32; None for one of too few words. A module-level function:
+it goes to workers.
+"""
 
 TOO_FEW_WORDS: Final = "too few words to be signed"
 SIGNATURES_AT_ONCE: Final = 1024
@@ -55,7 +59,8 @@ class FactsTask:
         n_bands: bands of a signature.
         sign: signs a text.
         stored: folder of signatures that are looked up by id instead; None: none is.
-        stem: path of the file below its source, without the ends of its name; by it stored signatures are found.
+        stem: path of the file below its source, without the ends of its name; by it stored
+            signatures are found.
         text_field: see `read_corpus`.
     """
 
@@ -82,11 +87,16 @@ class FactsTask:
 
 
 def gather_facts(task: FactsTask) -> Tally:
-    """Publish facts and bands of one file; a record that cannot be read is counted by its reason."""
+    """Publish facts and bands of one file; a record that cannot be read is counted by its
+    reason.
+    """
     unread: Counter[str] = Counter()
     bands = _Bands(task.n_bands)
     n_chars, signature_of = 0, task.signer()
-    with publish(facts_path(task.folder, task.number)) as draft, contextlib.closing(TableWriter(draft, FACTS)) as table:
+    with (
+        publish(facts_path(task.folder, task.number)) as draft,
+        contextlib.closing(TableWriter(draft, FACTS)) as table,
+    ):
         for place, document in enumerate(read_corpus(task.path, text_field=task.text_field)):
             if isinstance(document, Unread):
                 unread[document.why] += 1
@@ -99,12 +109,21 @@ def gather_facts(task: FactsTask) -> Tally:
     n_seen, n_signed = len(signed) - unread.total(), int(signed.sum())
     if NEAR in task.kinds:
         publish_bands(task.folder, task.number, keys, signed)
-    also = {"characters": n_chars, "signed": n_signed, TOO_FEW_WORDS: n_seen - n_signed if NEAR in task.kinds else 0, "places": len(signed)}
-    return Tally(seen=len(signed), kept=n_seen, dropped=dict(unread), complaints=dict(unread), also=also)
+    also = {
+        "characters": n_chars,
+        "signed": n_signed,
+        TOO_FEW_WORDS: n_seen - n_signed if NEAR in task.kinds else 0,
+        "places": len(signed),
+    }
+    return Tally(
+        seen=len(signed), kept=n_seen, dropped=dict(unread), complaints=dict(unread), also=also
+    )
 
 
 class _Bands:
-    """Keys of the bands of a file's documents; signatures become keys some at a time, which NumPy does in a tenth of the time."""
+    """Keys of the bands of a file's documents; signatures become keys some at a time, which NumPy
+    does in a tenth of the time.
+    """
 
     def __init__(self, n_bands: int) -> None:
         self._keys = [np.empty((0, n_bands), np.uint64)]
@@ -152,7 +171,9 @@ def _facts(task: FactsTask, place: int, document: CorpusDocument) -> dict[str, A
         "source": task.source,
         "date": document.date,
         "n_chars": len(document.text),
-        "perplexity": None if document.perplexity is None or math.isnan(document.perplexity) else document.perplexity,
+        "perplexity": None
+        if document.perplexity is None or math.isnan(document.perplexity)
+        else document.perplexity,
         **{name: half for kind, key in keys.items() for name, half in _halves(kind, key)},
     }
 

@@ -1,11 +1,14 @@
-"""Reading facts in the documents' order: those of some documents, or of all others; and whose text is whose.
+"""Reading facts in the documents' order: those of some documents, or of all others; and whose text
+is whose.
 
-Tables of facts lie in the order of their files, and a line per document in the order of their places: documents by ascending numbers are
-found in one pass. A join of all facts with some would go by a table of hashes that no cache holds, and takes more a document the more
-there are: 30 million took 1.2 to 1.3 times as long each as 3 million. Texts are grouped range by range of their keys, so that every piece
-has the same size.
+Tables of facts lie in the order of their files, and a line per document in the order of their
+places: documents by ascending numbers are found in one pass. A join of all facts with some would go
+    by a table of hashes that no cache holds, and takes more a document the more
+there are: 30 million took 1.2 to 1.3 times as long each as 3 million. Texts are grouped range by
+range of their keys, so that every piece has the same size.
 
-Not here: what is decided with facts (`lc_assets.stages.deduplication.deciding`), and writing them (`facts`).
+Not here: what is decided with facts (`lc_assets.stages.deduplication.deciding`), and writing them
+(`facts`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,10 +32,14 @@ TEXTS_AT_ONCE: Final = 1 << 19
 """Documents whose texts' keys are grouped at once."""
 SENT_AT_ONCE: Final = 1 << 20
 """Lines that are sent to buckets together: of few there would be next to none for each."""
-TEXTS: Final = pa.schema([("text_high", pa.uint64()), ("text_low", pa.uint64()), ("number", pa.int64())])
+TEXTS: Final = pa.schema(
+    [("text_high", pa.uint64()), ("text_low", pa.uint64()), ("number", pa.int64())]
+)
 
 
-def facts_of(paths: Iterable[Path], numbers: Numbers, columns: Sequence[str], *, others: bool = False) -> Iterator[pa.Table]:
+def facts_of(
+    paths: Iterable[Path], numbers: Numbers, columns: Sequence[str], *, others: bool = False
+) -> Iterator[pa.Table]:
     """Facts of some documents, or of all others, by number.
 
     Args:
@@ -77,7 +84,9 @@ def _tables(paths: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.Table]
 
 
 def _keys(lines: Any) -> list[NDArray[Any]]:
-    """High and low halves of the keys of texts, and whose they are; documents without words have none."""
+    """High and low halves of the keys of texts, and whose they are; documents without words have
+    none.
+    """
     keyed = lines.filter(pc.is_valid(lines["text_high"]))
     return [np.asarray(keyed[name]) for name in TEXTS.names]
 
@@ -87,11 +96,21 @@ def _repeated(parts: Sequence[Sequence[NDArray[Any]]]) -> tuple[Numbers, Numbers
     high, low, numbers = (np.concatenate(columns) for columns in zip(nothing, *parts, strict=True))
     order = np.argsort(high)
     found = high[order]
-    same = found[1:] == found[:-1]  # mostly nobody shares half a key, and what follows is about a few
-    order = order[np.concatenate([[False], same]) | np.concatenate([same, [False]])] if len(order) else order
+    same = (
+        found[1:] == found[:-1]
+    )  # mostly nobody shares half a key, and what follows is about a few
+    order = (
+        order[np.concatenate([[False], same]) | np.concatenate([same, [False]])]
+        if len(order)
+        else order
+    )
     order = order[np.lexsort([numbers[order], low[order], high[order]])]
     high, low, numbers = high[order], low[order], numbers[order]
-    starts = np.concatenate([[True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])]) if len(order) else np.empty(0, np.bool_)
+    starts = (
+        np.concatenate([[True], (high[1:] != high[:-1]) | (low[1:] != low[:-1])])
+        if len(order)
+        else np.empty(0, np.bool_)
+    )
     sizes = np.diff(np.append(np.flatnonzero(starts), len(order)))
     first, several = np.repeat(numbers[starts], sizes), np.repeat(sizes > 1, sizes)
     return numbers[several], first[several]

@@ -1,16 +1,18 @@
-"""The index of a search: facts and bands of every file, and what a later search needs to go on from there.
+"""The index of a search: facts and bands of every file, and what a later search needs to go on from
+there.
 
 ::
 
     index/
       index.json            scheme, files, and the index that this one goes on from
       facts/00003.parquet   a line per document of file 3
-      bands/00003/keys.npy  (bands, m) uint64: keys of the documents that could be signed, each band ascending
+      bands/00003/keys.npy  (bands, m) uint64: keys of the documents that could be signed, each band
+      ascending
                   places.npy  (bands, m) uint32: whose they are, as places in the file
                   rows.npy    (n, bands) uint16: lowest bits of each document's keys, by place
 
-Numbers of files go on where the older index ends, and a document's number is its file's × 2³² + its place: older
-documents come first, which is all that the order of comparing depends on.
+Numbers of files go on where the older index ends, and a document's number is its file's × 2³² + its
+place: older documents come first, which is all that the order of comparing depends on.
 """
 
 from dataclasses import dataclass
@@ -32,7 +34,9 @@ MANIFEST = "index.json"
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several files that are indexed as one: where it lies, its size when it was read, its documents, the place of the first."""
+    """One of several files that are indexed as one: where it lies, its size when it was read, its
+    documents, the place of the first.
+    """
 
     path: str
     n_bytes: int
@@ -41,10 +45,12 @@ class FilePart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexedFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A file of the corpus: its number, where it lies, its source's name, its size when it was read, its documents.
+    """A file of the corpus: its number, where it lies, its source's name, its size when it was
+    read, its documents.
 
-    Many small files may be indexed as one, for a search opens every file of an index some forty times; their documents are
-    then counted through, and ``parts`` are these files, or those of them that are asked for, in their order.
+    Many small files may be indexed as one, for a search opens every file of an index some forty
+    times; their documents are then counted through, and ``parts`` are these files, or those of them
+    that are asked for, in their order.
     """
 
     number: int
@@ -70,10 +76,18 @@ class BandFile:
     keys: NDArray[np.uint64]
     places: NDArray[np.uint32]
 
-    def within(self, band: int, low: int, high: int | None) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-        """Keys of a band from ``low`` up to, without, ``high``, ascending; and places of their documents; both mapped."""
+    def within(
+        self, band: int, low: int, high: int | None
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+        """Keys of a band from ``low`` up to, without, ``high``, ascending; and places of their
+        documents; both mapped.
+        """
         begin = int(np.searchsorted(self.keys[band], np.uint64(low)))
-        end = self.keys.shape[1] if high is None else int(np.searchsorted(self.keys[band], np.uint64(high)))
+        end = (
+            self.keys.shape[1]
+            if high is None
+            else int(np.searchsorted(self.keys[band], np.uint64(high)))
+        )
         return self.keys[band, begin:end], self.places[band, begin:end]
 
 
@@ -96,12 +110,20 @@ class Index:
     @property
     def fact_paths(self) -> list[Path]:
         """Tables of facts, by number of file."""
-        return [facts_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
+        return [
+            facts_path(folder, file.number)
+            for folder, manifest in self.parts
+            for file in manifest.files
+        ]
 
     @property
     def band_paths(self) -> list[Path]:
         """Folders of bands, by number of file."""
-        return [bands_path(folder, file.number) for folder, manifest in self.parts for file in manifest.files]
+        return [
+            bands_path(folder, file.number)
+            for folder, manifest in self.parts
+            for file in manifest.files
+        ]
 
 
 def open_index(folder: Path) -> Index:
@@ -137,7 +159,9 @@ def bands_path(folder: Path, number: int) -> Path:
     return folder / "bands" / f"{number:05d}"
 
 
-def publish_bands(folder: Path, number: int, keys: NDArray[np.uint64], signed: NDArray[np.bool_]) -> None:
+def publish_bands(
+    folder: Path, number: int, keys: NDArray[np.uint64], signed: NDArray[np.bool_]
+) -> None:
     """Publish the bands of a file's documents.
 
     Args:
@@ -154,8 +178,13 @@ def publish_bands(folder: Path, number: int, keys: NDArray[np.uint64], signed: N
     order = np.argsort(by_band, axis=1, kind="stable")
     at = bands_path(folder, number)
     publish_bytes(at / "keys.npy", npy_bytes(np.take_along_axis(by_band, order, axis=1)))
-    publish_bytes(at / "places.npy", npy_bytes(places[order] if len(places) else np.zeros(by_band.shape, np.uint32)))
-    publish_bytes(at / "rows.npy", npy_bytes((keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)))
+    publish_bytes(
+        at / "places.npy",
+        npy_bytes(places[order] if len(places) else np.zeros(by_band.shape, np.uint32)),
+    )
+    publish_bytes(
+        at / "rows.npy", npy_bytes((keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16))
+    )
 
 
 def read_bands(at: Path) -> BandFile:
@@ -165,9 +194,14 @@ def read_bands(at: Path) -> BandFile:
         CorruptFile: when they are missing, or are no bands.
     """
     keys, places = read_npy(at / "keys.npy"), read_npy(at / "places.npy")
-    if (keys.dtype, places.dtype) != (np.dtype(np.uint64), np.dtype(np.uint32)) or keys.ndim != 2 or keys.shape != places.shape:
+    if (
+        (keys.dtype, places.dtype) != (np.dtype(np.uint64), np.dtype(np.uint32))
+        or keys.ndim != 2
+        or keys.shape != places.shape
+    ):
         raise CorruptFile(
-            f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; wanted uint64 and uint32 (bands, m)"
+            f"{at}: keys are {keys.dtype} {keys.shape}, places {places.dtype} {places.shape}; "
+            "wanted uint64 and uint32 (bands, m)"
         )
     return BandFile(keys, places)
 
@@ -180,7 +214,9 @@ def read_rows(at: Path) -> NDArray[np.uint16]:
     """
     rows: NDArray[np.uint16] = read_npy(at / "rows.npy")
     if rows.dtype != np.dtype(np.uint16) or rows.ndim != 2:
-        raise CorruptFile(f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)")
+        raise CorruptFile(
+            f"{at}: first rows are {rows.dtype} {rows.shape}, wanted uint16 (documents, bands)"
+        )
     return rows
 
 
@@ -193,7 +229,9 @@ def read_manifest(folder: Path) -> Manifest:
     """
     path = folder / MANIFEST
     if not path.is_file():
-        raise NotPublished(f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it")
+        raise NotPublished(
+            f"{folder}: holds no {MANIFEST}, so no finished search for duplicates wrote it"
+        )
     try:
         return msgspec.json.decode(path.read_bytes(), type=Manifest)
     except UNDECODABLE as error:

@@ -1,8 +1,9 @@
 """Meeting: every pair of documents that share a band once, with all bands that they share.
 
-The second half of an exchange (`lc_assets.engines.exchange`): `candidates.pair_slice` sends the pairs that it meets, which may
-meet in other bands too, to ranges of their first document; a task here takes one range. Ranges are of some documents each,
-so a task's memory does not grow with the corpus, and pairs are sorted from range to range.
+The second half of an exchange (`lc_assets.engines.exchange`): `candidates.pair_slice` sends the
+pairs that it meets, which may meet in other bands too, to ranges of their first document; a task
+here takes one range. Ranges are of some documents each, so a task's memory does not grow with the
+corpus, and pairs are sorted from range to range.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
 
@@ -50,7 +51,8 @@ class MeetTask:
 
 
 def bounds_of(sizes: Sequence[int], documents: int = DOCUMENTS_OF_A_BUCKET) -> tuple[int, ...]:
-    """Numbers of the documents at which ranges of so many documents begin, but for the first; ``sizes`` are the files' documents.
+    """Numbers of the documents at which ranges of so many documents begin, but for the first;
+    ``sizes`` are the files' documents.
 
     >>> [(bound >> PLACE_BITS, bound & 0xFFFFFFFF) for bound in bounds_of([3, 3], 2)]
     [(0, 2), (1, 1)]
@@ -58,20 +60,31 @@ def bounds_of(sizes: Sequence[int], documents: int = DOCUMENTS_OF_A_BUCKET) -> t
     ends = np.cumsum(np.asarray(sizes, np.int64))
     ranks = np.arange(documents, ends[-1] if len(ends) else 0, documents)
     places = np.searchsorted(ends, ranks, side="right").tolist()
-    return tuple(at << PLACE_BITS | int(rank - ends[at] + sizes[at]) for at, rank in zip(places, ranks, strict=True))
+    return tuple(
+        at << PLACE_BITS | int(rank - ends[at] + sizes[at])
+        for at, rank in zip(places, ranks, strict=True)
+    )
 
 
 def meet(task: MeetTask) -> Tally:
     """Publish the pairs of one bucket, and who is in them."""
     met = f"{parquet(list(task.met))} WHERE bucket = {task.bucket}"
-    distinct = f"SELECT a, b, bit_or(1::UBIGINT << band) AS bands FROM {met} GROUP BY a, b ORDER BY a, b"
+    distinct = (
+        f"SELECT a, b, bit_or(1::UBIGINT << band) AS bands FROM {met} GROUP BY a, b ORDER BY a, b"
+    )
     n_pairs = 0
     with queries(task.folder / f"{task.bucket:05d}.duckdb", task.memory) as asked:
-        with publish(task.pairs) as draft, pq.ParquetWriter(draft, DISTINCT, compression="zstd") as writer:
+        with (
+            publish(task.pairs) as draft,
+            pq.ParquetWriter(draft, DISTINCT, compression="zstd") as writer,
+        ):
             for batch in asked.batches(distinct):
                 writer.write_batch(batch.cast(DISTINCT), row_group_size=PAIRS_OF_A_BLOCK)
                 n_pairs += batch.num_rows
-        documents = f"SELECT a FROM {parquet([task.pairs])} UNION SELECT b FROM {parquet([task.pairs])} ORDER BY 1"
+        documents = (
+            f"SELECT a FROM {parquet([task.pairs])} UNION SELECT b FROM "
+            f"{parquet([task.pairs])} ORDER BY 1"
+        )
         numbers = [np.asarray(batch.column(0)) for batch in asked.batches(documents)]
     publish_bytes(task.numbers, npy_bytes(np.concatenate([np.empty(0, np.int64), *numbers])))
     return Tally(also={"pairs that met": n_pairs})

@@ -1,12 +1,14 @@
-"""Paragraphs that several documents have: they stay in the preferred one and go from the others, with evidence.
+"""Paragraphs that several documents have: they stay in the preferred one and go from the others,
+with evidence.
 
-A paragraph is a line; without the whitespace around it, it must have some characters (`LEAST_CHARS` if nobody says
-otherwise), or menus and headings would go. Two are the same when they are equal character by character (128-bit keys,
-an exact set, grouped out of core). What one document has twice stays twice. Characters add up: those of the documents
-that stay are those that are written and those that are removed.
+A paragraph is a line; without the whitespace around it, it must have some characters (`LEAST_CHARS`
+if nobody says otherwise), or menus and headings would go. Two are the same when they are equal
+character by character (128-bit keys, an exact set, grouped out of core). What one document has
+twice stays twice. Characters add up: those of the documents that stay are those that are written
+and those that are removed.
 
-Only documents that a search kept (`lc_assets.stages.deduplication.running`) are looked at. Not here: substrings that are
-no whole line.
+Only documents that a search kept (`lc_assets.stages.deduplication.running`) are looked at. Not
+here: substrings that are no whole line.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -43,7 +45,15 @@ NOTHING_LEFT: Final = "nothing left"
 _TWO: Final = struct.Struct("<QQ")
 _AT_ONCE: Final = 1 << 16
 
-FOUND = pa.schema([("high", pa.uint64()), ("low", pa.uint64()), ("number", pa.int64()), ("start", pa.int64()), ("end", pa.int64())])
+FOUND = pa.schema(
+    [
+        ("high", pa.uint64()),
+        ("low", pa.uint64()),
+        ("number", pa.int64()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+    ]
+)
 PARAGRAPHS = pa.schema(
     [
         ("id", pa.string()),
@@ -55,7 +65,9 @@ PARAGRAPHS = pa.schema(
         ("first_start", pa.int64()),
     ]
 )
-"""Spans that were removed, in characters of the text, newline included; and where the same paragraph stays."""
+"""Spans that were removed, in characters of the text, newline included; and where the same
+paragraph stays.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,20 +95,31 @@ class ParagraphsTask:
 
 
 def remove_paragraphs(
-    out: Path, *, engine: Engine, least_chars: int = LEAST_CHARS, means: Means | None = None, text_field: str | None = None
+    out: Path,
+    *,
+    engine: Engine,
+    least_chars: int = LEAST_CHARS,
+    means: Means | None = None,
+    text_field: str | None = None,
 ) -> Tally:
-    """Remove repeated paragraphs from the documents that a finished search in ``out`` kept, and write these documents.
+    """Remove repeated paragraphs from the documents that a finished search in ``out`` kept, and
+    write these documents.
 
-    They go to ``out/documents``, one ``.jsonl.gz`` a file of the corpus, and the evidence to ``out/paragraphs.parquet``.
+    They go to ``out/documents``, one ``.jsonl.gz`` a file of the corpus, and the evidence to
+    ``out/paragraphs.parquet``.
 
     Raises:
         NotPublished: when no search was finished in ``out``.
-        BadInput: when the search went on from an older one: then documents are spread over two outputs.
+        BadInput: when the search went on from an older one: then documents are spread over two
+            outputs.
     """
     decision = read_summary(out).decision
     index = open_index(out / INDEX)
     if len(index.parts) > 1:
-        raise BadInput(f"{out}: was searched against an older corpus; paragraphs are compared within one search only")
+        raise BadInput(
+            f"{out}: was searched against an older corpus; paragraphs are compared within one "
+            "search only"
+        )
     if least_chars < 1:
         raise BadInput(f"paragraphs of at least {least_chars} characters: wanted at least one")
     work = out / WORK
@@ -112,10 +135,19 @@ def remove_paragraphs(
             )
             for number, file in sorted(index.files.items())
         ]
-        counted = Tally.total(tally for _, tally in engine.run(find_paragraphs, tasks, what="read paragraphs"))
-        n_removed = _publish_repeats(asked, [task.out for task in tasks], index.fact_paths, Preference(decision.prefer), out)
-        edits = [replace(task, out=out / DOCUMENTS / f"{task.file.number:05d}.jsonl.gz") for task in tasks]
-        edited = Tally.total(tally for _, tally in engine.run(edit_documents, edits, what="write documents"))
+        counted = Tally.total(
+            tally for _, tally in engine.run(find_paragraphs, tasks, what="read paragraphs")
+        )
+        n_removed = _publish_repeats(
+            asked, [task.out for task in tasks], index.fact_paths, Preference(decision.prefer), out
+        )
+        edits = [
+            replace(task, out=out / DOCUMENTS / f"{task.file.number:05d}.jsonl.gz")
+            for task in tasks
+        ]
+        edited = Tally.total(
+            tally for _, tally in engine.run(edit_documents, edits, what="write documents")
+        )
     return edited + counted + Tally(also={"paragraphs removed": n_removed})
 
 
@@ -144,30 +176,47 @@ def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
     for line in split_lines(text):
         bare = line.strip()
         if len(bare) >= least_chars:
-            digest = hashlib.blake2b(bare.encode("utf-8", "surrogatepass"), digest_size=_TWO.size).digest()
+            digest = hashlib.blake2b(
+                bare.encode("utf-8", "surrogatepass"), digest_size=_TWO.size
+            ).digest()
             found.append((*_TWO.unpack(digest), start, start + len(line)))
         start += len(line)
     return found
 
 
 def edit_documents(task: ParagraphsTask) -> Tally:
-    """Publish one file's documents without the spans that are to be removed; one that has nothing left is dropped."""
-    removed = pq.read_table(task.removed, columns=["number", "start", "end"], filters=_of_file(task.file.number))
+    """Publish one file's documents without the spans that are to be removed; one that has nothing
+    left is dropped.
+    """
+    removed = pq.read_table(
+        task.removed, columns=["number", "start", "end"], filters=_of_file(task.file.number)
+    )
     spans: dict[int, list[tuple[int, int]]] = {}
-    for number, start, end in zip(*(removed[name].to_pylist() for name in ("number", "start", "end")), strict=True):
+    for number, start, end in zip(
+        *(removed[name].to_pylist() for name in ("number", "start", "end")), strict=True
+    ):
         spans.setdefault(number, []).append((start, end))
     n_seen = n_kept = n_chars = n_written = 0
     with publish(task.out) as draft, gzipped(draft) as stream:
         for number, document in _kept(task):
             text = without(document.text, spans.get(number, []))
-            n_seen, n_chars, n_written = n_seen + 1, n_chars + len(document.text), n_written + len(text)
+            n_seen, n_chars, n_written = (
+                n_seen + 1,
+                n_chars + len(document.text),
+                n_written + len(text),
+            )
             if text.strip() or not document.text.strip():
                 n_kept += 1
                 stream.write(_line(document, text) + b"\n")
             else:
                 n_written -= len(text)
     dropped = {NOTHING_LEFT: n_seen - n_kept} if n_seen > n_kept else {}
-    also = {"characters": n_chars, "characters removed": n_chars - n_written, "characters written": n_written, "edited": len(spans)}
+    also = {
+        "characters": n_chars,
+        "characters removed": n_chars - n_written,
+        "characters written": n_written,
+        "edited": len(spans),
+    }
     return Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
 
 
@@ -182,7 +231,9 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join(text[begin:end] for begin, end in zip(ends, starts, strict=True))
 
 
-def _publish_repeats(asked: Queries, found: list[Path], facts: list[Path], preference: Preference, out: Path) -> int:
+def _publish_repeats(
+    asked: Queries, found: list[Path], facts: list[Path], preference: Preference, out: Path
+) -> int:
     asked.do(f"CREATE OR REPLACE VIEW found AS SELECT * FROM {parquet(found)}")
     asked.do(f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet(facts)}")
     asked.do("""CREATE OR REPLACE TABLE shared AS
@@ -202,7 +253,11 @@ def _publish_repeats(asked: Queries, found: list[Path], facts: list[Path], prefe
 
 def _kept(task: ParagraphsTask) -> Iterator[tuple[int, CorpusDocument]]:
     """The file's documents that stay, with their numbers."""
-    kept = set(pq.read_table(task.kept, columns=["number"], filters=_of_file(task.file.number))["number"].to_pylist())
+    kept = set(
+        pq.read_table(task.kept, columns=["number"], filters=_of_file(task.file.number))[
+            "number"
+        ].to_pylist()
+    )
     for place, document in documents_of(Path(task.file.path), task.text_field):
         number = task.file.number << PLACE_BITS | place
         if number in kept:

@@ -1,4 +1,6 @@
-"""Questions to tables that may be larger than memory: DuckDB with a limit, and a scratch folder that goes with it."""
+"""Questions to tables that may be larger than memory: DuckDB with a limit, and a scratch folder
+that goes with it.
+"""
 
 import contextlib
 import errno
@@ -39,7 +41,12 @@ class Queries:
 
     def numbers(self, query: str) -> NDArray[np.int64]:
         """The first column of the answer, ``(n,)`` int64."""
-        return np.concatenate([np.empty(0, np.int64), *(np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query))])
+        return np.concatenate(
+            [
+                np.empty(0, np.int64),
+                *(np.asarray(batch.column(0), dtype=np.int64) for batch in self.batches(query)),
+            ]
+        )
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
         """The answer, some `LINES_AT_ONCE` lines at a time."""
@@ -62,17 +69,25 @@ class Queries:
 
 @contextlib.contextmanager
 def queries(scratch: Path, memory: int) -> Iterator[Queries]:
-    """Open a connection that holds at most ``memory`` bytes and spills to ``scratch``, which is removed in the end.
+    """Open a connection that holds at most ``memory`` bytes and spills to ``scratch``, which is
+    removed in the end.
 
     One thread: so the order of what is not sorted, and with it every byte, is the same each time.
     """
-    import duckdb  # noqa: PLC0415 - takes a tenth of a second, which a reader of tables need not pay
+    # Takes a tenth of a second, which a reader of tables need not pay.
+    import duckdb  # noqa: PLC0415
 
     scratch.mkdir(parents=True, exist_ok=True)
     with _said_plainly(scratch), contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, scratch, ignore_errors=True)
-        connection = stack.enter_context(contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb"))))
-        for setting, value in (("memory_limit", f"'{memory // 10**6}MB'"), ("temp_directory", quoted(str(scratch))), ("threads", "1")):
+        connection = stack.enter_context(
+            contextlib.closing(duckdb.connect(str(scratch / "tables.duckdb")))
+        )
+        for setting, value in (
+            ("memory_limit", f"'{memory // 10**6}MB'"),
+            ("temp_directory", quoted(str(scratch))),
+            ("threads", "1"),
+        ):
             connection.execute(f"SET {setting} = {value}")
         yield Queries(connection, scratch)
 
@@ -101,10 +116,13 @@ def _said_plainly(scratch: Path) -> Iterator[None]:
         said = str(error).splitlines()[0]
         if os.strerror(errno.ENOSPC) in said:
             raise StorageFull(
-                f"the disk is full while writing {scratch}: nothing was published; free some space and run it again"
+                f"the disk is full while writing {scratch}: nothing was published; free some "
+                "space and run it again"
             ) from error
         if isinstance(error, duckdb.OutOfMemoryException):
-            raise BadInput(f"the query needs more memory, or more disk below the output: {said}") from error
+            raise BadInput(
+                f"the query needs more memory, or more disk below the output: {said}"
+            ) from error
         if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
             raise CorruptFile(f"a table cannot be read: {said}") from error
         raise

@@ -8,7 +8,8 @@
       clusters.parquet, removed.parquet, kept.parquet
       summary.json      settings and counts; written last, so what has one is whole
 
-A search that was killed is run again: what it left is begun anew, and nothing in it can be taken for finished.
+A search that was killed is run again: what it left is begun anew, and nothing in it can be taken
+for finished.
 """
 
 import shutil
@@ -25,16 +26,30 @@ from lc_assets.stages.deduplication.asking import WORK, Search
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, decide
 from lc_assets.stages.deduplication.evidence import publish_evidence
 from lc_assets.stages.deduplication.facts import FactsTask, gather_facts
-from lc_assets.stages.deduplication.index import Index, IndexedFile, Manifest, open_index, publish_manifest
+from lc_assets.stages.deduplication.index import (
+    Index,
+    IndexedFile,
+    Manifest,
+    open_index,
+    publish_manifest,
+)
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.deduplication.settings import REASONS, Decision, Means, Scheme, require_threshold
+from lc_assets.stages.deduplication.settings import (
+    REASONS,
+    Decision,
+    Means,
+    Scheme,
+    require_threshold,
+)
 from lc_assets.tally import Tally
 
 INDEX, SUMMARY = "index", "summary.json"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a search did, or a decision after it; ``evidence`` is empty, or where the evidence of this decision lies."""
+    """What a search did, or a decision after it; ``evidence`` is empty, or where the evidence of
+    this decision lies.
+    """
 
     scheme: Scheme
     decision: Decision
@@ -49,7 +64,8 @@ def deduplicate(search: Search) -> Summary:
     Raises:
         BadInput: when sources, settings and the older index do not go together.
         NotPublished: when the older index is not there.
-        Mismatch: when a file of the older corpus has changed, so that a candidate in it cannot be compared.
+        Mismatch: when a file of the older corpus has changed, so that a candidate in it cannot be
+            compared.
     """
     scheme = msgspec.structs.replace(search.scheme, signature=search.signing.name)
     require_threshold(search.decision, scheme)
@@ -59,28 +75,42 @@ def deduplicate(search: Search) -> Summary:
         try:
             index, gathered = _index(search, scheme, older)
             old_pairs = older.parts[-1][0].parent / PAIRS_FILE if older else None
-            counted = gathered + publish_evidence(search, index, first_new=len(older.files) if older else 0, old_pairs=old_pairs)
+            counted = gathered + publish_evidence(
+                search, index, first_new=len(older.files) if older else 0, old_pairs=old_pairs
+            )
             with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-                tally = decide(asked, index.fact_paths, search.out / PAIRS_FILE, search.decision, search.out)
+                tally = decide(
+                    asked, index.fact_paths, search.out / PAIRS_FILE, search.decision, search.out
+                )
         finally:
             shutil.rmtree(search.work, ignore_errors=True)
-        unread = Tally(seen=gathered.seen - gathered.kept, dropped=gathered.dropped, complaints=gathered.complaints)
-        summary = Summary(scheme=scheme, decision=search.decision, tally=tally + unread, work=counted.also)
+        unread = Tally(
+            seen=gathered.seen - gathered.kept,
+            dropped=gathered.dropped,
+            complaints=gathered.complaints,
+        )
+        summary = Summary(
+            scheme=scheme, decision=search.decision, tally=tally + unread, work=counted.also
+        )
         publish_bytes(search.out / SUMMARY, msgspec.json.format(msgspec.json.encode(summary)))
     return summary
 
 
 def decide_again(evidence: Path, out: Path, decision: Decision, means: Means) -> Summary:
-    """Decide anew from the evidence of a finished search, with another threshold, preference, or fewer kinds.
+    """Decide anew from the evidence of a finished search, with another threshold, preference, or
+    fewer kinds.
 
     Raises:
         NotPublished: when there is no finished search in ``evidence``.
-        BadInput: when the threshold is below the evidence, or a kind is asked for that was not looked for.
+        BadInput: when the threshold is below the evidence, or a kind is asked for that was not
+            looked for.
     """
     found = read_summary(evidence)
     require_threshold(decision, found.scheme)
     if missing := set(decision.by) - set(found.decision.by):
-        raise BadInput(f"{evidence} was not searched by {', '.join(sorted(missing))}; search it anew")
+        raise BadInput(
+            f"{evidence} was not searched by {', '.join(sorted(missing))}; search it anew"
+        )
     index = open_index(evidence / INDEX)
     with disk_said_plainly(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -90,9 +120,19 @@ def decide_again(evidence: Path, out: Path, decision: Decision, means: Means) ->
                 tally = decide(asked, index.fact_paths, evidence / PAIRS_FILE, decision, out)
         finally:
             shutil.rmtree(out / WORK, ignore_errors=True)
-        unread = {reason: count for reason, count in found.tally.dropped.items() if reason not in REASONS.values()}
+        unread = {
+            reason: count
+            for reason, count in found.tally.dropped.items()
+            if reason not in REASONS.values()
+        }
         tally += Tally(seen=sum(unread.values()), dropped=unread, complaints=unread)
-        summary = Summary(scheme=found.scheme, decision=decision, tally=tally, work=found.work, evidence=str(evidence))
+        summary = Summary(
+            scheme=found.scheme,
+            decision=decision,
+            tally=tally,
+            work=found.work,
+            evidence=str(evidence),
+        )
         publish_bytes(out / SUMMARY, msgspec.json.format(msgspec.json.encode(summary)))
     return summary
 
@@ -105,7 +145,9 @@ def read_summary(folder: Path) -> Summary:
     """
     path = folder / SUMMARY
     if not path.is_file():
-        raise NotPublished(f"{folder}: holds no {SUMMARY}, so no search for duplicates was finished there")
+        raise NotPublished(
+            f"{folder}: holds no {SUMMARY}, so no search for duplicates was finished there"
+        )
     try:
         return msgspec.json.decode(path.read_bytes(), type=Summary)
     except UNDECODABLE as error:
@@ -120,10 +162,15 @@ def _older(search: Search, scheme: Scheme) -> Index | None:
         raise BadInput(f"{search.out}: is what is searched against; write into another folder")
     index = open_index(folder)
     if index.scheme != scheme:
-        raise BadInput(f"{folder}: was made by {index.scheme}, this search by {scheme}; evidence of the two cannot be joined")
+        raise BadInput(
+            f"{folder}: was made by {index.scheme}, this search by {scheme}; evidence of the two "
+            "cannot be joined"
+        )
     by = read_summary(folder.parent).decision.by
     if missing := set(search.decision.by) - set(by):
-        raise BadInput(f"{folder}: was not searched by {', '.join(sorted(missing))}; search it anew")
+        raise BadInput(
+            f"{folder}: was not searched by {', '.join(sorted(missing))}; search it anew"
+        )
     return index
 
 
@@ -135,7 +182,9 @@ def _begin(out: Path) -> None:
 
 
 def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, Tally]:
-    """Gather facts and bands of the new files, and publish the index that they and the older one are."""
+    """Gather facts and bands of the new files, and publish the index that they and the older one
+    are.
+    """
     first = len(older.files) if older else 0
     folder = search.out / INDEX
     tasks = [
@@ -153,7 +202,9 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
         )
         for number, (source, path) in enumerate(_files(search.sources), start=first)
     ]
-    counted = {task.number: tally for task, tally in search.engine.run(gather_facts, tasks, what="read")}
+    counted = {
+        task.number: tally for task, tally in search.engine.run(gather_facts, tasks, what="read")
+    }
     files = [
         IndexedFile(
             number=task.number,
@@ -164,9 +215,13 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
         )
         for task in tasks
     ]
-    manifest = Manifest(scheme=scheme, files=tuple(files), older=str(older.parts[-1][0].resolve()) if older else "")
+    manifest = Manifest(
+        scheme=scheme, files=tuple(files), older=str(older.parts[-1][0].resolve()) if older else ""
+    )
     publish_manifest(folder, manifest)
-    return Index((*older.parts, (folder, manifest)) if older else ((folder, manifest),)), Tally.total(counted.values())
+    return Index(
+        (*older.parts, (folder, manifest)) if older else ((folder, manifest),)
+    ), Tally.total(counted.values())
 
 
 def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
@@ -174,6 +229,8 @@ def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
     for source in sources:
         for path in corpus_files([source]):
             if path.resolve() in seen:
-                raise BadInput(f"{path}: is given twice, so every document in it would be its own duplicate")
+                raise BadInput(
+                    f"{path}: is given twice, so every document in it would be its own duplicate"
+                )
             seen.add(path.resolve())
             yield source, path

@@ -14,7 +14,9 @@ REASONS = {DIGEST: "same digest", TEXT: "same text", URL: "same url", NEAR: "nea
 
 LEAST_MEMORY = 64 << 20
 CENTRES = 16
-"""Members of a bucket with which all its others are compared. A bucket of at most 17 so has all its pairs compared."""
+"""Members of a bucket with which all its others are compared. A bucket of at most 17 so has all its
+pairs compared.
+"""
 
 
 class Scheme(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         unknown = [kind for kind in self.by if kind not in KINDS]
         if unknown or not self.by:
-            raise BadInput(f"duplicates by {', '.join(unknown) or 'nothing'}: wanted some of {', '.join(KINDS)}")
+            raise BadInput(
+                f"duplicates by {', '.join(unknown) or 'nothing'}: wanted some of "
+                f"{', '.join(KINDS)}"
+            )
         if not 0 < self.threshold <= 1:
             raise BadInput(f"a threshold of {self.threshold}: wanted more than 0 and at most 1")
         Preference(self.prefer)
@@ -72,7 +77,10 @@ def require_threshold(decision: Decision, scheme: Scheme) -> None:
         BadInput: when pairs that would be duplicates were never written down.
     """
     if NEAR in decision.by and decision.threshold < scheme.floor:
-        raise BadInput(f"a threshold of {decision.threshold} is below the evidence's floor of {scheme.floor}: make the evidence anew")
+        raise BadInput(
+            f"a threshold of {decision.threshold} is below the evidence's floor of "
+            f"{scheme.floor}: make the evidence anew"
+        )
 
 
 FACTS = pa.schema(
@@ -83,10 +91,16 @@ FACTS = pa.schema(
         ("date", pa.string()),
         ("n_chars", pa.int64()),
         ("perplexity", pa.float64()),
-        *((f"{kind}_{half}", pa.uint64()) for kind in (DIGEST, TEXT, URL) for half in ("high", "low")),
+        *(
+            (f"{kind}_{half}", pa.uint64())
+            for kind in (DIGEST, TEXT, URL)
+            for half in ("high", "low")
+        ),
     ]
 )
-"""A document: ``number`` is its file's number × 2³² + its place in the file; keys are null where there are none."""
+"""A document: ``number`` is its file's number × 2³² + its place in the file; keys are null where
+there are none.
+"""
 
 PAIRS = pa.schema(
     [
@@ -99,7 +113,9 @@ PAIRS = pa.schema(
         ("verified", pa.bool_()),
     ]
 )
-"""Pairs that are alike at least to the floor. Bit k of ``bands`` is set when the documents share band k."""
+"""Pairs that are alike at least to the floor. Bit k of ``bands`` is set when the documents share
+band k.
+"""
 
 CLUSTERS = pa.schema(
     [
@@ -113,7 +129,9 @@ CLUSTERS = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""Clusters of near duplicates; ``cluster`` is the least id in it. A similarity is null when the two share no band."""
+"""Clusters of near duplicates; ``cluster`` is the least id in it. A similarity is null when the two
+share no band.
+"""
 
 REMOVED = pa.schema(
     [
@@ -126,7 +144,9 @@ REMOVED = pa.schema(
         ("why", pa.string()),
     ]
 )
-"""Documents that do not stay: for which one, which one stays of all in the end, how alike they are, and why that one."""
+"""Documents that do not stay: for which one, which one stays of all in the end, how alike they are,
+and why that one.
+"""
 
 KEPT = pa.schema([("id", pa.string()), ("number", pa.int64())])
 """Documents that stay."""

@@ -1,7 +1,8 @@
-"""How `lc dedup` signs documents: this package's fast MinHash, cut into bands that miss few true duplicates.
+"""How `lc dedup` signs documents: this package's fast MinHash, cut into bands that miss few true
+duplicates.
 
-Candidates are compared before anybody is removed, so bands may be generous: 18 of 7 rows. The chance that two documents
-share one of them, beside RedPajama-V2's bands for the same similarities:
+Candidates are compared before anybody is removed, so bands may be generous: 18 of 7 rows. The
+chance that two documents share one of them, beside RedPajama-V2's bands for the same similarities:
 
 ==========  ======  ======  ======  ======  ======
 similarity  0.5     0.7     0.8     0.85    0.9
@@ -43,4 +44,6 @@ def stored_signing(folder: Path) -> Signing:
         BadInput: when there are none, or they were made by several schemes.
         CorruptFile: when a file of them is none.
     """
-    return replace(OWN, name=f"{label_of_signatures(folder)}, {BANDS} bands of {ROWS}", stored=folder)
+    return replace(
+        OWN, name=f"{label_of_signatures(folder)}, {BANDS} bands of {ROWS}", stored=folder
+    )

@@ -1,9 +1,11 @@
-"""Signatures that lie in files already: those of `lc minhash`, or RedPajama-V2's published ones; found by id.
+"""Signatures that lie in files already: those of `lc minhash`, or RedPajama-V2's published ones;
+found by id.
 
-A document's signature is looked for in ``FOLDER/{path of its file below its source}.minhash.parquet``, where ``lc minhash``
-puts it, and then in the file of the shard that its id names: ``FOLDER/{tag}.minhash.parquet``, or ``FOLDER/minhash/...``.
-Two files are held at a time, at 600 bytes a document. Whether a text is still the one that was signed is not asked: what
-changed since may be missed as a candidate, never wrongly removed, for candidates are compared.
+A document's signature is looked for in ``FOLDER/{path of its file below its
+source}.minhash.parquet``, where ``lc minhash`` puts it, and then in the file of the shard that its
+id names: ``FOLDER/{tag}.minhash.parquet``, or ``FOLDER/minhash/...``. Two files are held at a time,
+at 600 bytes a document. Whether a text is still the one that was signed is not asked: what changed
+since may be missed as a candidate, never wrongly removed, for candidates are compared.
 
 Here: finding and checking them. Not here: reading a file (`lc_assets.formats.redpajama.minhash`).
 """
@@ -24,22 +26,35 @@ from lc_assets.text.minhash import N_PERMUTATIONS
 from lc_assets.vocabulary import parse_document_id
 
 SUFFIX: Final = ".minhash.parquet"
-NOTHING: Final[tuple[dict[str, int], NDArray[np.uint32]]] = ({}, np.empty((0, N_PERMUTATIONS), np.uint32))
+NOTHING: Final[tuple[dict[str, int], NDArray[np.uint32]]] = (
+    {},
+    np.empty((0, N_PERMUTATIONS), np.uint32),
+)
 
 
 def label_of_signatures(folder: Path) -> str:
     """By which scheme all signatures in a folder were made.
 
     Raises:
-        BadInput: when there are none, or they were made by several, so that they cannot be compared.
+        BadInput: when there are none, or they were made by several, so that they cannot be
+            compared.
         CorruptFile: when a file of them is none.
     """
-    labels = {path: scheme_label_of(path, where=str(path)) for path in finished(folder.rglob(f"*{SUFFIX}"))}
+    labels = {
+        path: scheme_label_of(path, where=str(path))
+        for path in finished(folder.rglob(f"*{SUFFIX}"))
+    }
     if not labels:
         raise BadInput(f"{folder}: holds no *{SUFFIX}; make them: lc minhash IN {folder}")
     if len(set(labels.values())) > 1:
-        found = ", ".join(f"{label} ({path.name})" for label, path in sorted({label: path for path, label in labels.items()}.items()))
-        raise BadInput(f"{folder}: its signatures were made by several schemes, which do not compare: {found}; keep one of them")
+        found = ", ".join(
+            f"{label} ({path.name})"
+            for label, path in sorted({label: path for path, label in labels.items()}.items())
+        )
+        raise BadInput(
+            f"{folder}: its signatures were made by several schemes, which do not compare: "
+            f"{found}; keep one of them"
+        )
     return next(iter(labels.values()))
 
 
@@ -52,7 +67,8 @@ class StoredSignatures:
         Args:
             folder: of the signatures.
             stem: path of the documents' file below its source, without the ends of its name.
-            n_bands: into how many bands a signature is cut; the numbers that are left over are not taken.
+            n_bands: into how many bands a signature is cut; the numbers that are left over are not
+                taken.
         """
         self._folder, self._own = folder, folder / f"{stem}{SUFFIX}"
         self._n_bands, self._n_rows = n_bands, N_PERMUTATIONS // n_bands
@@ -67,8 +83,17 @@ class StoredSignatures:
         for path in (self._own, *_by_shard(self._folder, identity)):
             row_of, numbers = _rows(path, path.stat().st_mtime_ns) if path.is_file() else NOTHING
             if (row := row_of.get(identity)) is not None:
-                return None if row < 0 else numbers[row, : self._n_bands * self._n_rows].reshape(self._n_bands, self._n_rows)
-        raise BadInput(f"{identity}: has no signature in {self._folder}; sign its file (lc minhash), or leave --signatures out")
+                return (
+                    None
+                    if row < 0
+                    else numbers[row, : self._n_bands * self._n_rows].reshape(
+                        self._n_bands, self._n_rows
+                    )
+                )
+        raise BadInput(
+            f"{identity}: has no signature in {self._folder}; sign its file (lc minhash), or "
+            "leave --signatures out"
+        )
 
 
 def _by_shard(folder: Path, identity: str) -> list[Path]:
@@ -93,5 +118,8 @@ def _rows(path: Path, _written: int) -> tuple[dict[str, int], NDArray[np.uint32]
     found = dict(zip(ids, rows, strict=True))
     if len(found) != len(ids):
         twice = Counter(ids).most_common(1)[0][0]
-        raise BadInput(f"{path}: signs two documents called {twice}, so neither can be told by its id; leave --signatures out")
+        raise BadInput(
+            f"{path}: signs two documents called {twice}, so neither can be told by its id; leave "
+            "--signatures out"
+        )
     return found, np.concatenate(numbers)

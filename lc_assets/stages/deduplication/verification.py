@@ -1,8 +1,10 @@
-"""Verification: the true Jaccard index of every candidate, from its text, before anybody is removed.
+"""Verification: the true Jaccard index of every candidate, from its text, before anybody is
+removed.
 
-Shingles of the documents that are in a candidate are written beside each other, a file of numbers per file of the corpus,
-and mapped into memory; a task takes a block of candidates. So memory is that of one document and one block, and the
-disk holds eight bytes a shingle (somewhat more than the text) until it is done.
+Shingles of the documents that are in a candidate are written beside each other, a file of numbers
+per file of the corpus, and mapped into memory; a task takes a block of candidates. So memory is
+that of one document and one block, and the disk holds eight bytes a shingle (somewhat more than the
+text) until it is done.
 """
 
 from array import array
@@ -54,7 +56,9 @@ class ShinglesTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyTask:
-    """A block of candidates to be compared; ``shingles`` is the folder of `ShinglesTask`, ``block`` a row group."""
+    """A block of candidates to be compared; ``shingles`` is the folder of `ShinglesTask`, ``block``
+    a row group.
+    """
 
     candidates: Path
     block: int
@@ -88,30 +92,44 @@ def gather_shingles(task: ShinglesTask) -> Tally:
             found.append(place)
             n_chars += len(document.text)
     if next_wanted != -1:
-        raise Mismatch(f"{task.file.path}: has no document at place {next_wanted} any more; search it anew")
+        raise Mismatch(
+            f"{task.file.path}: has no document at place {next_wanted} any more; search it anew"
+        )
     publish_bytes(lengths, npy_bytes(np.array(starts, np.int64)))
     publish_bytes(places, npy_bytes(np.array(found, np.int64)))
     return Tally(also={"documents compared": len(found), "characters compared": n_chars})
 
 
 def _documents(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, CorpusDocument]]:
-    """Places and documents of a file; of several files that are indexed as one, only those that hold a wanted one."""
-    whole = FilePart(path=task.file.path, n_bytes=task.file.n_bytes, n_documents=task.file.n_documents)
+    """Places and documents of a file; of several files that are indexed as one, only those that
+    hold a wanted one.
+    """
+    whole = FilePart(
+        path=task.file.path, n_bytes=task.file.n_bytes, n_documents=task.file.n_documents
+    )
     for part in task.file.parts or (whole,):
         begin, end = np.searchsorted(wanted, [part.first, part.first + part.n_documents])
         if not task.file.parts or begin < end:
-            yield from ((part.first + place, document) for place, document in documents_of(_unchanged(part), task.text_field))
+            yield from (
+                (part.first + place, document)
+                for place, document in documents_of(_unchanged(part), task.text_field)
+            )
 
 
 def _unchanged(part: FilePart) -> Path:
     path = Path(part.path)
     if not path.is_file() or path.stat().st_size != part.n_bytes:
-        raise Mismatch(f"{path}: is gone or changed since it was indexed; candidates in it cannot be compared. Search it anew")
+        raise Mismatch(
+            f"{path}: is gone or changed since it was indexed; candidates in it cannot be "
+            "compared. Search it anew"
+        )
     return path
 
 
 def verify(task: VerifyTask) -> Tally:
-    """Publish the pairs of a block that are alike at least to the floor, and count the others as refuted."""
+    """Publish the pairs of a block that are alike at least to the floor, and count the others as
+    refuted.
+    """
     with pq.ParquetFile(task.candidates) as file:
         table = file.read_row_group(task.block)
     left, right = (np.asarray(table[name], dtype=np.int64) for name in ("a", "b"))
@@ -120,10 +138,18 @@ def verify(task: VerifyTask) -> Tally:
     found = table.append_column("similarity", pa.array(alike)).filter(kept).cast(VERIFIED)
     with publish(task.out) as draft:
         pq.write_table(found, draft, compression="zstd")
-    return Tally(also={"candidates": len(left), "verified": found.num_rows, "refuted": len(left) - found.num_rows})
+    return Tally(
+        also={
+            "candidates": len(left),
+            "verified": found.num_rows,
+            "refuted": len(left) - found.num_rows,
+        }
+    )
 
 
-def _similarities(task: VerifyTask, left: Numbers, right: Numbers) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _similarities(
+    task: VerifyTask, left: Numbers, right: Numbers
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Indices of a block's pairs, the pairs of two files at a time."""
     files = np.stack([left >> PLACE_BITS, right >> PLACE_BITS])
     order = np.lexsort(files[::-1])
@@ -137,14 +163,22 @@ def _similarities(task: VerifyTask, left: Numbers, right: Numbers) -> np.ndarray
         for number in {one, other} - stores.keys():
             stores[number] = _store(task.shingles, number)
         ones, others = stores[one], stores[other]
-        out[group] = similarities(ones[0], _at(ones[1], left[group]), others[0], _at(others[1], right[group]), floor=task.floor)
+        out[group] = similarities(
+            ones[0],
+            _at(ones[1], left[group]),
+            others[0],
+            _at(others[1], right[group]),
+            floor=task.floor,
+        )
     return out
 
 
 def _store(folder: Path, number: int) -> tuple[Sets, Numbers]:
     values, starts, places = _paths(folder, number)
     lengths = read_npy(starts)
-    content = np.memmap(values, dtype=np.uint64, mode="r") if lengths[-1] else np.empty(0, np.uint64)
+    content = (
+        np.memmap(values, dtype=np.uint64, mode="r") if lengths[-1] else np.empty(0, np.uint64)
+    )
     return Sets(np.asarray(content), np.asarray(lengths)), np.asarray(read_npy(places))
 
 
@@ -153,7 +187,9 @@ def _at(places: Numbers, documents: Numbers) -> Numbers:
 
 
 def wanted_places(wanted: Iterable[Path], number: int) -> Numbers:
-    """Ascending places of the documents of one file that are wanted, each once; ``wanted`` are `ShinglesTask.wanted`."""
+    """Ascending places of the documents of one file that are wanted, each once; ``wanted`` are
+    `ShinglesTask.wanted`.
+    """
     return np.unique(np.concatenate([_places(read_npy(path), number) for path in wanted]))
 
 
@@ -163,4 +199,8 @@ def _places(wanted: Numbers, number: int) -> Numbers:
 
 
 def _paths(folder: Path, number: int) -> tuple[Path, Path, Path]:
-    return folder / f"{number:05d}.values", folder / f"{number:05d}.starts.npy", folder / f"{number:05d}.places.npy"
+    return (
+        folder / f"{number:05d}.values",
+        folder / f"{number:05d}.starts.npy",
+        folder / f"{number:05d}.places.npy",
+    )

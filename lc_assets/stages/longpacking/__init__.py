@@ -1,4 +1,5 @@
-"""LongPack over tables: which pages there are, what points at what, who holds what, and the texts put together last.
+"""LongPack over tables: which pages there are, what points at what, who holds what, and the texts
+put together last.
 
 ============  =========================================================================================
 `pages`       a line per document: its key, rank, side; then, of those needed, content and tokens
@@ -8,5 +9,6 @@
 `gathering`   texts to documents, in buckets
 ============  =========================================================================================
 
-Ids and numbers are joined first, texts are read once for what must be known of them and gathered last.
+Ids and numbers are joined first, texts are read once for what must be known of them and gathered
+last.
 """

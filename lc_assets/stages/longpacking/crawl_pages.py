@@ -1,8 +1,10 @@
-"""Pages and their links outside of a lake: cleaned pages out of JSON lines or archives, links out of archives.
+"""Pages and their links outside of a lake: cleaned pages out of JSON lines or archives, links out
+of archives.
 
-A page is named by its page key, so links find it without a look-up. Of several documents of one key, and of several captures of
-one page, the newest by its date is taken; of equal dates the first by file and line. The tables are those that a lake has:
-`FILTERED` (digest and most else empty) and `PAGE_LINKS`.
+A page is named by its page key, so links find it without a look-up. Of several documents of one
+key, and of several captures of one page, the newest by its date is taken; of equal dates the first
+by file and line. The tables are those that a lake has: `FILTERED` (digest and most else empty) and
+`PAGE_LINKS`.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -36,8 +38,11 @@ NO_TEXT: Final = "no text"
 NO_KEY: Final = "no address of the web"
 REPEATED: Final = "address met elsewhere"
 
-CAPTURED: Final = PAGE_LINKS.append(pa.field("date", pa.string())).append(pa.field("record", pa.int64()))
-"""Links with the capture that they stand in; a capture without links has a line without a target."""
+CAPTURED: Final = PAGE_LINKS.append(pa.field("date", pa.string())).append(
+    pa.field("record", pa.int64())
+)
+"""Links with the capture that they stand in; a capture without links has a line without a target.
+"""
 
 _REST: Final = msgspec.json.Decoder(dict[str, Any])
 
@@ -78,7 +83,9 @@ def clean_pages(task: CleanTask) -> Tally:
             else:
                 n_kept += 1
                 table.add(found, n_bytes=4 * len(found["raw_content"]))
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped))
+    return Tally(
+        seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped)
+    )
 
 
 def _pages_of(task: CleanTask) -> Iterator[dict[str, Any] | str]:
@@ -96,21 +103,37 @@ def _pages_of(task: CleanTask) -> Iterator[dict[str, Any] | str]:
             yield document.why
             continue
         title = _REST.decode(document.rest).get("title")
-        yield _line(document.url, document.text, date=document.date, language=document.language, title=title)
+        yield _line(
+            document.url, document.text, date=document.date, language=document.language, title=title
+        )
 
 
-def _line(url: str, text: str, *, date: str = "", language: str = "", title: Any = None) -> dict[str, Any] | str:
+def _line(
+    url: str, text: str, *, date: str = "", language: str = "", title: Any = None
+) -> dict[str, Any] | str:
     """A document, or why there is none; one without a title has its first line for one."""
     key = page_key(url)
     if key is None or not text.strip():
         return NO_KEY if key is None else NO_TEXT
-    head = title if isinstance(title, str) and title.strip() else text.lstrip()[: 4 * TITLE_CHARS].partition("\n")[0]
-    named = {"id": key, "url": url, "source_domain": key_host(key), "language": language, "date_download": date}
+    head = (
+        title
+        if isinstance(title, str) and title.strip()
+        else text.lstrip()[: 4 * TITLE_CHARS].partition("\n")[0]
+    )
+    named = {
+        "id": key,
+        "url": url,
+        "source_domain": key_host(key),
+        "language": language,
+        "date_download": date,
+    }
     return dict.fromkeys(FILTERED.names, "") | named | {"title": head, "raw_content": text}
 
 
 def find_links(task: LinksTask) -> Tally:
-    """Write the links of the pages of one archive, by the pages that they lead to; links that lead nowhere are counted."""
+    """Write the links of the pages of one archive, by the pages that they lead to; links that lead
+    nowhere are counted.
+    """
     dropped, also = Counter[str](), Counter[str]()
     n_pages = 0
     with publish(task.path) as draft, contextlib.closing(TableWriter(draft, CAPTURED)) as table:
@@ -124,19 +147,35 @@ def find_links(task: LinksTask) -> Tally:
                 dropped[read.unread] += 1
                 continue
             n_pages += 1
-            for line in _links_of(page, read, key=key, record=record, extractor=task.extractor, also=also):
+            for line in _links_of(
+                page, read, key=key, record=record, extractor=task.extractor, also=also
+            ):
                 table.add(line)
-    return Tally(seen=n_pages + dropped.total(), kept=n_pages, dropped=dict(dropped), complaints=dict(dropped), also=dict(also))
+    return Tally(
+        seen=n_pages + dropped.total(),
+        kept=n_pages,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=dict(also),
+    )
 
 
 def _links_of(
-    page: HtmlPage, read: PageLinks, *, key: str, record: int, extractor: Extractor, also: Counter[str]
+    page: HtmlPage,
+    read: PageLinks,
+    *,
+    key: str,
+    record: int,
+    extractor: Extractor,
+    also: Counter[str],
 ) -> Iterator[dict[str, Any]]:
     # The paper looks addresses up as they are written.
     found = targets_of(read.links, page.url, base=read.base, resolve=extractor != "paper")
     if read.unread:
         also[f"pages whose links were not read: {read.unread}"] += 1
-    also.update({"links": len(read.links), "links to pages": sum(target.n_links for target in found.found)})
+    also.update(
+        {"links": len(read.links), "links to pages": sum(target.n_links for target in found.found)}
+    )
     also.update({f"links left out: {why}": count for why, count in found.left_out.items()})
     capture = {"page_key": key, "id": key, "date": page.date, "record": record}
     yield dict.fromkeys(CAPTURED.names) | capture
@@ -147,7 +186,11 @@ def _links_of(
 def line_of(target: Target) -> dict[str, Any]:
     """A target, in the columns of `PAGE_LINKS`."""
     names = ("position", "n_links", "nofollow", "navigation", "generic", "in_text", "keys")
-    return {"target_key": target.key, "target_url": target.url, **{name: getattr(target, name) for name in names}}
+    return {
+        "target_key": target.key,
+        "target_url": target.url,
+        **{name: getattr(target, name) for name in names},
+    }
 
 
 def drop_repeated(asked: Queries, paths: Sequence[Path]) -> int:
@@ -162,22 +205,32 @@ def drop_repeated(asked: Queries, paths: Sequence[Path]) -> int:
     for line in asked.lines("SELECT file, line FROM repeated"):
         gone.setdefault(line["file"], set()).add(line["line"])
     for file, lines in gone.items():
-        with publish(paths[file]) as draft, contextlib.closing(TableWriter(draft, FILTERED)) as table:
-            for number, document in enumerate(read_lines(paths[file], FILTERED.names, batch_lines=16)):
+        with (
+            publish(paths[file]) as draft,
+            contextlib.closing(TableWriter(draft, FILTERED)) as table,
+        ):
+            for number, document in enumerate(
+                read_lines(paths[file], FILTERED.names, batch_lines=16)
+            ):
                 if number not in lines:
                     table.add(document, n_bytes=4 * len(document["raw_content"]))
     return sum(map(len, gone.values()))
 
 
 def publish_links(asked: Queries, paths: Sequence[Path], out: Path) -> int:
-    """Publish the links of one capture of each page, out of what `find_links` wrote of every archive; returns how many."""
+    """Publish the links of one capture of each page, out of what `find_links` wrote of every
+    archive; returns how many.
+    """
     listed = ", ".join(quoted(str(path)) for path in paths)
     lines = f"read_parquet([{listed}], filename = true)"
     asked.do(f"""CREATE OR REPLACE TABLE captures AS SELECT filename, record FROM (
         SELECT filename, record, row_number() OVER (PARTITION BY id ORDER BY date DESC, filename, record) AS nth
         FROM {lines} WHERE target_key IS NULL) WHERE nth = 1""")
     columns = ", ".join(PAGE_LINKS.names)
-    query = f"SELECT {columns} FROM {lines} JOIN captures USING (filename, record) WHERE target_key IS NOT NULL"
+    query = (
+        f"SELECT {columns} FROM {lines} JOIN captures USING (filename, record) WHERE "
+        "target_key IS NOT NULL"
+    )
     return asked.publish(query, out, PAGE_LINKS)
 
 

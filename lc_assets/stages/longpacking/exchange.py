@@ -1,4 +1,6 @@
-"""Texts on their way: one file per source, by bucket, so that a bucket reads no other's texts (`lc_assets.engines.exchange`)."""
+"""Texts on their way: one file per source, by bucket, so that a bucket reads no other's texts
+(`lc_assets.engines.exchange`).
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,7 +40,12 @@ class TextWriter:
         self._buckets.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if kind is None:
             self._pass_on()
         self._buckets.__exit__(kind, error, trace)
@@ -53,8 +60,12 @@ class TextWriter:
     def _pass_on(self) -> None:
         if self._waiting:
             buckets, *columns = zip(*self._waiting, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, TEXTS, strict=True)]
-            self._buckets.send(pa.Table.from_arrays(arrays, schema=TEXTS), np.array(buckets, np.int32))
+            arrays = [
+                pa.array(column, field.type) for column, field in zip(columns, TEXTS, strict=True)
+            ]
+            self._buckets.send(
+                pa.Table.from_arrays(arrays, schema=TEXTS), np.array(buckets, np.int32)
+            )
         self._waiting, self._n_bytes = [], 0
 
 

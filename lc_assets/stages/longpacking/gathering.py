@@ -1,11 +1,12 @@
-"""From a plan to packed documents: every text is read once where it lies, sent to where it is wanted, and put in its place.
+"""From a plan to packed documents: every text is read once where it lies, sent to where it is
+wanted, and put in its place.
 
 ::
 
     claims ─▶ plan ─▶ send, per file of documents ─▶ gather, per group of files ─▶ documents, spans
 
-Memory is bounded by a slice of the plan, or by one document. A file of documents is read once for its children and once for its
-roots; a group reads of every file only what was sent to it.
+Memory is bounded by a slice of the plan, or by one document. A file of documents is read once for
+its children and once for its roots; a group reads of every file only what was sent to it.
 """
 
 import contextlib
@@ -45,7 +46,8 @@ class Packing:
     Attributes:
         claims: table of `lc_assets.stages.link_tables.LINK_CLAIMS`.
         documents: the tables of documents that the claims were made of.
-        folder: where packed documents and spans go, a file each per file of roots; its workings hold the rest.
+        folder: where packed documents and spans go, a file each per file of roots; its workings
+            hold the rest.
         paper_exact: see `lc_assets.packing.longpack.pack`.
         run: runs what is done per file.
         group_tokens: see `lc_assets.stages.longpacking.placing`; as well the next.
@@ -113,7 +115,8 @@ class GatherTask:
 
 
 def pack_documents(packing: Packing) -> Tally:
-    """Write packed documents, in the columns of `FILTERED`, and their spans; each is a document that was seen and kept.
+    """Write packed documents, in the columns of `FILTERED`, and their spans; each is a document
+    that was seen and kept.
 
     Raises:
         Mismatch: when a document that is claimed is not there.
@@ -122,13 +125,22 @@ def pack_documents(packing: Packing) -> Tally:
         return Tally()
     work = packing.folder / WORKINGS
     plan = Plan(
-        claims=packing.claims, documents=packing.documents, work=work, group_tokens=packing.group_tokens, slice_tokens=packing.slice_tokens
+        claims=packing.claims,
+        documents=packing.documents,
+        work=work,
+        group_tokens=packing.group_tokens,
+        slice_tokens=packing.slice_tokens,
     )
     shutil.rmtree(work / "duckdb", ignore_errors=True)
     with queries(work / "duckdb", packing.memory) as asked:
         groups = plan_parts(plan, asked)
     send = [
-        SendTask(documents=path, folder=packing.folder, wanted=plan.wanted(n), path=work / "texts" / f"{n:06d}.parquet")
+        SendTask(
+            documents=path,
+            folder=packing.folder,
+            wanted=plan.wanted(n),
+            path=work / "texts" / f"{n:06d}.parquet",
+        )
         for n, path in enumerate(packing.documents)
     ]
     sent = packing.run(send_texts, send, what="send texts")
@@ -155,7 +167,9 @@ def send_texts(task: SendTask) -> Tally:
         wanted.setdefault(line, []).append((group, part))
     n_texts = n_chars = 0
     with publish(task.path) as draft, TextWriter(draft) as writer:
-        for line, document in enumerate(read_lines(task.documents, ["url", "raw_content"], batch_lines=16) if wanted else ()):
+        for line, document in enumerate(
+            read_lines(task.documents, ["url", "raw_content"], batch_lines=16) if wanted else ()
+        ):
             for group, part in wanted.get(line, ()):
                 writer.send(Sent(group, part, document["url"] or "", document["raw_content"]))
                 n_texts, n_chars = n_texts + 1, n_chars + len(document["raw_content"])
@@ -173,19 +187,32 @@ def gather_documents(task: GatherTask) -> Tally:
         with _Output.publishing(task.folder, stem_of(path)) as output:
             lines = enumerate(read_lines(path, FILTERED.names, batch_lines=16))
             while following is not None and following[0]["file"] == file:
-                document = next((document for line, document in lines if line == following[0]["line"]), None)
+                document = next(
+                    (document for line, document in lines if line == following[0]["line"]), None
+                )
                 if document is None:
-                    raise Mismatch(f"{path}: line {following[0]['line']:,} is claimed and not there; make the claims again")
-                output.add(document, _packed(document, following, texts, paper_exact=task.paper_exact), following)
+                    raise Mismatch(
+                        f"{path}: line {following[0]['line']:,} is claimed and not there; make "
+                        "the claims again"
+                    )
+                output.add(
+                    document,
+                    _packed(document, following, texts, paper_exact=task.paper_exact),
+                    following,
+                )
                 following = next(parts, None)
         counted += output.tally
     return counted
 
 
 def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Every packed document of a file with its spans, which lie beside it; a document without spans has none here."""
+    """Every packed document of a file with its spans, which lie beside it; a document without spans
+    has none here.
+    """
     spans = path.with_name(path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
-    found = itertools.groupby(read_lines(spans) if spans.is_file() else (), key=lambda span: span["id"])
+    found = itertools.groupby(
+        read_lines(spans) if spans.is_file() else (), key=lambda span: span["id"]
+    )
     ahead = next(found, None)
     for document in read_lines(path, ["id", "url", "raw_content"], batch_lines=4):
         own = list(ahead[1]) if ahead and ahead[0] == document["id"] else []
@@ -205,18 +232,26 @@ def _by_root(parts: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield some
 
 
-def _packed(document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool) -> PackedDocument:
+def _packed(
+    document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
+) -> PackedDocument:
     def page(part: dict[str, Any]) -> Part:
         sent = texts.of(part["slice"], part["part"])
-        return Part(url=sent.url, text=sent.text, cluster=part["cluster"], n_tokens=part["n_tokens"])
+        return Part(
+            url=sent.url, text=sent.text, cluster=part["cluster"], n_tokens=part["n_tokens"]
+        )
 
-    root = Part(url=document["url"] or "", text=document["raw_content"], n_tokens=parts[0]["root_tokens"])
+    root = Part(
+        url=document["url"] or "", text=document["raw_content"], n_tokens=parts[0]["root_tokens"]
+    )
     children = (Placed(page=page(part), keys=part["keys"], depth=part["depth"]) for part in parts)
     return written(root, children, paper_exact=paper_exact)
 
 
 class _Texts:
-    """The texts that were sent to a group, a slice of them in memory; those of several slices are parted first."""
+    """The texts that were sent to a group, a slice of them in memory; those of several slices are
+    parted first.
+    """
 
     def __init__(self, task: GatherTask) -> None:
         self._task = task
@@ -231,16 +266,28 @@ class _Texts:
         """The text of a part, which is in slice ``number``."""
         if number != self._number:
             self._texts = {}
-            paths, bucket = ((self._parted,), number) if self._slices[-1] else (self._task.texts, self._task.group)
-            self._number, self._texts = number, {sent.part: sent for sent in read_texts(paths, bucket)}
+            paths, bucket = (
+                ((self._parted,), number)
+                if self._slices[-1]
+                else (self._task.texts, self._task.group)
+            )
+            self._number, self._texts = (
+                number,
+                {sent.part: sent for sent in read_texts(paths, bucket)},
+            )
         if part not in self._texts:
-            raise Mismatch(f"{self._task.parts}: the text of part {part:,} was not sent; remove the version's folder and run it again")
+            raise Mismatch(
+                f"{self._task.parts}: the text of part {part:,} was not sent; remove the "
+                "version's folder and run it again"
+            )
         return self._texts[part]
 
     def _part(self) -> None:
         with publish(self._parted) as draft, TextWriter(draft) as writer:
             for sent in read_texts(self._task.texts, self._task.group):
-                writer.send(sent._replace(bucket=int(self._slices[np.searchsorted(self._parts, sent.part)])))
+                writer.send(
+                    sent._replace(bucket=int(self._slices[np.searchsorted(self._parts, sent.part)]))
+                )
 
 
 class _Output:
@@ -257,17 +304,37 @@ class _Output:
         with contextlib.ExitStack() as stack:
             yield cls(
                 *(
-                    stack.enter_context(contextlib.closing(TableWriter(stack.enter_context(publish(folder / f"{stem}{suffix}")), schema)))
+                    stack.enter_context(
+                        contextlib.closing(
+                            TableWriter(
+                                stack.enter_context(publish(folder / f"{stem}{suffix}")), schema
+                            )
+                        )
+                    )
                     for suffix, schema in ((DOCUMENTS_SUFFIX, FILTERED), (SPANS_SUFFIX, SPANS))
                 )
             )
 
-    def add(self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]) -> None:
+    def add(
+        self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]
+    ) -> None:
         """Add a packed document; ``document`` is its root's."""
         self._documents.add(document | {"raw_content": packed.text}, n_bytes=4 * len(packed.text))
         ids = [*(part["child_id"] for part in parts), document["id"]]
         for number, (span, name) in enumerate(zip(packed.spans, ids, strict=True)):
-            fields = {field: getattr(span, field) for field in ("role", "depth", "url", "keys", "cluster", "start", "stop", "n_tokens")}
+            fields = {
+                field: getattr(span, field)
+                for field in (
+                    "role",
+                    "depth",
+                    "url",
+                    "keys",
+                    "cluster",
+                    "start",
+                    "stop",
+                    "n_tokens",
+                )
+            }
             self._spans.add({"id": document["id"], "part": number, "child_id": name, **fields})
             self._n_tokens += span.n_tokens
         self._n_docs += 1
@@ -277,5 +344,9 @@ class _Output:
     @property
     def tally(self) -> Tally:
         """What was written."""
-        also = {"parts": self._n_parts, "tokens of parts": self._n_tokens, "characters": self._n_chars}
+        also = {
+            "parts": self._n_parts,
+            "tokens of parts": self._n_tokens,
+            "characters": self._n_chars,
+        }
         return Tally(seen=self._n_docs, kept=self._n_docs, also=also)

@@ -1,6 +1,7 @@
 """How documents grew: lengths before and after packing, out of tables of spans.
 
-Lengths are those of the texts, without anchor lines and line ends: what is packed is what was there.
+Lengths are those of the texts, without anchor lines and line ends: what is packed is what was
+there.
 """
 
 from collections.abc import Sequence
@@ -44,7 +45,9 @@ class Lengths:
 
     @property
     def shares(self) -> dict[str, tuple[float, float]]:
-        """Share of all tokens by group of lengths, of the pages alone and of the packed documents."""
+        """Share of all tokens by group of lengths, of the pages alone and of the packed
+        documents.
+        """
         pairs = zip(bucket_counts(self.pages), bucket_counts(self.packed), strict=True)
         return {before.name: (before.share, after.share) for before, after in pairs}
 
@@ -62,7 +65,9 @@ def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
 
 
 def roots_tried(tally: Tally) -> int:
-    """Roots that had a turn, of what `lc_assets.stages.longpacking.claiming.claim_links` counted: those that no other one holds."""
+    """Roots that had a turn, of what `lc_assets.stages.longpacking.claiming.claim_links` counted:
+    those that no other one holds.
+    """
     return tally.also.get("roots", 0) - tally.also.get("roots that another one holds", 0)
 
 

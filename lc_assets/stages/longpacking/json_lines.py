@@ -3,9 +3,11 @@
 ::
 
     {"id": …, "url": …, "n_tokens": …, "text": …,
-     "spans": [{"role": "child", "depth": 1, "child_id": …, "url": …, "keys": …, "cluster": …, "start": 0, "stop": 120, "n_tokens": …}, …]}
+     "spans": [{"role": "child", "depth": 1, "child_id": …, "url": …, "keys": …, "cluster": …,
+     "start": 0, "stop": 120, "n_tokens": …}, …]}
 
-``start`` and ``stop`` count characters; spans touch, and together are the whole text. ``n_tokens`` are of the texts alone.
+``start`` and ``stop`` count characters; spans touch, and together are the whole text. ``n_tokens``
+are of the texts alone.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -45,7 +47,9 @@ class LinesTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestTask:
-    """One file of pages, to be written as lines of JSON but for those on the lines that ``taken`` holds."""
+    """One file of pages, to be written as lines of JSON but for those on the lines that ``taken``
+    holds.
+    """
 
     documents: Path
     taken: Path
@@ -57,17 +61,28 @@ class RestTask:
 
 def lines_tasks(packed: Sequence[Path], out: Path) -> list[LinesTask]:
     """A task for every file of packed documents that holds any."""
-    return [LinesTask(documents=path, path=out / _json_name(path)) for path in packed if pq.read_metadata(path).num_rows]
+    return [
+        LinesTask(documents=path, path=out / _json_name(path))
+        for path in packed
+        if pq.read_metadata(path).num_rows
+    ]
 
 
-def rest_tasks(asked: Queries, spans: Sequence[Path], documents: Sequence[Path], work: Path, out: Path) -> list[RestTask]:
-    """A task for every file of pages; which of them are in packed documents is written down in ``work``."""
+def rest_tasks(
+    asked: Queries, spans: Sequence[Path], documents: Sequence[Path], work: Path, out: Path
+) -> list[RestTask]:
+    """A task for every file of pages; which of them are in packed documents is written down in
+    ``work``.
+    """
     query = f"""SELECT row_of_all >> 32 AS file, row_of_all & {2**32 - 1} AS line FROM {numbered_rows(asked, documents)}
         SEMI JOIN (SELECT child_id AS id FROM {parquet(list(spans))}) USING (id) ORDER BY row_of_all"""
     paths = [work / f"{number:05d}.npy" for number in range(len(documents))]
     for number, found in by_file(asked, query, ("line",), len(documents)):
         publish_bytes(paths[number], npy_bytes(found))
-    return [RestTask(documents=path, taken=taken, path=out / _json_name(path)) for path, taken in zip(documents, paths, strict=True)]
+    return [
+        RestTask(documents=path, taken=taken, path=out / _json_name(path))
+        for path, taken in zip(documents, paths, strict=True)
+    ]
 
 
 def join_spans(spans: Sequence[Path], out: Path) -> None:
@@ -89,8 +104,17 @@ def write_lines(task: LinesTask) -> Tally:
     with publish(task.path) as draft, gzipped(draft) as out:
         for document, spans in packed_documents_of(task.documents):
             n_tokens = sum(span["n_tokens"] for span in spans)
-            parts = [{name: value for name, value in span.items() if name not in ("id", "part")} for span in spans]
-            line = {"id": document["id"], "url": document["url"], "n_tokens": n_tokens, "text": document["raw_content"], "spans": parts}
+            parts = [
+                {name: value for name, value in span.items() if name not in ("id", "part")}
+                for span in spans
+            ]
+            line = {
+                "id": document["id"],
+                "url": document["url"],
+                "n_tokens": n_tokens,
+                "text": document["raw_content"],
+                "spans": parts,
+            }
             out.write(msgspec.json.encode(line) + b"\n")
             n_docs += 1
     return Tally(seen=n_docs, kept=n_docs)
@@ -101,9 +125,15 @@ def write_rest(task: RestTask) -> Tally:
     taken = set(read_npy(task.taken)[0].tolist())
     n_docs = 0
     with publish(task.path) as draft, gzipped(draft) as out:
-        for number, document in enumerate(read_lines(task.documents, ["id", "url", "raw_content"], batch_lines=16)):
+        for number, document in enumerate(
+            read_lines(task.documents, ["id", "url", "raw_content"], batch_lines=16)
+        ):
             if number not in taken:
-                line = {"id": document["id"], "url": document["url"], "text": document["raw_content"]}
+                line = {
+                    "id": document["id"],
+                    "url": document["url"],
+                    "text": document["raw_content"],
+                }
                 out.write(msgspec.json.encode(line) + b"\n")
                 n_docs += 1
     return Tally(seen=n_docs, kept=n_docs)

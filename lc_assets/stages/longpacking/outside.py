@@ -1,4 +1,5 @@
-"""LongPack outside of a lake: archives and cleaned pages in, packed documents out, by the same steps as the stages.
+"""LongPack outside of a lake: archives and cleaned pages in, packed documents out, by the same
+steps as the stages.
 
 ::
 
@@ -9,7 +10,8 @@
       claims.parquet               `lc_assets.stages.link_tables.LINK_CLAIMS`
       summary.json                 settings and counts; written last, so what has one is whole
 
-A packed document's id is its root's page key. A run that was killed is run again from its beginning.
+A packed document's id is its root's page key. A run that was killed is run again from its
+beginning.
 """
 
 import shutil
@@ -45,7 +47,14 @@ from lc_assets.stages.longpacking.crawl_pages import (
 )
 from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents
 from lc_assets.stages.longpacking.growing import lengths_of, roots_tried
-from lc_assets.stages.longpacking.json_lines import JSON_SUFFIX, join_spans, lines_tasks, rest_tasks, write_lines, write_rest
+from lc_assets.stages.longpacking.json_lines import (
+    JSON_SUFFIX,
+    join_spans,
+    lines_tasks,
+    rest_tasks,
+    write_lines,
+    write_rest,
+)
 from lc_assets.stages.longpacking.pages import FACTS, Draws
 from lc_assets.stages.tables import read_all
 from lc_assets.tally import Tally
@@ -63,7 +72,8 @@ class Crawl:
 
     Attributes:
         archives: WARC files, or folders of them.
-        pages: files of cleaned pages, with addresses; none means that texts are taken out of the archives.
+        pages: files of cleaned pages, with addresses; none means that texts are taken out of the
+            archives.
         out: folder of what comes of it.
         settings: how pages are packed.
         engine: runs what is done per file.
@@ -130,7 +140,9 @@ def pack_crawl(crawl: Crawl) -> Outcome:
     """
     archives = [path for path in corpus_files(crawl.archives) if path.name.endswith(WARC)]
     if not archives:
-        raise BadInput("links are read out of archives: name WARC files, such as --warc crawl.warc.gz")
+        raise BadInput(
+            "links are read out of archives: name WARC files, such as --warc crawl.warc.gz"
+        )
     with disk_said_plainly(crawl.out):
         crawl.out.mkdir(parents=True, exist_ok=True)
         (crawl.out / SUMMARY_FILE).unlink(missing_ok=True)
@@ -139,20 +151,29 @@ def pack_crawl(crawl: Crawl) -> Outcome:
             outcome = _pack(crawl, archives)
         finally:
             shutil.rmtree(crawl.work, ignore_errors=True)
-        publish_bytes(crawl.out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(outcome)) + b"\n")
+        publish_bytes(
+            crawl.out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(outcome)) + b"\n"
+        )
     return outcome
 
 
 def _pack(crawl: Crawl, archives: Sequence[Path]) -> Outcome:
     sources = corpus_files(crawl.pages) if crawl.pages else archives
-    documents = [documents_path(crawl.work / "pages", number, source) for number, source in enumerate(sources)]
+    documents = [
+        documents_path(crawl.work / "pages", number, source)
+        for number, source in enumerate(sources)
+    ]
     clean = [
         CleanTask(source=source, path=path, quality=crawl.quality, text_field=crawl.text_field)
         for source, path in zip(sources, documents, strict=True)
     ]
     pages = crawl.run(clean_pages, clean, what="read pages")
     find = [
-        LinksTask(source=source, path=crawl.work / "captured" / f"{number:05d}.parquet", extractor=crawl.extractor)
+        LinksTask(
+            source=source,
+            path=crawl.work / "captured" / f"{number:05d}.parquet",
+            extractor=crawl.extractor,
+        )
         for number, source in enumerate(archives)
     ]
     found = crawl.run(find_links, find, what="find links")
@@ -175,7 +196,13 @@ def _pack(crawl: Crawl, archives: Sequence[Path]) -> Outcome:
     )
     claimed = claim_links(claims)
     folder = crawl.work / "packed"
-    packing = Packing(claims=claims.out, documents=documents, folder=folder, paper_exact=crawl.settings.paper_exact, run=crawl.run)
+    packing = Packing(
+        claims=claims.out,
+        documents=documents,
+        folder=folder,
+        paper_exact=crawl.settings.paper_exact,
+        run=crawl.run,
+    )
     packed = pack_documents(packing)
     _write(crawl, folder, documents)
     lengths = lengths_of(finished(folder.glob(f"*{SPANS_SUFFIX}")), n_roots=roots_tried(claimed))
@@ -184,7 +211,9 @@ def _pack(crawl: Crawl, archives: Sequence[Path]) -> Outcome:
     repeated = {REPEATED: n_repeated} if n_repeated else {}
     return Outcome(
         settings=crawl.settings,
-        pages=msgspec.structs.replace(pages, kept=pages.kept - n_repeated, dropped=pages.dropped | repeated),
+        pages=msgspec.structs.replace(
+            pages, kept=pages.kept - n_repeated, dropped=pages.dropped | repeated
+        ),
         archives=found,
         links=claimed,
         packed=packed,
@@ -201,13 +230,22 @@ def together(pages: Any, in_documents: Any, packed: Any) -> list[BucketCount]:
     >>> [(count.n_docs, count.n_tokens) for count in together(np.array([5, 6, 7]), np.array([5, 7]), np.array([9_000]))][:3]
     [(1, 6), (0, 0), (1, 9000)]
     """
-    counts = zip(bucket_counts(pages), bucket_counts(in_documents), bucket_counts(packed), strict=True)
+    counts = zip(
+        bucket_counts(pages), bucket_counts(in_documents), bucket_counts(packed), strict=True
+    )
     found = [
-        (every.name, every.n_docs - some.n_docs + packs.n_docs, every.n_tokens - some.n_tokens + packs.n_tokens)
+        (
+            every.name,
+            every.n_docs - some.n_docs + packs.n_docs,
+            every.n_tokens - some.n_tokens + packs.n_tokens,
+        )
         for every, some, packs in counts
     ]
     total = max(sum(n_tokens for *_, n_tokens in found), 1)
-    return [BucketCount(name=name, n_docs=n_docs, n_tokens=n_tokens, share=n_tokens / total) for name, n_docs, n_tokens in found]
+    return [
+        BucketCount(name=name, n_docs=n_docs, n_tokens=n_tokens, share=n_tokens / total)
+        for name, n_docs, n_tokens in found
+    ]
 
 
 def _write(crawl: Crawl, folder: Path, documents: Sequence[Path]) -> None:
@@ -215,7 +253,11 @@ def _write(crawl: Crawl, folder: Path, documents: Sequence[Path]) -> None:
         for path in finished((crawl.out / name).glob(f"*{JSON_SUFFIX}")):
             path.unlink()
     spans = finished(folder.glob(f"*{SPANS_SUFFIX}"))
-    crawl.run(write_lines, lines_tasks(documents_files(folder), crawl.out / DOCUMENTS), what="write documents")
+    crawl.run(
+        write_lines,
+        lines_tasks(documents_files(folder), crawl.out / DOCUMENTS),
+        what="write documents",
+    )
     join_spans(spans, crawl.out / SPANS_FILE)
     if crawl.rest:
         with queries(crawl.work / "duckdb", Means().memory // 2) as asked:

@@ -1,4 +1,5 @@
-"""The index of the pages within LongPack's documents: which documents hold a page, by its id, address or domain.
+"""The index of the pages within LongPack's documents: which documents hold a page, by its id,
+address or domain.
 
 ===================  =======================================================================================
 file                 what
@@ -8,8 +9,9 @@ file                 what
 ``page_place.npy``   which line of ``pages.parquet`` each key is of
 ===================  =======================================================================================
 
-A column ``id`` of this table is the page's, as in all tables that are asked (`lc_assets.stages.keyed_tables`);
-``packed_id`` is of the document that holds it. Tables of spans are read one at a time, so memory is the keys': twelve bytes each.
+A column ``id`` of this table is the page's, as in all tables that are asked
+(`lc_assets.stages.keyed_tables`); ``packed_id`` is of the document that holds it. Tables of spans
+are read one at a time, so memory is the keys': twelve bytes each.
 """
 
 from collections.abc import Iterable
@@ -50,12 +52,18 @@ def pages_of(spans: Path) -> pa.Table:
 
 
 def keys_of_pages(path: Path) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
-    """All keys of a table of pages, uint64, and the line each is of, uint32; ascending by key, then by line."""
+    """All keys of a table of pages, uint64, and the line each is of, uint32; ascending by key, then
+    by line.
+    """
     with opened_table(path) as file:
         batches = file.iter_batches(LINES_AT_ONCE, columns=["id", "url"])
-        return keys_of_parts({"id": batch["id"].to_pylist(), "url": batch["url"].to_pylist()} for batch in batches)
+        return keys_of_parts(
+            {"id": batch["id"].to_pylist(), "url": batch["url"].to_pylist()} for batch in batches
+        )
 
 
 def page_index(longpack: Published) -> KeyedTable:
     """The index of a version's pages, for asking."""
-    return KeyedTable(longpack.only(PAGES_FILE) / PAGES_FILE, KeyIndex(longpack.only(f"{INDEX}_*.npy") / INDEX))
+    return KeyedTable(
+        longpack.only(PAGES_FILE) / PAGES_FILE, KeyIndex(longpack.only(f"{INDEX}_*.npy") / INDEX)
+    )

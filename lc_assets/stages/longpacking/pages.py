@@ -1,6 +1,8 @@
-"""The pages that take part: who each is, without its text; and of those that are needed, content and tokens.
+"""The pages that take part: who each is, without its text; and of those that are needed, content
+and tokens.
 
-One table per shard of documents each, in a working folder. A page's number comes later (`resolving`), from all shards.
+One table per shard of documents each, in a working folder. A page's number comes later
+(`resolving`), from all shards.
 """
 
 import re
@@ -45,11 +47,15 @@ PAGES: Final = pa.schema(
         ("title", pa.string()),
     ]
 )
-"""Who a document is as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then that of the id. ``side``: one
-bit per split, set where the document is held out."""
+"""Who a document is as a page. ``page_key``, ``host``: null without a web address; ``rank`` is then
+that of the id. ``side``: one bit per split, set where the document is held out."""
 
-FACTS: Final = pa.schema([("number", pa.int32()), ("content", pa.string()), ("n_tokens", pa.int64())])
-"""What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be tokenized."""
+FACTS: Final = pa.schema(
+    [("number", pa.int32()), ("content", pa.string()), ("n_tokens", pa.int64())]
+)
+"""What is known of a text: ``content`` names its words; ``n_tokens`` is null when it cannot be
+tokenized.
+"""
 
 TITLE_CHARS: Final = 200
 """A title that stands in for anchor texts is cut here."""
@@ -99,7 +105,9 @@ class PagesTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactsTask:
-    """One shard of documents of which some texts must be known; ``needed`` is an array of their lines and page numbers."""
+    """One shard of documents of which some texts must be known; ``needed`` is an array of their
+    lines and page numbers.
+    """
 
     documents: Path
     folder: Path
@@ -131,7 +139,9 @@ def stem_of(documents: Path) -> str:
 def list_pages(task: PagesTask) -> Tally:
     """Write who the documents of one shard are."""
     found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
-    columns = {name: [value or "" for value in found[name].to_pylist()] for name in found.column_names}
+    columns = {
+        name: [value or "" for value in found[name].to_pylist()] for name in found.column_names
+    }
     ids, keys = columns["id"], [page_key(url) for url in columns["url"]]
     ranks = root_ranks([key or name for key, name in zip(keys, ids, strict=True)], task.draws.seed)
     table = {
@@ -143,7 +153,10 @@ def list_pages(task: PagesTask) -> Tally:
         "is_home": [key is not None and is_portal(key) for key in keys],
         "rank": ranks,
         "is_root": are_roots(ranks, task.draws.share),
-        "side": _sides([digest or name for digest, name in zip(columns["digest"], ids, strict=True)], task.draws.splits),
+        "side": _sides(
+            [digest or name for digest, name in zip(columns["digest"], ids, strict=True)],
+            task.draws.splits,
+        ),
         "language": columns["language"],
         "title": [one_line(title)[:TITLE_CHARS] for title in columns["title"]],
     }
@@ -173,16 +186,28 @@ def know_texts(task: FactsTask) -> Tally:
     lines, numbers = read_npy(task.needed)
     number_of = dict(zip(lines.tolist(), numbers.tolist(), strict=True))
     found, n_chars = [], 0
-    documents = read_lines(task.documents, ["id", "raw_content"], batch_lines=16) if number_of else ()
+    documents = (
+        read_lines(task.documents, ["id", "raw_content"], batch_lines=16) if number_of else ()
+    )
     for line, document in enumerate(documents):
         if line in number_of:
             text = document["raw_content"]
             n_chars += len(text)
             n_tokens = n_tokens_of(text, task.tokenizer, task.text_encoding)
-            found.append({"number": number_of[line], "content": content_of(text, document["id"]), "n_tokens": n_tokens})
+            found.append(
+                {
+                    "number": number_of[line],
+                    "content": content_of(text, document["id"]),
+                    "n_tokens": n_tokens,
+                }
+            )
     _publish(task.path, pa.Table.from_pylist(found, schema=FACTS))
     counted = [line["n_tokens"] for line in found if line["n_tokens"] is not None]
-    also = {"texts counted": len(found), "tokens counted": sum(counted), "characters counted": n_chars}
+    also = {
+        "texts counted": len(found),
+        "tokens counted": sum(counted),
+        "characters counted": n_chars,
+    }
     return Tally(also=also | {UNTOKENIZABLE: len(found) - len(counted)})
 
 

@@ -1,12 +1,13 @@
-"""Links become pages: which document every target is, and why not, by rules that look at link and target alone.
+"""Links become pages: which document every target is, and why not, by rules that look at link and
+target alone.
 
-What depends on the root (its side, its language, its content, its room) is asked when roots take their turns (`claiming`).
-A page's number counts the documents that go on: roots first, by rank and id, then the others by rank and id. So numbers
-depend on which documents there are, and not on how they are spread over files. Of several documents of one address the
-first by id is meant.
+What depends on the root (its side, its language, its content, its room) is asked when roots take
+their turns (`claiming`). A page's number counts the documents that go on: roots first, by rank and
+id, then the others by rank and id. So numbers depend on which documents there are, and not on how
+they are spread over files. Of several documents of one address the first by id is meant.
 
-Keyed by source are the links, by target the look-up and the count of a page's neighbours: every step here is a join or a
-count over one key.
+Keyed by source are the links, by target the look-up and the count of a page's neighbours: every
+step here is a join or a count over one key.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -39,7 +40,8 @@ LEAST_HUB: Final = 10
 
 
 def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path]) -> int:
-    """Table ``pages``: a line per document that goes on, with its number; returns how many are roots.
+    """Table ``pages``: a line per document that goes on, with its number; returns how many are
+    roots.
 
     Args:
         asked: where tables are.
@@ -59,10 +61,14 @@ def number_pages(asked: Queries, pages: Sequence[Path], removed: Sequence[Path])
     return asked.number("SELECT count(*) FROM pages WHERE is_root")
 
 
-def resolve(asked: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int) -> dict[str, int]:
-    """Table ``resolved``: the links that lead to a page, as numbers; returns how many others there are, by why.
+def resolve(
+    asked: Queries, links: Sequence[Path], settings: LongPackSettings, *, n_roots: int
+) -> dict[str, int]:
+    """Table ``resolved``: the links that lead to a page, as numbers; returns how many others there
+    are, by why.
 
-    Links of pages that are no roots are kept only where several rounds need them; they count as `NO_ROOT` all the same.
+    Links of pages that are no roots are kept only where several rounds need them; they count as
+    `NO_ROOT` all the same.
 
     Args:
         asked: holds what `number_pages` made.
@@ -87,7 +93,10 @@ def resolve(asked: Queries, links: Sequence[Path], settings: LongPackSettings, *
         ANTI JOIN hubs USING (page) WHERE why = '' {used}""")
     told = f"""CASE WHEN why = {quoted(SOURCE_REMOVED)} THEN why WHEN source >= {n_roots} THEN {quoted(NO_ROOT)}
         WHEN why = '' AND hubs.page IS NOT NULL THEN {quoted(HUB)} ELSE why END"""
-    counts = asked.lines(f"SELECT {told} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY reason ORDER BY reason")
+    counts = asked.lines(
+        f"SELECT {told} AS reason, count(*) AS n FROM links LEFT JOIN hubs USING (page) GROUP BY "
+        "reason ORDER BY reason"
+    )
     asked.do("DROP TABLE links")
     return {line["reason"]: line["n"] for line in counts if line["reason"]}
 
@@ -110,11 +119,17 @@ def _reasons(settings: LongPackSettings) -> list[tuple[str, str]]:
 
 def _key_bytes(settings: LongPackSettings) -> str:
     """Length of the words that stand above a page, in UTF-8; white space may still be collapsed."""
-    return "strlen(keys)" if settings.paper_exact else "strlen(CASE WHEN generic OR keys = '' THEN target.title ELSE keys END)"
+    return (
+        "strlen(keys)"
+        if settings.paper_exact
+        else "strlen(CASE WHEN generic OR keys = '' THEN target.title ELSE keys END)"
+    )
 
 
 def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
-    """Table ``hubs``: pages that more than a share of the pages of their host point at, of those whose links are known."""
+    """Table ``hubs``: pages that more than a share of the pages of their host point at, of those
+    whose links are known.
+    """
     if settings.portals == "keep":
         asked.do("CREATE OR REPLACE TABLE hubs AS SELECT 0::INTEGER AS page WHERE false")
         return
@@ -128,7 +143,8 @@ def _mark_hubs(asked: Queries, settings: LongPackSettings) -> None:
 
 
 def publish_needed(asked: Queries, folder: Path, n_files: int, *, everything: bool) -> list[Path]:
-    """Write which texts must be known, for every file an array of their lines and numbers, and say where.
+    """Write which texts must be known, for every file an array of their lines and numbers, and say
+    where.
 
     Args:
         asked: holds what `resolve` made.
@@ -136,7 +152,14 @@ def publish_needed(asked: Queries, folder: Path, n_files: int, *, everything: bo
         n_files: how many files of documents there are.
         everything: whether all pages are needed, not only those that links are from or lead to.
     """
-    some = "" if everything else "SEMI JOIN (SELECT source AS number FROM resolved UNION SELECT page FROM resolved) USING (number)"
+    some = (
+        ""
+        if everything
+        else (
+            "SEMI JOIN (SELECT source AS number FROM resolved UNION SELECT page FROM resolved) "
+            "USING (number)"
+        )
+    )
     paths = [folder / f"{number:06d}.npy" for number in range(n_files)]
     query = f"SELECT file, line, number FROM pages {some} ORDER BY file, line"
     for number, found in by_file(asked, query, ("line", "number"), n_files):

@@ -1,7 +1,9 @@
-"""The table of claims, written out of numbers: ids, addresses and words come back last, some roots at a time.
+"""The table of claims, written out of numbers: ids, addresses and words come back last, some roots
+at a time.
 
-Strings of many claims at once would be the most that memory has to hold; so the words of all claims are looked up once, by the
-places of their links, and each block of the table joins only what it names.
+Strings of many claims at once would be the most that memory has to hold; so the words of all claims
+are looked up once, by the places of their links, and each block of the table joins only what it
+names.
 """
 # ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
 
@@ -23,19 +25,26 @@ LAST: Final = 2**63 - 1
 
 
 def numbered_rows(asked: Queries, paths: Sequence[Path]) -> str:
-    """Tables' lines with column ``row_of_all``, which names file and line; as a table of a query."""
+    """Tables' lines with column ``row_of_all``, which names file and line; as a table of a
+    query.
+    """
     files = ", ".join(f"({quoted(str(path))}, {number})" for number, path in enumerate(paths))
-    asked.do(f"CREATE OR REPLACE TABLE files AS SELECT * FROM (VALUES {files}) AS v(filename, file)")
+    asked.do(
+        f"CREATE OR REPLACE TABLE files AS SELECT * FROM (VALUES {files}) AS v(filename, file)"
+    )
     listed = ", ".join(quoted(str(path)) for path in paths)
     return f"""(SELECT lines.*, file::BIGINT << 32 | file_row_number AS row_of_all
         FROM read_parquet([{listed}], filename = true, file_row_number = true) AS lines JOIN files USING (filename))"""
 
 
-def publish_claims(asked: Queries, links: Sequence[Path], out: Path, *, paper_exact: bool, memory: int) -> int:
+def publish_claims(
+    asked: Queries, links: Sequence[Path], out: Path, *, paper_exact: bool, memory: int
+) -> int:
     """Publish the table of claims, by the turns of roots and by place; returns how many there are.
 
     Args:
-        asked: holds ``tree``, ``pages``, ``facts`` and ``known``, see `lc_assets.stages.longpacking.claiming`.
+        asked: holds ``tree``, ``pages``, ``facts`` and ``known``, see
+            `lc_assets.stages.longpacking.claiming`.
         links: the tables of links that the tree's ``row_of_all`` counts.
         out: the table.
         paper_exact: whether words are the links' own even where they say nothing.
@@ -69,10 +78,16 @@ def _blocks(asked: Queries, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _block(asked: Queries, low: int, high: int) -> Iterator[pa.RecordBatch]:
-    asked.do(f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND root < {high}")
+    asked.do(
+        f"CREATE OR REPLACE TABLE block_claims AS SELECT * FROM placed WHERE root >= {low} AND "
+        f"root < {high}"
+    )
     asked.do("""CREATE OR REPLACE TABLE block_names AS SELECT * FROM names
         SEMI JOIN (SELECT unnest([root, page, parent]) AS number FROM block_claims) USING (number)""")
-    asked.do("CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING (row_of_all)")
+    asked.do(
+        "CREATE OR REPLACE TABLE block_words AS SELECT * FROM words SEMI JOIN block_claims USING "
+        "(row_of_all)"
+    )
     return asked.batches("""
         SELECT top.id AS root_id, place, depth, above.id AS parent_id, child.id AS child_id,
             CASE WHEN says_nothing THEN child.title ELSE keys END AS keys, target_url, child.content AS cluster, child.n_tokens,

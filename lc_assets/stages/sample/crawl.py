@@ -1,11 +1,13 @@
-"""The crawl of a sample: the archive that its documents' pages would have come from, and the archive's index.
+"""The crawl of a sample: the archive that its documents' pages would have come from, and the
+archive's index.
 
 ::
 
     crawl/{snapshot}/pages.warc.gz      a record per page: the documents', home pages and a portal
     crawl/{snapshot}/pages.cdxj         where each of them is
 
-So ``LC_CRAWL`` is the sample's folder ``crawl``. What pages look like is in `lc_assets.stages.sample.page_html`.
+So ``LC_CRAWL`` is the sample's folder ``crawl``. What pages look like is in
+`lc_assets.stages.sample.page_html`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +62,9 @@ def _crawled(task: CrawlTask) -> Iterator[CrawledPage]:
             yield CrawledPage(web_page, date_of(page.url, task.snapshot, seed=shard.seed))
 
 
-def write_crawl(folder: Path, pages: Iterable[CrawledPage], *, urls: Sequence[str], seed: int) -> int:
+def write_crawl(
+    folder: Path, pages: Iterable[CrawledPage], *, urls: Sequence[str], seed: int
+) -> int:
     """Write the archive and the index of one snapshot.
 
     Args:

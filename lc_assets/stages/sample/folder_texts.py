@@ -1,8 +1,9 @@
 r"""A person's own folder of texts as pages of a crawl.
 
-Read are files that end in ``.txt``, ``.md`` or ``.rst``, in the folder and below, in the order of their paths, as
-UTF-8. A byte order mark is an encoding's sign and not text, so it is taken off; line ends become ``\n`` and lines
-lose the blanks at their ends, as CCNet's do. The first line that holds anything is the page's title. Nothing else is
+Read are files that end in ``.txt``, ``.md`` or ``.rst``, in the folder and below, in the order of
+their paths, as UTF-8. A byte order mark is an encoding's sign and not text, so it is taken off;
+line ends become ``\n`` and lines lose the blanks at their ends, as CCNet's do. The first line that
+holds anything is the page's title. Nothing else is
 changed: blank lines and repeated lines stay.
 
 What is not read is named with its reason in `FolderTexts.skipped`; it stops nothing.
@@ -36,7 +37,8 @@ class FolderTexts:
         folder: where the files are.
         paths: the files to read, relative to ``folder``, sorted.
         language: of all of them.
-        sources: SHA-256 of each file that became a page; complete once the pages have been iterated.
+        sources: SHA-256 of each file that became a page; complete once the pages have been
+            iterated.
         skipped: files that did not, by reason; complete once the pages have been iterated.
     """
 
@@ -68,7 +70,9 @@ class FolderTexts:
         except OSError as error:
             self.skip("cannot be opened", f"{_shown(path)} ({error.strerror})")
             return None
-        page = Page.whole(f"https://{HOST}/{quote(os.fsencode(path))}", title, lines, language=self.language)
+        page = Page.whole(
+            f"https://{HOST}/{quote(os.fsencode(path))}", title, lines, language=self.language
+        )
         if page.n_chars < MIN_CHARS:
             self.skip(f"shorter than {MIN_CHARS} characters", _shown(path))
             return None
@@ -93,7 +97,10 @@ def texts_from_folder(folder: Path, *, language: str = "en") -> FolderTexts:
     texts = FolderTexts(folder, (), language)
     texts.paths = tuple(path for path in _files(folder, texts) if _is_wanted(folder, path, texts))
     if not texts.paths:
-        raise BadInput(f"{folder}: holds no text; wanted {', '.join(SUFFIXES)} files, found {_counted(texts.skipped)}")
+        raise BadInput(
+            f"{folder}: holds no text; wanted {', '.join(SUFFIXES)} files, found "
+            f"{_counted(texts.skipped)}"
+        )
     return texts
 
 
@@ -123,12 +130,18 @@ def _reason_against(folder: Path, path: Path) -> str | None:
         return "link out of the folder"
     if not place.is_file():
         return "not a file"
-    return f"larger than {MAX_TEXT_BYTES:,} bytes" if place.stat().st_size > MAX_TEXT_BYTES else None
+    return (
+        f"larger than {MAX_TEXT_BYTES:,} bytes" if place.stat().st_size > MAX_TEXT_BYTES else None
+    )
 
 
 def _lines(text: str) -> list[str]:
-    """Lines without the blanks at their ends and without the blank lines around them all; at least one."""
-    lines = [line.strip() for line in text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")]
+    """Lines without the blanks at their ends and without the blank lines around them all; at least
+    one.
+    """
+    lines = [
+        line.strip() for line in text.replace("\r\n", "\n").replace("\r", "\n").strip().split("\n")
+    ]
     return lines or [""]
 
 

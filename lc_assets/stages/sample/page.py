@@ -1,9 +1,10 @@
 """One page as a crawler would have it: an address, a title, lines of text.
 
-Here: the value that sources of text yield and `lc_assets.stages.sample.writing` writes. Not here: records and files.
-The words are CCNet's: the first line of a page is its title and no part of its content; of the other lines,
-those that repeat are left out, and the numbers of the lines that stay are kept (cc_net, ``process_wet_file`` and
-``dedup``).
+Here: the value that sources of text yield and `lc_assets.stages.sample.writing` writes. Not here:
+    records and files.
+The words are CCNet's: the first line of a page is its title and no part of its content; of the
+other lines, those that repeat are left out, and the numbers of the lines that stay are kept
+(cc_net, ``process_wet_file`` and ``dedup``).
 """
 
 import base64
@@ -43,7 +44,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         'Green\nBlack'
         """
         lines = tuple(lines)
-        return cls(url=url, title=title, lines=lines, kept=tuple(range(len(lines))), language=language)
+        return cls(
+            url=url, title=title, lines=lines, kept=tuple(range(len(lines))), language=language
+        )
 
     @property
     def content(self) -> str:
@@ -67,7 +70,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         >>> Page.whole("https://a.example/x", "Tea", ["Green", "Black"]).digest
         'sha1:A4K572CES3TWB722OOM2EYLZNE66NQE4'
         """
-        return "sha1:" + base64.b32encode(hashlib.sha1(self.record, usedforsecurity=False).digest()).decode("ascii")
+        return "sha1:" + base64.b32encode(
+            hashlib.sha1(self.record, usedforsecurity=False).digest()
+        ).decode("ascii")
 
     @property
     def domain(self) -> str:
@@ -83,7 +88,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
         Args:
             url: the passage's own address.
-            start: where it begins, as a share of the first half of the lines that stay; blank lines there are passed over.
+            start: where it begins, as a share of the first half of the lines that stay; blank lines
+                there are passed over.
             n_chars: it ends with the line in which its content reaches this length.
         """
         passage: list[str] = []

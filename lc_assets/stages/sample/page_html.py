@@ -80,21 +80,46 @@ class Web:
     def _links(self, page: WebPage) -> Mapping[int, str]:
         """What is linked to, by the number of the line that the link stands in."""
         least, most = LINKS
-        places = [number for number, line in enumerate(page.lines) if len(line.split()) > ANCHOR_WORDS]
-        n_links = min(least + int((most - least) * self._draw("number of links", page.url)), len(places))
-        return {places[number * len(places) // n_links]: self._target(page.url, number) for number in range(n_links)}
+        places = [
+            number for number, line in enumerate(page.lines) if len(line.split()) > ANCHOR_WORDS
+        ]
+        n_links = min(
+            least + int((most - least) * self._draw("number of links", page.url)), len(places)
+        )
+        return {
+            places[number * len(places) // n_links]: self._target(page.url, number)
+            for number in range(n_links)
+        }
 
     def _target(self, url: str, number: int) -> str:
         drawn = self._draw(f"target {number}", url)
-        return NOT_CRAWLED if drawn > 0.9 else self.urls[int(len(self.urls) * (drawn / 0.9) ** 2) % len(self.urls)]
+        return (
+            NOT_CRAWLED
+            if drawn > 0.9
+            else self.urls[int(len(self.urls) * (drawn / 0.9) ** 2) % len(self.urls)]
+        )
 
     def _linked(self, line: str, target: str, url: str, base: str) -> str:
         words = line.split()
         first = int((len(words) - ANCHOR_WORDS) * self._draw("first word", f"{url} {target}"))
-        before, anchor, after = words[:first], words[first : first + ANCHOR_WORDS], words[first + ANCHOR_WORDS :]
+        before, anchor, after = (
+            words[:first],
+            words[first : first + ANCHOR_WORDS],
+            words[first + ANCHOR_WORDS :],
+        )
         style = int(10 * self._draw("style", f"{url} {target}"))
-        link = _link(style, html.escape(_written(style, target, url, base)), [html.escape(word, quote=False) for word in anchor])
-        return " ".join((*(html.escape(word, quote=False) for word in before), link, *(html.escape(word, quote=False) for word in after)))
+        link = _link(
+            style,
+            html.escape(_written(style, target, url, base)),
+            [html.escape(word, quote=False) for word in anchor],
+        )
+        return " ".join(
+            (
+                *(html.escape(word, quote=False) for word in before),
+                link,
+                *(html.escape(word, quote=False) for word in after),
+            )
+        )
 
     def _draw(self, what: str, key: str) -> float:
         return fraction(f"web: {what}", seed=self.seed, key=key)
@@ -135,6 +160,9 @@ def _folder(url: str) -> str:
 
 
 def _list_page(title: str, urls: Sequence[str]) -> str:
-    items = "".join(f'<li><a href="{html.escape(url)}">{html.escape(url.partition("://")[2])}</a></li>\n' for url in urls)
+    items = "".join(
+        f'<li><a href="{html.escape(url)}">{html.escape(url.partition("://")[2])}</a></li>\n'
+        for url in urls
+    )
     head = f"<!DOCTYPE html>\n<html><head><title>{html.escape(title)}</title></head>"
     return f"{head}<body><h1>{html.escape(title)}</h1><ul>\n{items}</ul></body></html>\n"

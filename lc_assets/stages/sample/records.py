@@ -1,9 +1,10 @@
 """Records of a sample: a page as a document of RedPajama-V2.
 
-Fields say what CCNet's would, but for these, which nobody measured: ``bucket`` comes from the plan; ``perplexity`` is
-drawn between the percentiles of cc_net's ``cutoff.csv`` that bound the bucket (no language model was asked);
-``language`` is what the source of the text says and ``language_score`` is drawn from 0.90 to 0.99; ``date_download`` is
-drawn from the ten days that begin with the snapshot's week; ``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``.
+Fields say what CCNet's would, but for these, which nobody measured: ``bucket`` comes from the plan;
+``perplexity`` is drawn between the percentiles of cc_net's ``cutoff.csv`` that bound the bucket (no
+language model was asked); ``language`` is what the source of the text says and ``language_score``
+is drawn from 0.90 to 0.99; ``date_download`` is drawn from the ten days that begin with the
+snapshot's week; ``cc_segment`` begins with ``crawl-data/LC-SAMPLE-``.
 
 Pure: values in, values out; draws are keyed by the document's address.
 """
@@ -24,7 +25,9 @@ PERPLEXITIES: Mapping[str, tuple[float, float, float]] = {
     "es": (70.0, 180.0, 290.0),
     "it": (100.0, 220.0, 360.0),
 }
-"""Percentiles 1, 30 and 60 of perplexity by language, as in cc_net's ``cutoff.csv``: head ends at the 30th, middle at the 60th."""
+"""Percentiles 1, 30 and 60 of perplexity by language, as in cc_net's ``cutoff.csv``: head ends at
+the 30th, middle at the 60th.
+"""
 
 _DATED = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 _UNDATED = datetime(2000, 1, 1, tzinfo=UTC)
@@ -67,5 +70,7 @@ def _date(snapshot: SnapshotId, drawn: float) -> str:
     dated = _DATED.fullmatch(snapshot)
     begin = _UNDATED
     if dated and dated[1] != "0000":
-        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(weeks=(int(dated[2]) - 1) % 53)
+        begin = datetime(int(dated[1]), 1, 1, tzinfo=UTC) + timedelta(
+            weeks=(int(dated[2]) - 1) % 53
+        )
     return (begin + timedelta(seconds=int(10 * 86_400 * drawn))).strftime("%Y-%m-%dT%H:%M:%SZ")

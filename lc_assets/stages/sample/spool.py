@@ -1,4 +1,6 @@
-"""The spool of a sample: all pages in one file, a line each, so that shards can be written side by side and memory stays small."""
+"""The spool of a sample: all pages in one file, a line each, so that shards can be written side by
+side and memory stays small.
+"""
 
 import hashlib
 from collections.abc import Iterator
@@ -48,7 +50,9 @@ def write_spool(path: Path, texts: Texts) -> tuple[list[Spooled], str]:
     with path.open("wb") as out:
         for page in texts:
             line = msgspec.json.encode(page) + b"\n"
-            pages.append(Spooled(PageFact(page.url, page.language, page.n_chars), out.tell(), len(line)))
+            pages.append(
+                Spooled(PageFact(page.url, page.language, page.n_chars), out.tell(), len(line))
+            )
             hasher.update(line)
             out.write(line)
     return pages, hasher.hexdigest()

@@ -1,12 +1,13 @@
 """Samples: small crawl snapshots of real text, written as RedPajama-V2 is laid out.
 
-Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`, `stages.sample.folder_texts`), what is
-planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format (`formats.redpajama`), the crawl that
-the documents would be of (`stages.sample.crawl`).
+Here: the verb `write_sample`. Not here: where pages come from (`stages.sample.prose`,
+    `stages.sample.folder_texts`), what is
+planted where (`stages.sample.plan`), what a record says (`stages.sample.records`), the format
+(`formats.redpajama`), the crawl that the documents would be of (`stages.sample.crawl`).
 
-A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before everything else, so that
-an interrupted sample is known for what it is, and with ``finished`` set when all is there. The same pages and settings
-give the same bytes, on any number of workers.
+A sample's folder also holds ``sample.json``, its `SampleReport`. It is written twice: before
+everything else, so that an interrupted sample is known for what it is, and with ``finished`` set
+when all is there. The same pages and settings give the same bytes, on any number of workers.
 """
 
 from collections import Counter
@@ -19,9 +20,21 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
-from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, listing_path, signals_path, write_listing
+from lc_assets.formats.redpajama.listings import (
+    documents_path,
+    duplicates_path,
+    listing_path,
+    signals_path,
+    write_listing,
+)
 from lc_assets.formats.redpajama.signals import write_signals
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish, publish_bytes, remove_drafts
+from lc_assets.publishing import (
+    DRAFT_PREFIX,
+    disk_said_plainly,
+    publish,
+    publish_bytes,
+    remove_drafts,
+)
 from lc_assets.stages.sample.crawl import CrawlTask, crawl_of_shards
 from lc_assets.stages.sample.page import Texts
 from lc_assets.stages.sample.plan import Document, Kind, newest_first, plan_sample
@@ -59,12 +72,15 @@ class SampleReport(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         settings: what determines its bytes.
         finished: whether everything was written.
-        documents: number of documents by kind: pages as they were found, planted duplicates, planted excerpts.
-        listed_duplicates: documents that the duplicates files name: the planted ones and those that were in the texts.
+        documents: number of documents by kind: pages as they were found, planted duplicates,
+            planted excerpts.
+        listed_duplicates: documents that the duplicates files name: the planted ones and those that
+            were in the texts.
         shards: number of documents by tag.
         sources: what the pages are made of: versions of packages, digests of files.
         skipped: what was not used, by reason.
-        crawled: number of pages in each snapshot's crawl: the documents' and those that only lead to others.
+        crawled: number of pages in each snapshot's crawl: the documents' and those that only lead
+            to others.
     """
 
     settings: SampleSettings
@@ -102,11 +118,14 @@ def write_sample(
         snapshots: names of the crawls; by name, the last is the newest.
         seed: of everything that is drawn.
         shards_per_bucket: shards of one snapshot, language and bucket, at most.
-        n_duplicates: exact copies to plant at other addresses; by default one per `PAGES_PER_PLANT` pages.
-        n_excerpts: passages of long pages to plant as short documents; by default one per `PAGES_PER_PLANT` pages.
+        n_duplicates: exact copies to plant at other addresses; by default one per `PAGES_PER_PLANT`
+            pages.
+        n_excerpts: passages of long pages to plant as short documents; by default one per
+            `PAGES_PER_PLANT` pages.
 
     Raises:
-        BadInput: when ``target`` holds something else, there are no pages, or a setting cannot be meant.
+        BadInput: when ``target`` holds something else, there are no pages, or a setting cannot be
+            meant.
         CorruptFile: when the ``sample.json`` of an earlier run cannot be read.
         StorageFull: when the disk is full.
     """
@@ -130,9 +149,13 @@ def write_sample(
         remove_drafts(target)
 
 
-def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[Spooled]) -> SampleReport:
+def _write(
+    target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[Spooled]
+) -> SampleReport:
     if not pages:
-        raise BadInput(f"no pages to write into {target}: every text was skipped ({_counted(texts.skipped)})")
+        raise BadInput(
+            f"no pages to write into {target}: every text was skipped ({_counted(texts.skipped)})"
+        )
     _refuse_others(target, settings)
     plan = plan_sample(
         [page.fact for page in pages],
@@ -144,21 +167,36 @@ def _write(target: Path, texts: Texts, engine: Engine, settings: SampleSettings,
     )
     report = _report(settings, plan, texts)
     publish_bytes(target / REPORT, encode_json(report))
-    tasks = [_task(target, shard, settings.seed, documents, pages) for shard, documents in plan.items()]
-    digests = {task.shard: found for task, found in engine.run(_write_shard, tasks, what="write a sample")}
+    tasks = [
+        _task(target, shard, settings.seed, documents, pages) for shard, documents in plan.items()
+    ]
+    digests = {
+        task.shard: found for task, found in engine.run(_write_shard, tasks, what="write a sample")
+    }
     n_listed = _write_duplicates(target, digests)
     _write_listings(target, settings.snapshots, list(plan))
     crawls = [
-        CrawlTask(target / CRAWL / snapshot, snapshot, tuple(task for task in tasks if task.shard.snapshot == snapshot))
+        CrawlTask(
+            target / CRAWL / snapshot,
+            snapshot,
+            tuple(task for task in tasks if task.shard.snapshot == snapshot),
+        )
         for snapshot in map(parse_snapshot, settings.snapshots)
     ]
-    crawled: dict[str, int] = {task.snapshot: n_pages for task, n_pages in engine.run(crawl_of_shards, crawls, what="write its crawl")}
-    report = msgspec.structs.replace(report, finished=True, listed_duplicates=n_listed, crawled=dict(sorted(crawled.items())))
+    crawled: dict[str, int] = {
+        task.snapshot: n_pages
+        for task, n_pages in engine.run(crawl_of_shards, crawls, what="write its crawl")
+    }
+    report = msgspec.structs.replace(
+        report, finished=True, listed_duplicates=n_listed, crawled=dict(sorted(crawled.items()))
+    )
     publish_bytes(target / REPORT, encode_json(report))
     return report
 
 
-def _report(settings: SampleSettings, plan: Mapping[Shard, Sequence[Document]], texts: Texts) -> SampleReport:
+def _report(
+    settings: SampleSettings, plan: Mapping[Shard, Sequence[Document]], texts: Texts
+) -> SampleReport:
     kinds = Counter(document.kind for documents in plan.values() for document in documents)
     return SampleReport(
         settings=settings,
@@ -178,7 +216,10 @@ def _refuse_strangers(target: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     found = sorted(path.name for path in target.iterdir() if not path.name.startswith(DRAFT_PREFIX))
     if found and REPORT not in found:
-        raise BadInput(f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; choose a new or empty folder")
+        raise BadInput(
+            f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; "
+            "choose a new or empty folder"
+        )
 
 
 def _refuse_others(target: Path, settings: SampleSettings) -> None:
@@ -187,14 +228,25 @@ def _refuse_others(target: Path, settings: SampleSettings) -> None:
     if not path.exists():
         return
     old = msgspec.to_builtins(decode_json(path, SampleReport).settings)
-    changes = [f"{name} {old[name]} → {value}" for name, value in msgspec.to_builtins(settings).items() if old[name] != value]
+    changes = [
+        f"{name} {old[name]} → {value}"
+        for name, value in msgspec.to_builtins(settings).items()
+        if old[name] != value
+    ]
     if changes:
-        raise BadInput(f"{target}: holds another sample ({'; '.join(changes)}); choose a new folder, or remove this one")
+        raise BadInput(
+            f"{target}: holds another sample ({'; '.join(changes)}); choose a new folder, or "
+            "remove this one"
+        )
 
 
-def _task(target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[Spooled]) -> ShardTask:
+def _task(
+    target: Path, shard: Shard, seed: int, documents: Sequence[Document], pages: Sequence[Spooled]
+) -> ShardTask:
     used = [pages[document.page] for document in documents]
-    return ShardTask(target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used))
+    return ShardTask(
+        target, shard, seed, tuple(documents), tuple((page.offset, page.n_bytes) for page in used)
+    )
 
 
 def _write_shard(task: ShardTask) -> list[str]:
@@ -202,7 +254,14 @@ def _write_shard(task: ShardTask) -> list[str]:
     with publish(task.target / documents_path(task.shard)) as draft:
         write_documents(draft, _records(task))
     with publish(task.target / signals_path(task.shard)) as draft:
-        write_signals(draft, task.shard, ((line, record, signals_of(record.raw_content)) for line, record in enumerate(_records(task))))
+        write_signals(
+            draft,
+            task.shard,
+            (
+                (line, record, signals_of(record.raw_content))
+                for line, record in enumerate(_records(task))
+            ),
+        )
     return [record.digest for record in _records(task)]
 
 
@@ -211,7 +270,9 @@ def _records(task: ShardTask) -> Iterator[DocumentRecord]:
 
 
 def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> int:
-    """List every document whose digest was seen before, from the newest snapshot to the oldest; return how many."""
+    """List every document whose digest was seen before, from the newest snapshot to the oldest;
+    return how many.
+    """
     seen: set[str] = set()
     n_listed = 0
     for shard in newest_first(list(digests)):
@@ -229,7 +290,11 @@ def _write_duplicates(target: Path, digests: Mapping[Shard, Sequence[str]]) -> i
 def _write_listings(target: Path, snapshots: Sequence[str], shards: Sequence[Shard]) -> None:
     for language in sorted({shard.language for shard in shards}):
         for snapshot in map(parse_snapshot, snapshots):
-            listed = sorted(shard for shard in shards if (shard.snapshot, shard.language) == (snapshot, language))
+            listed = sorted(
+                shard
+                for shard in shards
+                if (shard.snapshot, shard.language) == (snapshot, language)
+            )
             with publish(target / listing_path(snapshot, language)) as draft:
                 write_listing(draft, listed)
 

@@ -1,10 +1,12 @@
-r"""What each character is, as tables that a compiled loop can look up: its class, and what it folds to.
+r"""What each character is, as tables that a compiled loop can look up: its class, and what it folds
+to.
 
-Made once per process from Python's own predicates, so that they agree with `str.split`, `str.isupper`, ``\w`` and
-`unicodedata.normalize` of the Python that runs. Here: the tables. Not here: the loops that read them.
+Made once per process from Python's own predicates, so that they agree with `str.split`,
+`str.isupper`, ``\w`` and `unicodedata.normalize` of the Python that runs. Here: the tables. Not
+here: the loops that read them.
 
-Characters from `LIMIT` on (tags, variation selectors, private use, nothing at all) are neither words nor spaces nor of
-any case, and fold to themselves; a test holds Python to that.
+Characters from `LIMIT` on (tags, variation selectors, private use, nothing at all) are neither
+words nor spaces nor of any case, and fold to themselves; a test holds Python to that.
 """
 
 import re
@@ -36,12 +38,14 @@ class CharacterTables:
     r"""Tables by code point.
 
     Attributes:
-        flags: uint16[LIMIT]. ``WORD``: matches ``\w``. ``SPACE``: whitespace. ``UPPER``: upper case. ``NOT_UPPER``: its
-            word is not upper case. ``LETTER``: of ``a-zA-Z``. ``REMOVED``: ASCII punctuation. ``PLAIN``: folds to one
-            character, which does not combine with what comes before. ``NUMERIC``: that one character is numeric.
-        folds: uint32[LIMIT]. Of a plain character what it folds to; of others a place in ``expansions``.
-        expansions: uint32. How many characters follow, and these, with `NUMERIC_BIT` where one is numeric. None follow
-            where folding depends on the characters around.
+        flags: uint16[LIMIT]. ``WORD``: matches ``\w``. ``SPACE``: whitespace. ``UPPER``: upper
+            case. ``NOT_UPPER``: its word is not upper case. ``LETTER``: of ``a-zA-Z``. ``REMOVED``:
+            ASCII punctuation. ``PLAIN``: folds to one character, which does not combine with what
+            comes before. ``NUMERIC``: that one character is numeric.
+        folds: uint32[LIMIT]. Of a plain character what it folds to; of others a place in
+            ``expansions``.
+        expansions: uint32. How many characters follow, and these, with `NUMERIC_BIT` where one is
+            numeric. None follow where folding depends on the characters around.
         combining: uint8[LIMIT], canonical combining class.
     """
 
@@ -61,12 +65,21 @@ def character_tables() -> CharacterTables:
     plain = ((flags & (SPACE | REMOVED)) == 0) & (combining == 0)
     folds, expansions = np.arange(LIMIT, dtype=np.uint32), [0]
     # Some whitespace folds to other whitespace, which changes nothing: it is not looked at again.
-    for code in sorted({code for code in (*changed, *np.flatnonzero(combining).tolist()) if not flags[code] & SPACE}):
+    for code in sorted(
+        {
+            code
+            for code in (*changed, *np.flatnonzero(combining).tolist())
+            if not flags[code] & SPACE
+        }
+    ):
         folded = changed.get(code, characters[code])
         plain[code] = len(folded) == 1 and not combining[ord(folded)]
         folds[code] = ord(folded) if plain[code] else len(expansions)
         if not plain[code]:
-            expansions += [len(folded), *(ord(character) | NUMERIC_BIT * character.isnumeric() for character in folded)]
+            expansions += [
+                len(folded),
+                *(ord(character) | NUMERIC_BIT * character.isnumeric() for character in folded),
+            ]
     numeric = np.fromiter(map(str.isnumeric, characters), bool, LIMIT)
     flags[plain] |= PLAIN
     flags[plain & numeric[np.where(plain, folds, 0)]] |= NUMERIC
@@ -79,22 +92,37 @@ def folded_tables() -> CharacterTables:
     tables = character_tables()
     numeric = np.fromiter(map(str.isnumeric, map(chr, range(LIMIT))), bool, LIMIT)
     flags = np.where(tables.flags & SPACE, SPACE, PLAIN | NUMERIC * numeric).astype(np.uint16)
-    return CharacterTables(flags, np.arange(LIMIT, dtype=np.uint32), tables.expansions, tables.combining)
+    return CharacterTables(
+        flags, np.arange(LIMIT, dtype=np.uint32), tables.expansions, tables.combining
+    )
 
 
 def _classes(characters: str) -> NDArray[np.uint16]:
     flags = np.zeros(LIMIT, np.uint16)
-    for flag, pattern in ((WORD, r"\w+"), (SPACE, r"\s+"), (LETTER, "[a-zA-Z]+"), (REMOVED, f"[{re.escape(string.punctuation)}]+")):
+    for flag, pattern in (
+        (WORD, r"\w+"),
+        (SPACE, r"\s+"),
+        (LETTER, "[a-zA-Z]+"),
+        (REMOVED, f"[{re.escape(string.punctuation)}]+"),
+    ):
         for run in re.finditer(pattern, characters):
             flags[run.start() : run.end()] |= flag
     flags[np.fromiter(map(str.isupper, characters), bool, LIMIT)] |= UPPER
     # "A" before a character stays upper case unless that is lower or title case.
-    flags[np.fromiter((not f"A{character}".isupper() for character in characters), bool, LIMIT)] |= NOT_UPPER
+    flags[
+        np.fromiter((not f"A{character}".isupper() for character in characters), bool, LIMIT)
+    ] |= NOT_UPPER
     return flags
 
 
 def _folded(characters: str) -> dict[int, str]:
-    """What those characters fold to that do not fold to themselves; a capital sigma to nothing, for it depends."""
+    """What those characters fold to that do not fold to themselves; a capital sigma to nothing, for
+    it depends.
+    """
     folded = (unicodedata.normalize("NFD", character.lower()) for character in characters)
-    changed = {code: fold for code, (character, fold) in enumerate(zip(characters, folded, strict=True)) if fold != character}
+    changed = {
+        code: fold
+        for code, (character, fold) in enumerate(zip(characters, folded, strict=True))
+        if fold != character
+    }
     return changed | {ord(CAPITAL_SIGMA): ""}

@@ -1,4 +1,5 @@
-"""Compiled loops of near duplicates: joining pairs into clusters, pairing the members of a bucket, comparing sorted sets.
+"""Compiled loops of near duplicates: joining pairs into clusters, pairing the members of a bucket,
+comparing sorted sets.
 
 Plain twins stand in `lc_assets.text.duplicates`; here is nothing that is not a loop over numbers.
 """
@@ -15,7 +16,8 @@ Similarities = NDArray[np.float64]
 
 @compiled
 def join(parents: Numbers, left: Numbers, right: Numbers) -> None:
-    """Join the trees of ``left[i]`` and ``right[i]`` for every i; a root is always the least of its tree.
+    """Join the trees of ``left[i]`` and ``right[i]`` for every i; a root is always the least of its
+    tree.
 
     Args:
         parents: ``(n,)`` a forest, changed in place; at first each node is its own parent.
@@ -38,14 +40,17 @@ def join(parents: Numbers, left: Numbers, right: Numbers) -> None:
 
 @compiled
 def flatten(parents: Numbers) -> None:
-    """Make every node's root its parent; a parent is never greater than its child, so one pass upwards does."""
+    """Make every node's root its parent; a parent is never greater than its child, so one pass
+    upwards does.
+    """
     for node in range(len(parents)):
         parents[node] = parents[parents[node]]
 
 
 @compiled
 def stars(members: Numbers, starts: Numbers, centres: int, left: Numbers, right: Numbers) -> int:
-    """Pair each member of a bucket with the first ``centres`` members before it; return how many pairs that made.
+    """Pair each member of a bucket with the first ``centres`` members before it; return how many
+    pairs that made.
 
     Args:
         members: ``(n,)`` documents, ascending within a bucket.
@@ -89,7 +94,12 @@ def similarities(
         out: ``(m,)`` takes the indices.
     """
     for pair in range(len(out)):
-        i, i_end, j, j_end = left_starts[pair], left_ends[pair], right_starts[pair], right_ends[pair]
+        i, i_end, j, j_end = (
+            left_starts[pair],
+            left_ends[pair],
+            right_starts[pair],
+            right_ends[pair],
+        )
         n_both = (i_end - i) + (j_end - j)
         # J = s / (n - s) >= f means s >= n f / (1 + f): how many misses that leaves on either side.
         wanted = n_both * floor / (1.0 + floor)

@@ -1,6 +1,7 @@
 """From a text to the arrays that the kernels of concepts take, and back.
 
-Here: memory. It is bounded by some forty bytes per character, whatever the text. Not here: the loops
+Here: memory. It is bounded by some forty bytes per character, whatever the text. Not here: the
+    loops
 (`lc_assets.text.kernels.concept_words`, `lc_assets.text.kernels.concepts`).
 """
 
@@ -34,14 +35,24 @@ class SpecialTable:
         """See `lc_assets.text.concept_words.read_words`."""
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         kinds, spelt = np.empty(len(codes), np.uint8), np.empty(len(codes), np.uint32)
-        most = concept_words.classify(codes, concept_words.class_table(), concept_words.fold_table(), kinds, spelt)
-        words, sentences, pronouns, pronoun_sentences, parts = (np.empty(most, np.int32) for _ in range(5))
+        most = concept_words.classify(
+            codes, concept_words.class_table(), concept_words.fold_table(), kinds, spelt
+        )
+        words, sentences, pronouns, pronoun_sentences, parts = (
+            np.empty(most, np.int32) for _ in range(5)
+        )
         flags = np.empty(most, np.uint8)
         special = self.words
-        n_bits = max(8, (most // 4).bit_length())  # of most texts a quarter of the words is different
+        n_bits = max(
+            8, (most // 4).bit_length()
+        )  # of most texts a quarter of the words is different
         while True:
             room = 1 << (n_bits - 1)
-            spellings, weights, bits = np.empty((room, 2), np.int64), np.empty(room, np.uint8), np.empty(room, np.uint8)
+            spellings, weights, bits = (
+                np.empty((room, 2), np.int64),
+                np.empty(room, np.uint8),
+                np.empty(room, np.uint8),
+            )
             n_words, n_pronouns, n_sentences, n_kinds = concept_words.read(
                 kinds, spelt, hash_seed(), special.slots, special.hashes, special.places, special.codes, self.kinds,
                 np.array(part_starts, np.int64), words, sentences, flags, pronouns, pronoun_sentences, parts,
@@ -65,7 +76,11 @@ class SpecialTable:
     @staticmethod
     def number_grams(words: Words) -> Grams:
         """See `lc_assets.text.concept_grams.number_grams`."""
-        most, n_words, n_kinds = concepts.count_grams(words.flags), len(words.words), len(words.weights)
+        most, n_words, n_kinds = (
+            concepts.count_grams(words.flags),
+            len(words.words),
+            len(words.weights),
+        )
         left, right = np.empty(most, np.int32), np.empty(most, np.int32)
         pairs, triples = np.empty(n_words, np.int32), np.empty(n_words, np.int32)
         uses, capitals = np.zeros(n_kinds + most, np.int32), np.zeros(n_kinds + most, np.int32)
@@ -83,7 +98,12 @@ class SpecialTable:
 
     @staticmethod
     def list_mentions(
-        words: Words, grams: Grams, chosen: NDArray[np.bool_], named: NDArray[np.bool_], *, nearest: bool
+        words: Words,
+        grams: Grams,
+        chosen: NDArray[np.bool_],
+        named: NDArray[np.bool_],
+        *,
+        nearest: bool,
     ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """See `lc_assets.text.concept_grams.list_mentions`."""
         numbers = np.cumsum(chosen, dtype=np.int32)

@@ -1,7 +1,7 @@
 """Compiled reading of sentences and words: one pass over a text's characters.
 
-Its twin is `lc_assets.text.concept_words.read_words`. Here: that pass, and its tables. Not here: what is a concept
-(`lc_assets.text.kernels.concepts`).
+Its twin is `lc_assets.text.concept_words.read_words`. Here: that pass, and its tables. Not here:
+what is a concept (`lc_assets.text.kernels.concepts`).
 """
 
 from functools import cache
@@ -38,8 +38,12 @@ _TAG: Final = np.uint64(0xFFFFFFFF00000000)
 
 @cache
 def class_table() -> NDArray[np.uint8]:
-    """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.concept_words.CLASSES`; the last entry is for all others."""
-    table = np.fromiter((CLASSES.index(class_of(chr(code))) for code in range(LIMIT)), np.uint8, LIMIT)
+    """uint8[LIMIT + 1]: place of a character's class in `lc_assets.text.concept_words.CLASSES`; the
+    last entry is for all others.
+    """
+    table = np.fromiter(
+        (CLASSES.index(class_of(chr(code))) for code in range(LIMIT)), np.uint8, LIMIT
+    )
     return np.append(table, np.uint8(_O))
 
 
@@ -47,7 +51,9 @@ def class_table() -> NDArray[np.uint8]:
 def fold_table() -> NDArray[np.uint32]:
     """uint32[LIMIT + 1]: what a character of a word is compared as."""
     table = np.arange(LIMIT + 1, dtype=np.uint32)
-    for code in np.flatnonzero(np.isin(class_table(), (_U, _A, _Y))).tolist():  # nothing else changes in a word
+    for code in np.flatnonzero(
+        np.isin(class_table(), (_U, _A, _Y))
+    ).tolist():  # nothing else changes in a word
         table[code] = ord(folded(chr(code)))
     return table
 
@@ -74,10 +80,10 @@ def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
             continue
         if end + 1 == n_codes or not _is_letter(kinds[end + 1]):
             break
-        if kind == _A or kind == _Y:  # noqa: SIM109 - compiled, this is faster
+        if kind == _A or kind == _Y:
             end += 1
             continue
-        if (kind == _P or kind == _K) and kinds[end - 1] == _D and kinds[end + 1] == _D:  # noqa: SIM109
+        if (kind == _P or kind == _K) and kinds[end - 1] == _D and kinds[end + 1] == _D:
             end += 1
             continue
         break
@@ -85,7 +91,9 @@ def _end_of_word(kinds: NDArray[np.uint8], at: int) -> int:
 
 
 @inlined
-def _is_at(codes: NDArray[np.uint32], start: int, length: int, others: NDArray[np.uint32], other: int) -> bool:
+def _is_at(
+    codes: NDArray[np.uint32], start: int, length: int, others: NDArray[np.uint32], other: int
+) -> bool:
     """Whether a word is one that stands in ``others``."""
     for offset in range(length):  # noqa: SIM110 - compiled
         if codes[start + offset] != others[other + offset]:
@@ -113,9 +121,15 @@ def _kind_of(
 
 @compiled
 def classify(
-    codes: NDArray[np.uint32], classes: NDArray[np.uint8], folds: NDArray[np.uint32], kinds: NDArray[np.uint8], spelt: NDArray[np.uint32]
+    codes: NDArray[np.uint32],
+    classes: NDArray[np.uint8],
+    folds: NDArray[np.uint32],
+    kinds: NDArray[np.uint8],
+    spelt: NDArray[np.uint32],
 ) -> int:
-    """Look up each character's class and what it is compared as; returns at least as many as there are words."""
+    """Look up each character's class and what it is compared as; returns at least as many as there
+    are words.
+    """
     n_starts = 0
     before = np.uint8(_O)
     for place in range(len(codes)):
@@ -149,7 +163,8 @@ def read(
         special_codes: see there.
         special_kinds: bits of each of its words.
         part_starts: where parts of the text after the first begin.
-        words: gets what `lc_assets.text.concept_words.Words` holds; as long as ``codes``, as are the next five.
+        words: gets what `lc_assets.text.concept_words.Words` holds; as long as ``codes``, as are
+            the next five.
         sentences: see there.
         flags: see there.
         pronouns: see there.
@@ -157,14 +172,16 @@ def read(
         parts: see there.
 
     Returns:
-        How many words, pronouns and sentences there are; starts and lengths of the kinds of words, and their weights.
+        How many words, pronouns and sentences there are; starts and lengths of the kinds of words,
+        and their weights.
     """
     n_codes = len(kinds)
     n_words = n_pronouns = n_sentences = n_kinds = 0
     n_bits = bits_of(slots.size)
     mask = slots.size - 1
     at = line_start = part = 0
-    # Of the gap before the next word: has it anything but white space, a quotation mark, an end of a sentence, of a line?
+    # Of the gap before the next word: has it anything but white space, a quotation mark, an end of
+    # a sentence, of a line?
     breaks = quoted = lines_end = full_end = ended = open_end = False
     abbreviated = joined = False
     gap_place = 0
@@ -175,17 +192,17 @@ def read(
                 length = at - line_start
                 lines_end |= length < _SHORTEST_WRAPPED or length > _LONGEST_WRAPPED
                 line_start = at + 1
-            if kind == _N or kind == _S:  # noqa: SIM109
+            if kind == _N or kind == _S:
                 ended |= open_end
                 open_end = False
             else:
                 breaks = True
-                if kind == _P or kind == _E:  # noqa: SIM109
+                if kind == _P or kind == _E:
                     open_end = True
                     if abbreviated and gap_place == 0 and kind == _P:
                         following = kinds[at + 1] if at + 1 < n_codes else _S
                         open_end = following in (_P, _E)
-                elif kind == _A or kind == _Q:  # noqa: SIM109
+                elif kind == _A or kind == _Q:
                     quoted = True
                 elif kind == _F:
                     full_end = True
@@ -226,7 +243,9 @@ def read(
         while slots[slot]:
             if slots[slot] & _TAG == tag:
                 word = whole(slots[slot] & _NUMBER) - 1
-                if spellings[word, 1] == length and _is_at(spelt, start, length, spelt, spellings[word, 0]):
+                if spellings[word, 1] == length and _is_at(
+                    spelt, start, length, spelt, spellings[word, 0]
+                ):
                     number = word
                     break
             slot = (slot + 1) & mask
@@ -235,7 +254,17 @@ def read(
             if 2 * n_kinds == slots.size:
                 return -1, 0, 0, 0
             slots[slot] = tag | np.uint64(number + 1)
-            bits = _kind_of(spelt, start, length, state, special_slots, special_hashes, special_places, special_codes, special_kinds)
+            bits = _kind_of(
+                spelt,
+                start,
+                length,
+                state,
+                special_slots,
+                special_hashes,
+                special_places,
+                special_codes,
+                special_kinds,
+            )
             n_letters = n_telling = 0
             for place in range(start, start + length):
                 letter = kinds[place]
@@ -246,7 +275,9 @@ def read(
             weights[number] = min(2, n_letters) if tells else 0
             n_kinds += 1
         bits = whole(bits_of_kind[number])
-        abbreviated = (bits & ABBREVIATION) != 0 or (length == 1 and (kind == _U or kind == _L) and spelt[start] != 105)  # noqa: SIM109
+        abbreviated = (bits & ABBREVIATION) != 0 or (
+            length == 1 and (kind == _U or kind == _L) and spelt[start] != 105
+        )
         if bits & PRONOUN:
             pronouns[n_pronouns], pronoun_sentences[n_pronouns] = n_words, n_sentences - 1
             n_pronouns += 1

@@ -37,7 +37,9 @@ def _number(
     one: int, other: int, seed: np.uint64, n_bits: int, n_found: int,
     slots: NDArray[np.uint64], left: NDArray[np.int32], right: NDArray[np.int32],
 ) -> int:  # fmt: skip
-    """Place of a phrase among those of two and three words; ``n_found``, and noted there, when it is new."""
+    """Place of a phrase among those of two and three words; ``n_found``, and noted there, when it
+    is new.
+    """
     state = stirred(stirred(seed, np.uint64(one)), np.uint64(other))
     tag = state & _TAG
     slot = slot_of(state, n_bits)
@@ -71,7 +73,8 @@ def number_grams(
         n_kinds: how many kinds of words there are.
         seed: what hashes begin with.
         slots: zeros, at least twice as many as `count_grams`, a power of two.
-        left: gets what `lc_assets.text.concept_grams.Grams` holds; so do the others. Each is long enough; the last two are zeros.
+        left: gets what `lc_assets.text.concept_grams.Grams` holds; so do the others. Each is long
+            enough; the last two are zeros.
         right: see there.
         pairs: see there.
         triples: see there.
@@ -110,18 +113,28 @@ def number_grams(
 
 
 @compiled
-def rank_words(words: NDArray[np.int32], sentences: NDArray[np.int32], n_kinds: int) -> NDArray[np.int64]:
+def rank_words(
+    words: NDArray[np.int32], sentences: NDArray[np.int32], n_kinds: int
+) -> NDArray[np.int64]:
     """Rank the kinds of words; int64[word kind]."""
     n_words = len(words)
     degrees = np.zeros(n_kinds, np.int64)
     for place in range(n_words):
         for further in (place + 1, place + 2):
-            if further < n_words and sentences[further] == sentences[place] and words[further] != words[place]:
+            if (
+                further < n_words
+                and sentences[further] == sentences[place]
+                and words[further] != words[place]
+            ):
                 degrees[words[place]] += 1
                 degrees[words[further]] += 1
     for kind in range(n_kinds):
         degrees[kind] = max(degrees[kind], 1)
-    ranks, sums, shares = np.full(n_kinds, ONE, np.int64), np.empty(n_kinds, np.int64), np.empty(n_kinds, np.int64)
+    ranks, sums, shares = (
+        np.full(n_kinds, ONE, np.int64),
+        np.empty(n_kinds, np.int64),
+        np.empty(n_kinds, np.int64),
+    )
     for _ in range(ROUNDS):
         for kind in range(n_kinds):
             shares[kind] = ranks[kind] // degrees[kind]

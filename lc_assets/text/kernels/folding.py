@@ -1,11 +1,13 @@
 """Folding UTF-8 bytes in one pass: what `lc_assets.text.folded` calls normalized text.
 
-Here: the compiled loop over bytes. Not here: the tables that it looks things up in, and the plain twin; both are in
+Here: the compiled loop over bytes. Not here: the tables that it looks things up in, and the plain
+    twin; both are in
 `lc_assets.text.folded`.
 
-A character beyond ASCII is looked up by its code point. Its entry packs, from the lowest bits up: canonical combining
-class of its replacement's last character (8 bits), of its first (8), its kind (8), length of the replacement in bytes
-(8; 0: it stays as it is), and where in the pool the replacement begins (32).
+A character beyond ASCII is looked up by its code point. Its entry packs, from the lowest bits up:
+canonical combining class of its replacement's last character (8 bits), of its first (8), its kind
+(8), length of the replacement in bytes (8; 0: it stays as it is), and where in the pool the
+replacement begins (32).
 """
 
 from typing import Any
@@ -29,9 +31,14 @@ _IDEOGRAPHS_FIRST, _IDEOGRAPHS_LAST = 0x20000, 0x2F7FF
 
 @compiled
 def fold_utf8(
-    source: NDArray[np.uint8], out: NDArray[np.uint8], ascii_table: NDArray[np.uint8], entries: NDArray[np.int64], pool: NDArray[np.uint8]
+    source: NDArray[np.uint8],
+    out: NDArray[np.uint8],
+    ascii_table: NDArray[np.uint8],
+    entries: NDArray[np.int64],
+    pool: NDArray[np.uint8],
 ) -> int:
-    """Write normalized text: no ASCII punctuation, lower case, NFD, runs of white space as one space, none at the ends.
+    """Write normalized text: no ASCII punctuation, lower case, NFD, runs of white space as one
+    space, none at the ends.
 
     Args:
         source: ``(n,)`` well-formed UTF-8; lone surrogates are allowed, in three bytes each.
@@ -41,8 +48,8 @@ def fold_utf8(
         pool: the replacements' bytes.
 
     Returns:
-        How many bytes were written; -1 when a character was met whose folding takes more than its own code point, or
-        that is in no table.
+        How many bytes were written; -1 when a character was met whose folding takes more than its
+        own code point, or that is in no table.
     """
     at = n_out = last_class = 0
     marks_end = -1
@@ -78,7 +85,9 @@ def fold_utf8(
 
 @compiled
 def _decoded(source: NDArray[np.uint8], at: int) -> Any:
-    """The code point that begins here, and its length; beyond U+FFFF, U+0080 for all that stay as they are, 0 for others."""
+    """The code point that begins here, and its length; beyond U+FFFF, U+0080 for all that stay as
+    they are, 0 for others.
+    """
     first = np.int64(source[at])
     second = np.int64(source[at + 1]) & 0x3F
     if first < 0xE0:
@@ -86,13 +95,17 @@ def _decoded(source: NDArray[np.uint8], at: int) -> Any:
     third = np.int64(source[at + 2]) & 0x3F
     if first < 0xF0:
         return ((first & 0x0F) << 12) | (second << 6) | third, 3
-    point = ((first & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(source[at + 3]) & 0x3F)
+    point = (
+        ((first & 0x07) << 18) | (second << 12) | (third << 6) | (np.int64(source[at + 3]) & 0x3F)
+    )
     stays = _EMOJI_FIRST <= point <= _EMOJI_LAST or _IDEOGRAPHS_FIRST <= point <= _IDEOGRAPHS_LAST
     return (0x80 if stays else 0), 4
 
 
 @compiled
-def _put(character: NDArray[np.uint8], entry: int, pool: NDArray[np.uint8], out: NDArray[np.uint8]) -> int:
+def _put(
+    character: NDArray[np.uint8], entry: int, pool: NDArray[np.uint8], out: NDArray[np.uint8]
+) -> int:
     """Write one character, replaced or as it is; returns how many bytes that was."""
     n_replaced = (entry >> 24) & 255
     if n_replaced == 0:

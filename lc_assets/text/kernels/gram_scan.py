@@ -1,7 +1,10 @@
-"""Scanning a text for the n-grams of an index, compiled: one pass over its code points, then the finds held to their words.
+"""Scanning a text for the n-grams of an index, compiled: one pass over its code points, then the
+finds held to their words.
 
-Twin: `lc_assets.text.gram_scan.plain_scan`. The state between calls is in arrays, so that a long text is scanned in
-pieces. A place costs a look into a bit filter; only what passes is looked up, and only what is found is verified.
+Twin: `lc_assets.text.gram_scan.plain_scan`. The state between calls is in arrays, so that a long
+    text is scanned in
+pieces. A place costs a look into a bit filter; only what passes is looked up, and only what is
+found is verified.
 """
 
 import numpy as np
@@ -16,7 +19,8 @@ FILTER_SALT = np.uint64(0xA0761D6478BD642F)
 S6, LOW_6, ONE = np.uint64(6), np.uint64(63), np.uint64(1)
 
 CHARS, WORDS, BEGUN, ENDED, IN_WORD = 0, 1, 2, 3, 4
-"""Places in the state: characters seen in earlier pieces, words seen, where the word begun and ended, and whether in a
+"""Places in the state: characters seen in earlier pieces, words seen, where the word begun and
+ended, and whether in a
 word: 0, 1, or 2 when the word ends at the next character, whatever that is."""
 HASH, PREFIX = 0, 1
 """Places in the state's hashes: of the word so far, and of all words so far."""
@@ -38,7 +42,9 @@ def look_up(
     finds: NDArray[np.int64],
     n_finds: int,
 ) -> int:
-    """Note the n-grams that end with the last word and whose key the index holds; returns how many finds there are now."""
+    """Note the n-grams that end with the last word and whose key the index holds; returns how many
+    finds there are now.
+    """
     size = np.uint64(len(ring) - 1)
     total = ring[np.uint64(n_words) & size]
     for number in range(len(lengths)):
@@ -83,16 +89,22 @@ def scan_piece(
     """Scan some code points, until they or the room for finds are used up.
 
     Args:
-        codes: ``(n,)`` code points that follow those of earlier calls; the text's last must end a word.
+        codes: ``(n,)`` code points that follow those of earlier calls; the text's last must end a
+            word.
         table: of `lc_assets.text.loose_words.FoldingTable`, as is ``several``.
         state: ``(5,)`` and hashes ``(2,)``: see `CHARS` and `HASH`; changed.
-        ring: ``(r,)`` prefix hashes after each of the last words, r a power of two above the longest n-gram;
+        ring: ``(r,)`` prefix hashes after each of the last words, r a power of two above the
+            longest n-gram;
             ``begins``: where the word after that begins.
-        finds: ``(m, 4)`` room for n-gram, first character, the end, and words up to there; filled from the top.
-        lengths: of the index's n-grams, ascending; ``powers``: `BASE` to these; ``salts``: of their keys.
+        finds: ``(m, 4)`` room for n-gram, first character, the end, and words up to there; filled
+            from the top.
+        lengths: of the index's n-grams, ascending; ``powers``: `BASE` to these; ``salts``: of their
+            keys.
         basis: what a word's hash begins from.
-        bits: filter of the n-grams' last ``lengths[0]`` words; ``bits_shift``: 64 less the logarithm of its bits.
-        keys: ascending; ``mask``: what is kept of a key; ``buckets``: where in ``keys`` those with the same first bits begin.
+        bits: filter of the n-grams' last ``lengths[0]`` words; ``bits_shift``: 64 less the
+            logarithm of its bits.
+        keys: ascending; ``mask``: what is kept of a key; ``buckets``: where in ``keys`` those with
+            the same first bits begin.
 
     Returns:
         How many code points were scanned, and how many finds there are.
@@ -100,7 +112,13 @@ def scan_piece(
     n_finds = n_read = 0
     room = len(finds) - len(lengths)
     size = np.uint64(len(ring) - 1)
-    base, n_words, begun, ended, in_word = state[CHARS], state[WORDS], state[BEGUN], state[ENDED], state[IN_WORD]
+    base, n_words, begun, ended, in_word = (
+        state[CHARS],
+        state[WORDS],
+        state[BEGUN],
+        state[ENDED],
+        state[IN_WORD],
+    )
     value, total = hashes[HASH], hashes[PREFIX]
     shortest, power = lengths[0], powers[0]
     for place in range(len(codes)):
@@ -122,7 +140,19 @@ def scan_piece(
                 mark = stir(window ^ FILTER_SALT) >> bits_shift
                 if (bits[mark >> S6] >> (mark & LOW_6)) & ONE:
                     n_finds = look_up(
-                        n_words, ended, ring, begins, lengths, powers, salts, keys, mask, buckets, bucket_shift, finds, n_finds
+                        n_words,
+                        ended,
+                        ring,
+                        begins,
+                        lengths,
+                        powers,
+                        salts,
+                        keys,
+                        mask,
+                        buckets,
+                        bucket_shift,
+                        finds,
+                        n_finds,
                     )
         n_read += 1
         if entry == 0:
@@ -137,7 +167,13 @@ def scan_piece(
                 value = (value ^ np.uint64(several[at + 1 + step])) * PRIME
         else:
             value = (value ^ np.uint64(entry & REST)) * PRIME
-    state[CHARS], state[WORDS], state[BEGUN], state[ENDED], state[IN_WORD] = base + n_read, n_words, begun, ended, in_word
+    state[CHARS], state[WORDS], state[BEGUN], state[ENDED], state[IN_WORD] = (
+        base + n_read,
+        n_words,
+        begun,
+        ended,
+        in_word,
+    )
     hashes[HASH], hashes[PREFIX] = value, total
     return n_read, n_finds
 

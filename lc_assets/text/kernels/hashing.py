@@ -1,7 +1,8 @@
 """Hashing words, and a set of words to look up in.
 
-A hash begins with a number that each process draws anew, so no text can be made up whose words fall into one place.
-Nothing that is counted depends on it: equal hashes are always compared character by character.
+A hash begins with a number that each process draws anew, so no text can be made up whose words fall
+into one place. Nothing that is counted depends on it: equal hashes are always compared character by
+character.
 """
 
 from collections.abc import Collection
@@ -69,8 +70,12 @@ class WordSet:
 
 def word_set(words: Collection[str]) -> WordSet:
     """Make a set of distinct words."""
-    encoded = [np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32) for word in words]
-    places = np.concatenate([np.zeros(1, np.int64), np.cumsum([len(word) for word in encoded], dtype=np.int64)])
+    encoded = [
+        np.frombuffer(word.encode("utf-32-le", "surrogatepass"), np.uint32) for word in words
+    ]
+    places = np.concatenate(
+        [np.zeros(1, np.int64), np.cumsum([len(word) for word in encoded], dtype=np.int64)]
+    )
     codes = np.concatenate([np.zeros(0, np.uint32), *encoded])
     slots = np.zeros(1 << max(4, (LOAD * len(encoded)).bit_length()), np.int32)
     hashes = np.zeros(len(encoded), np.uint64)
@@ -80,7 +85,11 @@ def word_set(words: Collection[str]) -> WordSet:
 
 @compiled
 def fill(
-    slots: NDArray[np.int32], hashes: NDArray[np.uint64], places: NDArray[np.int64], codes: NDArray[np.uint32], seed: np.uint64
+    slots: NDArray[np.int32],
+    hashes: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    codes: NDArray[np.uint32],
+    seed: np.uint64,
 ) -> None:
     """Hash the words and put their numbers into the slots."""
     n_bits = bits_of(slots.size)

@@ -1,6 +1,7 @@
 """What end tags do to the stack of open elements.
 
-Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for svg and math.
+Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for
+    svg and math.
 """
 
 import numpy as np
@@ -71,13 +72,22 @@ def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None
     if n and stack[n - 1, NAME] == name:
         drop_to(counts, stack, off, n - 1, True)
         return
-    if kind == SELECT and n > 1 and stack[n - 1, FLAGS] & KIND == OPTION and stack[n - 2, NAME] == name:
+    if (
+        kind == SELECT
+        and n > 1
+        and stack[n - 1, FLAGS] & KIND == OPTION
+        and stack[n - 2, NAME] == name
+    ):
         drop_to(counts, stack, off, n - 2, True)
         return
     if flags & (PASSED_OVER | VOID):
         return
     place, is_special, is_stopped = n - 1, False, False
-    while place >= counts[SURE] and not counts[ODD] and not matches(stack[place, NAME], stack[place, FLAGS], name, kind):
+    while (
+        place >= counts[SURE]
+        and not counts[ODD]
+        and not matches(stack[place, NAME], stack[place, FLAGS], name, kind)
+    ):
         found = stack[place, FLAGS]
         if is_barrier(found, flags):
             is_stopped = True
@@ -87,7 +97,13 @@ def end(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None
     if is_stopped or place < counts[SURE] or counts[ODD]:
         end_unfound(counts, stack, name, flags, is_stopped)
     elif kind == FORM:
-        while counts[N] > place + 1 and stack[counts[N] - 1, FLAGS] & KIND in (P, ITEM, TERM, OPTION, OPTIONS):
+        while counts[N] > place + 1 and stack[counts[N] - 1, FLAGS] & KIND in (
+            P,
+            ITEM,
+            TERM,
+            OPTION,
+            OPTIONS,
+        ):
             drop(counts, stack, off, False)
         take_out(counts, stack, place)
         rebuild(counts, stack)

@@ -46,9 +46,26 @@ UNFOLLOWED: Final = 1 << 22
 
 KIND: Final = 0xFF
 """Lowest bits of the flags: which rule an element has of its own."""
-P, ITEM, TERM, HEADING, LINK, BUTTON, FORM, TABLE, ROWS, ROW, CELL, CAPTION, FOREIGN, OTHER, ROOT, OPTION, OPTIONS, SELECT = (
-    np.int64(kind) for kind in range(1, 19)
-)
+(
+    P,
+    ITEM,
+    TERM,
+    HEADING,
+    LINK,
+    BUTTON,
+    FORM,
+    TABLE,
+    ROWS,
+    ROW,
+    CELL,
+    CAPTION,
+    FOREIGN,
+    OTHER,
+    ROOT,
+    OPTION,
+    OPTIONS,
+    SELECT,
+) = (np.int64(kind) for kind in range(1, 19))
 
 _MODULUS: Final = (1 << 55) - 55
 _FACTOR: Final = 131

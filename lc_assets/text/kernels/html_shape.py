@@ -1,7 +1,10 @@
-"""One walk along a page: how deep its tree may become, how many attributes a tag has, how much is built again.
+"""One walk along a page: how deep its tree may become, how many attributes a tag has, how much is
+built again.
 
-Here: the loop. Its parts: tags (`lc_assets.text.kernels.html_tags`), names (`lc_assets.text.kernels.html_names`), the stack of open
-elements (`lc_assets.text.kernels.html_stack`) and what tags do to it (``html_starts`` and ``html_ends`` beside it).
+Here: the loop. Its parts: tags (`lc_assets.text.kernels.html_tags`), names
+    (`lc_assets.text.kernels.html_names`), the stack of open
+elements (`lc_assets.text.kernels.html_stack`) and what tags do to it (``html_starts`` and
+``html_ends`` beside it).
 """
 
 import numpy as np
@@ -9,7 +12,17 @@ from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
 from lc_assets.text.kernels.html_ends import end
-from lc_assets.text.kernels.html_names import ENDS_P, KIND, RAW, ROOT, SELECT, TEXT_ONLY, flags_of, name_at, number_of
+from lc_assets.text.kernels.html_names import (
+    ENDS_P,
+    KIND,
+    RAW,
+    ROOT,
+    SELECT,
+    TEXT_ONLY,
+    flags_of,
+    name_at,
+    number_of,
+)
 from lc_assets.text.kernels.html_stack import (
     ATTRIBUTES,
     BEYOND,
@@ -50,7 +63,8 @@ def walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) 
 
     Args:
         page: UTF-8.
-        counts: ``(N_COUNTS,)`` see `lc_assets.text.kernels.html_stack`; all 0 but for the followed svg, which is -1, and quirks.
+        counts: ``(N_COUNTS,)`` see `lc_assets.text.kernels.html_stack`; all 0 but for the followed
+            svg, which is -1, and quirks.
         stack: ``(d, 3)`` room for ``d`` open elements.
         off: ``(f,)`` room for ``f`` formatting elements that are left open.
         limits: ``(N_COUNTS,)`` greatest values that are followed.
@@ -75,7 +89,9 @@ def walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) 
         flags = flags_of(name)
         n_attributes, stop, is_closed = attributes_at(page, after)
         is_doubted = at < doubted
-        if is_doubted:  # whether a quote begins or ends here is not known either: every tag counts, none swallows another
+        # whether a quote begins or ends here is not known either: every tag counts, none swallows
+        # another
+        if is_doubted:
             n_doubted += stop - at
             stop, doubted = after, max(doubted, stop)
             if n_doubted > _DOUBTED * size:
@@ -95,15 +111,21 @@ def walk(page: Bytes, counts: Counts, stack: Stack, off: Names, limits: Counts) 
         else:
             start(counts, stack, off, name, flags, is_closed)
         at = stop
-        if counts[DEEPEST] > limits[DEEPEST] or counts[REBUILT] > limits[REBUILT] or counts[ATTRIBUTES] > limits[ATTRIBUTES]:
+        if (
+            counts[DEEPEST] > limits[DEEPEST]
+            or counts[REBUILT] > limits[REBUILT]
+            or counts[ATTRIBUTES] > limits[ATTRIBUTES]
+        ):
             return
 
 
 @compiled
 def doubted_up_to(page: Bytes, at: int, ends: Counts) -> int:
-    """Where a comment or CDATA section ends, if it is one: what looks like tags within may begin elements, and end none.
+    """Where a comment or CDATA section ends, if it is one: what looks like tags within may begin
+    elements, and end none.
 
-    ``ends`` holds the last such place of each of the three kinds, so that no stretch is searched twice.
+    ``ends`` holds the last such place of each of the three kinds, so that no stretch is searched
+    twice.
     """
     is_cdata = is_section(page, at)
     kind = 1 if is_cdata else int(begins_comment(page, at)) * 2
@@ -113,8 +135,19 @@ def doubted_up_to(page: Bytes, at: int, ends: Counts) -> int:
 
 
 @compiled
-def start_text(page: Bytes, at: int, doubted: int, name: int, flags: int, counts: Counts, stack: Stack, off: Names) -> tuple[int, int]:
-    """An element begins that holds text alone, or would outside svg and math; returns where to go on, and up to where to doubt."""
+def start_text(
+    page: Bytes,
+    at: int,
+    doubted: int,
+    name: int,
+    flags: int,
+    counts: Counts,
+    stack: Stack,
+    off: Names,
+) -> tuple[int, int]:
+    """An element begins that holds text alone, or would outside svg and math; returns where to go
+    on, and up to where to doubt.
+    """
     if counts[SVG] >= 0 and closes_at(page, next_tag(page, at), name):
         return next_tag(page, at), doubted
     if counts[ODD]:

@@ -1,10 +1,13 @@
-"""The stack of open elements that a page's tags make, and the formatting that is left open: at least what a browser's parser holds.
+"""The stack of open elements that a page's tags make, and the formatting that is left open: at
+least what a browser's parser holds.
 
-What is *sure*, the elements from `SURE` on, is what the parser holds there too, but for formatting that it opened again. Of what lies
-below, or is open where rules are not worth following (within ``select``, ``template``, ``frameset``, torn ``svg``), only the innermost
-element ends, and only by its own end tag. So the depth counted is never below the true one, and far above it only where pages are
-torn.
-Here: what is done to the stack. Not here: which tags do it (`lc_assets.text.kernels.html_starts`, `lc_assets.text.kernels.html_ends`).
+What is *sure*, the elements from `SURE` on, is what the parser holds there too, but for formatting
+that it opened again. Of what lies below, or is open where rules are not worth following (within
+``select``, ``template``, ``frameset``, torn ``svg``), only the innermost element ends, and only by
+its own end tag. So the depth counted is never below the true one, and far above it only where pages
+are torn.
+Here: what is done to the stack. Not here: which tags do it (`lc_assets.text.kernels.html_starts`,
+    `lc_assets.text.kernels.html_ends`).
 Source: the HTML standard, 13.2.4 "Parse state".
 """
 
@@ -14,7 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.kernels.html_names import CAPTION, CELL, FOREIGN, FORMATTING, KIND, MARKER, OTHER, ROW, ROWS, SCOPE, SELECT, TABLE
+from lc_assets.text.kernels.html_names import (
+    CAPTION,
+    CELL,
+    FOREIGN,
+    FORMATTING,
+    KIND,
+    MARKER,
+    OTHER,
+    ROW,
+    ROWS,
+    SCOPE,
+    SELECT,
+    TABLE,
+)
 
 Counts = NDArray[np.int64]
 Stack = NDArray[np.int64]
@@ -23,12 +39,27 @@ Names = NDArray[np.int64]
 BEYOND: Final = 1 << 40
 """More than any limit."""
 
-N, SURE, SVG, ODD, N_OFF, DEEPEST, REBUILT, ATTRIBUTES, ROOT_ATTRIBUTES, QUIRKS, TANGLED, FORM_SET = range(12)
-"""Places in the counts: elements on the stack; the first that is sure; the svg or math that is followed, or -1; elements within
-which rules are not followed; formatting that is left open. The greatest depth; elements that may be built again; the greatest
-number of attributes of a tag, and of all tags of html and body together. Whether a table ends a paragraph (0), or does not (1: quirks
+(
+    N,
+    SURE,
+    SVG,
+    ODD,
+    N_OFF,
+    DEEPEST,
+    REBUILT,
+    ATTRIBUTES,
+    ROOT_ATTRIBUTES,
+    QUIRKS,
+    TANGLED,
+    FORM_SET,
+) = range(12)
+"""Places in the counts: elements on the stack; the first that is sure; the svg or math that is
+followed, or -1; elements within which rules are not followed; formatting that is left open. The
+greatest depth; elements that may be built again; the greatest number of attributes of a tag, and of
+all tags of html and body together. Whether a table ends a paragraph (0), or does not (1: quirks
 mode), or nobody knows (2); whether it is no longer known which formatting ends with what; whether a
-form began that no end tag ended."""
+form began that no end tag ended.
+"""
 
 N_COUNTS: Final = 12
 NAME, FLAGS, OFF_BEFORE = range(3)
@@ -37,7 +68,9 @@ NAME, FLAGS, OFF_BEFORE = range(3)
 
 @compiled
 def is_odd(flags: int) -> bool:
-    """Whether the rules within an element are not followed, but for those of svg and math while they are sure."""
+    """Whether the rules within an element are not followed, but for those of svg and math while
+    they are sure.
+    """
     return flags & KIND in (FOREIGN, OTHER, SELECT)
 
 
@@ -92,7 +125,9 @@ def leave_open(counts: Counts, off: Names, name: int) -> None:
 
 @compiled
 def rebuild(counts: Counts, stack: Stack) -> None:
-    """Something ended: all formatting that is left open, or may be, is opened again in what follows."""
+    """Something ended: all formatting that is left open, or may be, is opened again in what
+    follows.
+    """
     counts[REBUILT] += counts[N_OFF]
     for place in range(counts[SURE]):
         counts[REBUILT] += stack[place, FLAGS] & FORMATTING != 0
@@ -144,7 +179,9 @@ def has_name(counts: Counts, stack: Stack, name: int) -> bool:
 
 @compiled
 def level(flags: int) -> int:
-    """How far within its table a part of it stands: what begins in it must stand further in; -1 of anything else."""
+    """How far within its table a part of it stands: what begins in it must stand further in; -1 of
+    anything else.
+    """
     kind = flags & KIND
     if kind == TABLE:
         return 0
@@ -157,7 +194,8 @@ def level(flags: int) -> int:
 
 @compiled
 def forget(counts: Counts, stack: Stack, off: Names, name: int) -> bool:
-    """Formatting that was left open ends, with what was opened in it since, unless a scope began between.
+    """Formatting that was left open ends, with what was opened in it since, unless a scope began
+    between.
 
     Returns whether there is any of this name, so that something may have ended.
     """

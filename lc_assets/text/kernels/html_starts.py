@@ -1,6 +1,7 @@
 """What start tags do to the stack of open elements.
 
-Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for svg and math.
+Source: the HTML standard, 13.2.6.4 "The rules for parsing tokens in HTML content", and 13.2.6.5 for
+    svg and math.
 """
 
 import numpy as np
@@ -77,13 +78,19 @@ def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_cl
                 push(counts, stack, name, 0)
             return
         doubt(counts)
-    is_sure = end_item(counts, stack, off, kind) if kind in (ITEM, TERM) and not counts[ODD] else True
+    is_sure = (
+        end_item(counts, stack, off, kind) if kind in (ITEM, TERM) and not counts[ODD] else True
+    )
     if flags & ENDS_P:
         is_sure &= end_p(counts, stack, off)
     is_passed = flags & BREAKS or (flags & VOID and is_closed and kind != ROWS)
     if counts[ODD] and flags & VOID:
         lose(counts, stack, SELECT)
-    if is_passed or (flags & (VOID | PASSED_OVER) and kind != ROWS and not (counts[ODD] and has_kind(counts, stack, FOREIGN))):
+    if is_passed or (
+        flags & (VOID | PASSED_OVER)
+        and kind != ROWS
+        and not (counts[ODD] and has_kind(counts, stack, FOREIGN))
+    ):
         if not is_sure:
             doubt(counts)
         return
@@ -115,7 +122,8 @@ def start(counts: Counts, stack: Stack, off: Names, name: int, flags: int, is_cl
 def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
     """An element begins where rules are not followed.
 
-    Only options end each other. Whatever else begins may have ended a select, which no end tag is known to close then.
+    Only options end each other. Whatever else begins may have ended a select, which no end tag is
+    known to close then.
     """
     is_option = flags & KIND == OPTION or flags & KIND == OPTIONS
     if is_option and not has_kind(counts, stack, FOREIGN):
@@ -128,7 +136,9 @@ def start_unfollowed(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 @compiled
 def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A caption, a group of rows, a row or a cell begins: what stands as far within the table ends."""
+    """A caption, a group of rows, a row or a cell begins: what stands as far within the table
+    ends.
+    """
     if not has_kind(counts, stack, TABLE):
         return
     wanted = 1 if flags & KIND == CAPTION else level(flags)
@@ -153,8 +163,12 @@ def start_table_part(counts: Counts, stack: Stack, off: Names, name: int, flags:
 
 @compiled
 def start_table(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
-    """A table begins: within another one's cell, else in its stead; it ends a paragraph unless the page is in quirks mode."""
-    knows_p = counts[QUIRKS] == 1 or (end_p(counts, stack, off) if counts[QUIRKS] == 0 else not has_kind(counts, stack, P))
+    """A table begins: within another one's cell, else in its stead; it ends a paragraph unless the
+    page is in quirks mode.
+    """
+    knows_p = counts[QUIRKS] == 1 or (
+        end_p(counts, stack, off) if counts[QUIRKS] == 0 else not has_kind(counts, stack, P)
+    )
     place = counts[N] - 1
     while place >= counts[SURE] and level(stack[place, FLAGS]) < 0:
         place -= 1
@@ -193,7 +207,11 @@ def start_link(counts: Counts, stack: Stack, off: Names, name: int, flags: int) 
 def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int) -> None:
     """A button begins: one that is open ends."""
     place = counts[N] - 1
-    while place >= counts[SURE] and stack[place, FLAGS] & KIND != BUTTON and not stack[place, FLAGS] & SCOPE:
+    while (
+        place >= counts[SURE]
+        and stack[place, FLAGS] & KIND != BUTTON
+        and not stack[place, FLAGS] & SCOPE
+    ):
         place -= 1
     is_sure = place >= counts[SURE] or not has_name(counts, stack, name)
     if place >= counts[SURE] and stack[place, FLAGS] & KIND == BUTTON:
@@ -205,7 +223,9 @@ def start_button(counts: Counts, stack: Stack, off: Names, name: int, flags: int
 
 @compiled
 def end_p(counts: Counts, stack: Stack, off: Names) -> bool:
-    """A block begins: the paragraph it stands in ends, with what is in that; returns whether it is known which."""
+    """A block begins: the paragraph it stands in ends, with what is in that; returns whether it is
+    known which.
+    """
     place = counts[N] - 1
     if place >= 0 and stack[place, FLAGS] & KIND == P:
         drop_to(counts, stack, off, place, True)
@@ -240,7 +260,9 @@ def end_item(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> 
 
 @compiled
 def end_current(counts: Counts, stack: Stack, off: Names, kind: int | np.int64) -> bool:
-    """The innermost element ends if it is of this kind and nothing may have been opened again in it; returns whether that is known."""
+    """The innermost element ends if it is of this kind and nothing may have been opened again in
+    it; returns whether that is known.
+    """
     if not counts[N] or stack[counts[N] - 1, FLAGS] & KIND != kind:
         return True
     if counts[N_OFF]:

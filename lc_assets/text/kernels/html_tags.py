@@ -1,6 +1,7 @@
 """Finding the tags of a page, as the HTML standard's tokenizer does, in one walk over its bytes.
 
-Here: where tags, comments and raw text end, and how many attributes a tag has. Not here: what the tags do to a browser's tree
+Here: where tags, comments and raw text end, and how many attributes a tag has. Not here: what the
+    tags do to a browser's tree
 (`lc_assets.text.kernels.html_tree`).
 Source: the HTML standard, 13.2.5 "Tokenization".
 """
@@ -35,9 +36,11 @@ def is_letter(page: Bytes, at: int) -> bool:
 
 @compiled
 def attributes_at(page: Bytes, at: int) -> tuple[int, int, bool]:
-    """Attributes of a tag whose name ends at ``at``: how many, where the tag ends, whether it closes itself.
+    """Attributes of a tag whose name ends at ``at``: how many, where the tag ends, whether it
+    closes itself.
 
-    The end is one past ``>``; one past the page's length when the page ends within the tag, which is none then.
+    The end is one past ``>``; one past the page's length when the page ends within the tag, which
+    is none then.
     """
     size, n_attributes = len(page), 0
     while True:
@@ -74,19 +77,28 @@ def attributes_at(page: Bytes, at: int) -> tuple[int, int, bool]:
 @compiled
 def begins_comment(page: Bytes, at: int) -> bool:
     """Whether ``<!--`` stands there."""
-    return at + 3 < len(page) and page[at + 1] == _BANG and page[at + 2] == _DASH and page[at + 3] == _DASH
+    return (
+        at + 3 < len(page)
+        and page[at + 1] == _BANG
+        and page[at + 2] == _DASH
+        and page[at + 3] == _DASH
+    )
 
 
 @compiled
 def is_named(page: Bytes, at: int, name: int) -> bool:
-    """Whether a tag's whole name, beginning there, is this one; looks no further than names that HTML has are long."""
+    """Whether a tag's whole name, beginning there, is this one; looks no further than names that
+    HTML has are long.
+    """
     found, stop = name_at(page[: at + _LONGEST], at)
     return found == name and stop < len(page) and (stop < at + _LONGEST)
 
 
 @compiled
 def markup_end(page: Bytes, at: int) -> int:
-    """Where what begins with ``<!``, ``<?`` or ``</`` and is no tag ends; ``at`` is that of its ``<``."""
+    """Where what begins with ``<!``, ``<?`` or ``</`` and is no tag ends; ``at`` is that of its
+    ``<``.
+    """
     size = len(page)
     if begins_comment(page, at):
         place = at + 2
@@ -94,7 +106,12 @@ def markup_end(page: Bytes, at: int) -> int:
             if page[place] == _DASH and page[place + 1] == _DASH:
                 if page[place + 2] == _MORE:
                     return place + 3
-                if place >= at + 4 and place + 3 < size and page[place + 2] == _BANG and page[place + 3] == _MORE:
+                if (
+                    place >= at + 4
+                    and place + 3 < size
+                    and page[place + 2] == _BANG
+                    and page[place + 3] == _MORE
+                ):
                     return place + 4
             place += 1
         return size
@@ -123,7 +140,8 @@ def section_end(page: Bytes, at: int) -> int:
 
 @compiled
 def raw_end(page: Bytes, at: int, name: int) -> int:
-    """Where the end tag of an element that holds text alone begins; the page's length when there is none.
+    """Where the end tag of an element that holds text alone begins; the page's length when there is
+    none.
 
     A script's end tag does not count between ``<!--``, ``<script`` and the next end tag or ``-->``.
     """
@@ -140,7 +158,13 @@ def raw_end(page: Bytes, at: int, name: int) -> int:
             elif name == _SCRIPT and not escaped and begins_comment(page, at):
                 escaped = 1
                 at += 1
-        elif byte == _DASH and escaped and at + 2 < size and page[at + 1] == _DASH and page[at + 2] == _MORE:
+        elif (
+            byte == _DASH
+            and escaped
+            and at + 2 < size
+            and page[at + 1] == _DASH
+            and page[at + 2] == _MORE
+        ):
             escaped = 0
         at += 1
     return size

@@ -1,4 +1,6 @@
-"""Compiled loop over two ascending arrays of keys; its plain twin stands in `lc_assets.text.key_matches`."""
+"""Compiled loop over two ascending arrays of keys; its plain twin stands in
+`lc_assets.text.key_matches`.
+"""
 
 import numpy as np
 from numpy.typing import NDArray

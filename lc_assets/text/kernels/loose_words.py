@@ -1,6 +1,7 @@
 """Loose words of a text, compiled: as code points and as 64-bit hashes.
 
-Twins: `lc_assets.text.loose_words.placed_words`, and `lc_assets.text.grams.hash_of_word`. A word's hash is FNV-1a over
+Twins: `lc_assets.text.loose_words.placed_words`, and `lc_assets.text.grams.hash_of_word`. A word's
+    hash is FNV-1a over
 its folded code points, begun from ``basis`` and stirred by SplitMix64's finalizer at its end.
 """
 
@@ -25,7 +26,9 @@ def stir(number: np.uint64) -> np.uint64:
 
 @compiled
 def unknown_page(codes: NDArray[np.uint32], known: NDArray[np.bool_], begin: int) -> int:
-    """The place of the first code point from ``begin`` on whose page of the table is not filled; -1 when all are."""
+    """The place of the first code point from ``begin`` on whose page of the table is not filled; -1
+    when all are.
+    """
     for place in range(begin, len(codes)):
         if not known[codes[place] >> np.uint32(8)]:
             return place
@@ -42,13 +45,15 @@ def fold_words(
     ends: NDArray[np.int64],
     hashes: NDArray[np.uint64],
 ) -> int:
-    """Write a text's loose words: their code points one after another, where each ends in there, and its hash.
+    """Write a text's loose words: their code points one after another, where each ends in there,
+    and its hash.
 
     Args:
         codes: ``(n,)`` code points of the text.
         table: of `lc_assets.text.loose_words.FoldingTable`, as is ``several``.
         basis: what a hash begins from.
-        letters: room for `folded_length` code points; ``ends`` and ``hashes``: room for n words each.
+        letters: room for `folded_length` code points; ``ends`` and ``hashes``: room for n words
+            each.
 
     Returns:
         How many words there are.
@@ -87,7 +92,9 @@ def fold_words(
 
 
 @compiled
-def folded_length(codes: NDArray[np.uint32], table: NDArray[np.uint32], several: NDArray[np.uint32]) -> int:
+def folded_length(
+    codes: NDArray[np.uint32], table: NDArray[np.uint32], several: NDArray[np.uint32]
+) -> int:
     """How many code points a text's loose words have together."""
     n_letters = 0
     for place in range(len(codes)):
@@ -107,7 +114,9 @@ def first_unlike(
     vocabulary: NDArray[np.uint32],
     vocabulary_ends: NDArray[np.int64],
 ) -> int:
-    """The number of the first word whose code points are not those of the vocabulary's word; -1 when all are."""
+    """The number of the first word whose code points are not those of the vocabulary's word; -1
+    when all are.
+    """
     begin = np.int64(0)
     for number in range(len(ends)):
         word = words[number]

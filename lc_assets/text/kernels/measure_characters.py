@@ -1,10 +1,12 @@
 r"""What a character is to the measures, by its code point, as bits in a table.
 
-Here: the table, and its bits. Not here: reading text with it (`lc_assets.text.kernels.measure_words`,
+Here: the table, and its bits. Not here: reading text with it
+    (`lc_assets.text.kernels.measure_words`,
 `lc_assets.text.kernels.measure_lines`).
 
-The table ends at U+3FFFF: beyond it no character is a letter, a digit, white space or punctuation (a test asks each), so all its
-bits but `NOT_PUNCTUATION` and `DENSE` are off there; 256 KiB stay in the cache.
+The table ends at U+3FFFF: beyond it no character is a letter, a digit, white space or punctuation
+(a test asks each), so all its bits but `NOT_PUNCTUATION` and `DENSE` are off there; 256 KiB stay in
+the cache.
 """
 
 from functools import lru_cache
@@ -30,7 +32,9 @@ BREAK: Final = 32
 TERMINAL: Final = 64
 """One of `lc_assets.text.word_counts.TERMINAL_MARKS`."""
 ORDINARY: Final = 128
-"""ASCII, no full stop, no white space but the space: in the middle of a line such a character changes little."""
+"""ASCII, no full stop, no white space but the space: in the middle of a line such a character
+changes little.
+"""
 
 N_CODE_POINTS: Final = 0x40000
 """Entries of the table."""
@@ -54,6 +58,8 @@ def character_bits() -> NDArray[np.uint8]:
         (TERMINAL, lambda c: TERMINAL_MARKS.match(c) is not None),
         (ORDINARY, lambda c: c == " " or (c.isascii() and not c.isspace() and c != ".")),
     ):
-        table |= np.fromiter(map(says, characters), np.bool_, N_CODE_POINTS).astype(np.uint8) * np.uint8(bit)
+        table |= np.fromiter(map(says, characters), np.bool_, N_CODE_POINTS).astype(
+            np.uint8
+        ) * np.uint8(bit)
     table.flags.writeable = False
     return table

@@ -1,6 +1,7 @@
 """Between text and compiled counting: arrays made, kernels called in turn, counts handed back.
 
-Here: `compiled_words` and `compiled_lines`, each equal to its plain twin in every count. Not here: choosing between the two
+Here: `compiled_words` and `compiled_lines`, each equal to its plain twin in every count. Not here:
+    choosing between the two
 (`lc_assets.text.measured_words`).
 """
 
@@ -16,7 +17,13 @@ from lc_assets.errors import BadInput
 from lc_assets.text.gram_counts import GramCounts
 from lc_assets.text.gram_counts import count_grams as plain_grams
 from lc_assets.text.gram_counts import seen_before_chars as plain_seen_before
-from lc_assets.text.kernels import measure_folding, measure_grams, measure_lines, measure_seen, measure_words
+from lc_assets.text.kernels import (
+    measure_folding,
+    measure_grams,
+    measure_lines,
+    measure_seen,
+    measure_words,
+)
 from lc_assets.text.kernels.measure_characters import character_bits
 from lc_assets.text.line_counts import LineCounts
 from lc_assets.text.line_counts import count_lines as plain_lines
@@ -47,8 +54,26 @@ class CompiledWords:
 
     def counts(self) -> WordCounts:
         """Counts of words; `lc_assets.text.word_counts.count_words`."""
-        n_words, n_chars, n_non_symbol, n_chars_non_symbol, n_letter, n_symbol, n_distinct, n_stops = self.counted.tolist()
-        return WordCounts(n_words, n_chars, n_non_symbol, n_chars_non_symbol, n_letter, n_symbol, n_distinct, n_stops)
+        (
+            n_words,
+            n_chars,
+            n_non_symbol,
+            n_chars_non_symbol,
+            n_letter,
+            n_symbol,
+            n_distinct,
+            n_stops,
+        ) = self.counted.tolist()
+        return WordCounts(
+            n_words,
+            n_chars,
+            n_non_symbol,
+            n_chars_non_symbol,
+            n_letter,
+            n_symbol,
+            n_distinct,
+            n_stops,
+        )
 
     def grams(self, lengths: Collection[int]) -> dict[int, GramCounts]:
         """Counts of n-grams; `lc_assets.text.gram_counts.count_grams`."""
@@ -91,11 +116,20 @@ def compiled_words(text: str, kind: str) -> CompiledWords:
     """
     if kind not in WORD_KINDS:
         raise BadInput(f"no words are called {kind!r}; there are {', '.join(WORD_KINDS)}")
-    data = folded_bytes(text) if kind == "normalized" else np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
-    glued, keys = np.empty(len(data) + measure_words.PADDING, np.uint8), np.empty(len(data), np.uint64)
+    data = (
+        folded_bytes(text)
+        if kind == "normalized"
+        else np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)
+    )
+    glued, keys = (
+        np.empty(len(data) + measure_words.PADDING, np.uint8),
+        np.empty(len(data), np.uint64),
+    )
     ends, chars = np.empty(len(data) + 1, np.int32), np.empty(len(data) + 1, np.int32)
     counts = np.empty(measure_words.N_COUNTS, np.int64)
-    n_words = measure_words.read_words(data, character_bits(), kind == "raw", glued, ends, chars, keys, counts)
+    n_words = measure_words.read_words(
+        data, character_bits(), kind == "raw", glued, ends, chars, keys, counts
+    )
     return CompiledWords(glued, ends[: n_words + 1], chars[: n_words + 1], keys[:n_words], counts)
 
 
@@ -110,7 +144,18 @@ def compiled_lines(text: str) -> LineCounts:
     of_lines, of_paragraphs = _repeated(data, lines), _repeated(data, paragraphs[:, :n_paragraphs])
     if of_lines is None or of_paragraphs is None:
         return plain_lines(text)
-    n_broken, n_bulleted, n_trailing, n_starred, n_trailing_off, n_filled, n_terminal, n_short, n_dense, *_ = single.tolist()
+    (
+        n_broken,
+        n_bulleted,
+        n_trailing,
+        n_starred,
+        n_trailing_off,
+        n_filled,
+        n_terminal,
+        n_short,
+        n_dense,
+        *_,
+    ) = single.tolist()
     edges = text.startswith("\n") + text.endswith("\n") if text else 1
     return LineCounts(
         n_broken=n_broken,
@@ -152,5 +197,11 @@ def folded_bytes(text: str) -> NDArray[np.uint8]:
     if text.isascii():
         return np.frombuffer(data.translate(_FOLDED, _PUNCTUATION), np.uint8)
     folded = np.empty(measure_folding.WIDEST * len(data), np.uint8)
-    made = measure_folding.fold_bytes(np.frombuffer(data, np.uint8), *measure_folding.folding_tables(), folded)
-    return folded[:made] if made >= 0 else np.frombuffer(fold(text).encode("utf-8", "surrogatepass"), np.uint8)
+    made = measure_folding.fold_bytes(
+        np.frombuffer(data, np.uint8), *measure_folding.folding_tables(), folded
+    )
+    return (
+        folded[:made]
+        if made >= 0
+        else np.frombuffer(fold(text).encode("utf-8", "surrogatepass"), np.uint8)
+    )

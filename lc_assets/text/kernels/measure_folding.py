@@ -1,7 +1,9 @@
 r"""Compiled folding: `lc_assets.text.words.fold` from UTF-8 to UTF-8.
 
-Here: the tables of what each character folds to, and the loop. Two things depend on a character's surroundings and are left to
-the plain way, which the loop asks for by giving up: a capital sigma, and combining marks that are not in canonical order.
+Here: the tables of what each character folds to, and the loop. Two things depend on a character's
+    surroundings and are left to
+the plain way, which the loop asks for by giving up: a capital sigma, and combining marks that are
+not in canonical order.
 """
 
 import string
@@ -28,11 +30,18 @@ def folding_tables() -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.u
     """What characters fold to; made once per process, in some 0.3 s.
 
     Returns:
-        Of each ASCII byte what it becomes, 255 for nothing, uint8, shape ``(128,)``. Of each code point where its
-        entry lies, 0 where it stays as it is and joins nothing, int32. The entries: how many bytes it becomes, the canonical
-        combining classes of the first and the last character among them, and the bytes.
+        Of each ASCII byte what it becomes, 255 for nothing, uint8, shape ``(128,)``. Of each code
+        point where its entry lies, 0 where it stays as it is and joins nothing, int32. The entries:
+        how many bytes it becomes, the canonical combining classes of the first and the last
+        character among them, and the bytes.
     """
-    ascii_bytes = np.array([_REMOVED if chr(code) in string.punctuation else ord(chr(code).lower()) for code in range(128)], np.uint8)
+    ascii_bytes = np.array(
+        [
+            _REMOVED if chr(code) in string.punctuation else ord(chr(code).lower())
+            for code in range(128)
+        ],
+        np.uint8,
+    )
     places, entries = np.zeros(N_CODE_POINTS, np.int32), bytearray(1)
     for code in range(128, N_CODE_POINTS):
         character = chr(code)
@@ -40,7 +49,12 @@ def folding_tables() -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.u
         if folded != character or unicodedata.combining(character):
             data = folded.encode("utf-8", "surrogatepass")
             places[code] = len(entries)
-            entries += bytes([len(data), unicodedata.combining(folded[0]), unicodedata.combining(folded[-1])]) + data
+            entries += (
+                bytes(
+                    [len(data), unicodedata.combining(folded[0]), unicodedata.combining(folded[-1])]
+                )
+                + data
+            )
     return ascii_bytes, places, np.frombuffer(bytes(entries), np.uint8)
 
 

@@ -1,13 +1,15 @@
 """Compiled counting of n-grams, exact: what a hash finds is compared byte by byte before it counts.
 
-Here: kernels over glued words (`lc_assets.text.kernels.measure_words`). Their twin is `lc_assets.text.gram_counts`. Not here: n-grams that
+Here: kernels over glued words (`lc_assets.text.kernels.measure_words`). Their twin is
+    `lc_assets.text.gram_counts`. Not here: n-grams that
 are compared as glued text (`lc_assets.text.kernels.measure_seen`).
 
 Words get numbers, so an n-gram is a pair of numbers: of the (n-1)-grams inside it. An n-gram can
 repeat only where both of these do, so each length looks at what the length before left over.
 
-Tables are open addressing with numbers that no input is bound to spread well over, so a search that takes more than `PATIENCE`
-steps gives up, and the plain twin does that document: never more than linear time, and never a wrong count.
+Tables are open addressing with numbers that no input is bound to spread well over, so a search that
+takes more than `PATIENCE` steps gives up, and the plain twin does that document: never more than
+linear time, and never a wrong count.
 """
 
 from typing import Final
@@ -36,7 +38,9 @@ def mixed(number: np.uint64) -> np.uint64:
 
 @compiled
 def some_bytes(data: NDArray[np.uint8], at: int, n_bytes: int) -> np.uint64:
-    """One to seven bytes as a number: those of eight that are wanted, but for the last seven of all."""
+    """One to seven bytes as a number: those of eight that are wanted, but for the last seven of
+    all.
+    """
     if at + 8 <= len(data):
         return eight_bytes(data, at) & ((np.uint64(1) << np.uint64(8 * n_bytes)) - np.uint64(1))
     made = np.uint64(0)
@@ -66,14 +70,17 @@ def same_bytes(data: NDArray[np.uint8], one: int, other: int, length: int) -> bo
         if eight_bytes(data, one + at) != eight_bytes(data, other + at):
             return False
         at += 8
-    return at == length or some_bytes(data, one + at, length - at) == some_bytes(data, other + at, length - at)
+    return at == length or some_bytes(data, one + at, length - at) == some_bytes(
+        data, other + at, length - at
+    )
 
 
 @compiled
 def slots_for(n_keys: int) -> int:
     """Slots of a table for that many keys: a power of two, at most half full.
 
-    Tables never grow while they are filled: an array that a loop may replace made the loop five times slower.
+    Tables never grow while they are filled: an array that a loop may replace made the loop five
+    times slower.
     """
     n_slots = 256
     while n_slots < 2 * n_keys:
@@ -82,7 +89,12 @@ def slots_for(n_keys: int) -> int:
 
 
 @compiled
-def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDArray[np.int32], numbers: NDArray[np.int32]) -> int:
+def number_pieces(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int32],
+    ends: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+) -> int:
     """Give equal pieces of ``data`` equal numbers, in the order of first occurrence.
 
     Returns:
@@ -100,7 +112,9 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
             known = slots[slot] - 1
             if hashes[known] == key:
                 first = firsts[known]
-                if whole(ends[first]) - whole(starts[first]) == length and same_bytes(data, whole(starts[first]), start, length):
+                if whole(ends[first]) - whole(starts[first]) == length and same_bytes(
+                    data, whole(starts[first]), start, length
+                ):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
@@ -117,15 +131,22 @@ def number_pieces(data: NDArray[np.uint8], starts: NDArray[np.int32], ends: NDAr
 
 
 @compiled
-def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArray[np.uint64], numbers: NDArray[np.int32]) -> int:
+def number_words(
+    glued: NDArray[np.uint8],
+    ends: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    numbers: NDArray[np.int32],
+) -> int:
     """Give equal words equal numbers, in the order of first occurrence.
 
-    A short word is its key; a long one is found by a hash, whose highest byte no short key has, and compared.
+    A short word is its key; a long one is found by a hash, whose highest byte no short key has, and
+    compared.
 
     Returns:
         How many distinct words there are; -1 when patience ran out.
     """
-    # A text of n words has some 20 √n different ones; a table for all n would be read from farther away.
+    # A text of n words has some 20 √n different ones; a table for all n would be read from farther
+    # away.
     n_slots = slots_for(whole(32 * np.sqrt(len(numbers))))
     while True:
         known = number_words_in(glued, ends, keys, numbers, n_slots)
@@ -136,7 +157,11 @@ def number_words(glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArra
 
 @compiled
 def number_words_in(
-    glued: NDArray[np.uint8], ends: NDArray[np.int32], keys: NDArray[np.uint64], numbers: NDArray[np.int32], n_slots: int
+    glued: NDArray[np.uint8],
+    ends: NDArray[np.int32],
+    keys: NDArray[np.uint64],
+    numbers: NDArray[np.int32],
+    n_slots: int,
 ) -> int:
     """`number_words` in a table of that many slots; -2 when it is half full and there are more."""
     n_known = 0
@@ -152,7 +177,9 @@ def number_words_in(
             if seen[slot] == key:
                 first = firsts[values[slot] - 1]
                 begun = whole(ends[first])
-                if whole(ends[first + 1]) - begun == n_bytes and same_bytes(glued, begun, start, n_bytes):
+                if whole(ends[first + 1]) - begun == n_bytes and same_bytes(
+                    glued, begun, start, n_bytes
+                ):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1
@@ -177,9 +204,14 @@ def slot_of(key: np.uint64, n_slots: int) -> int:
 
 @compiled
 def number_pairs(
-    lefts: NDArray[np.int32], rights: NDArray[np.int32], places: NDArray[np.int32], numbers: NDArray[np.int32], counts: NDArray[np.int32]
+    lefts: NDArray[np.int32],
+    rights: NDArray[np.int32],
+    places: NDArray[np.int32],
+    numbers: NDArray[np.int32],
+    counts: NDArray[np.int32],
 ) -> int:
-    """Give equal pairs ``lefts[p], rights[p + 1]`` at ``p`` of ``places`` equal numbers, and count each.
+    """Give equal pairs ``lefts[p], rights[p + 1]`` at ``p`` of ``places`` equal numbers, and count
+    each.
 
     Returns:
         How many distinct pairs there are; -1 when patience ran out.
@@ -206,14 +238,17 @@ def number_pairs(
 
 
 @compiled
-def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int, found: NDArray[np.int64]) -> bool:
+def count_grams(
+    words: NDArray[np.int32], chars: NDArray[np.int32], longest: int, found: NDArray[np.int64]
+) -> bool:
     """Count n-grams of 2 to ``longest`` words.
 
     Args:
         words: a number per word.
         chars: characters before each word, and of all.
         longest: words of the longest n-gram.
-        found: shape ``(longest + 1, 4)``; gets, at ``n``, the four counts of `lc_assets.text.gram_counts.GramCounts`.
+        found: shape ``(longest + 1, 4)``; gets, at ``n``, the four counts of
+            `lc_assets.text.gram_counts.GramCounts`.
 
     Returns:
         False when patience ran out.
@@ -241,12 +276,15 @@ def count_grams(words: NDArray[np.int32], chars: NDArray[np.int32], longest: int
             every += chars[place + length] - chars[place]
         found[length, 0], found[length, 1] = most, chars[at_most + length] - chars[at_most]
         found[length, 2], found[length, 3] = repeated, every
-        # An n-gram that occurs once is nobody's part; the rest are the places where the next length may repeat.
+        # An n-gram that occurs once is nobody's part; the rest are the places where the next length
+        # may repeat.
         n_left = 0
         for index in range(len(places) - 1):
             place, after = places[index], places[index + 1]
             places[n_left] = place
-            n_left += (after == place + 1) & (counts[numbers[place]] > 1) & (counts[numbers[after]] > 1)
+            n_left += (
+                (after == place + 1) & (counts[numbers[place]] > 1) & (counts[numbers[after]] > 1)
+            )
         places = places[:n_left]
         lefts, numbers = numbers, lefts
     return True

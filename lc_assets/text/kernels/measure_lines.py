@@ -1,7 +1,9 @@
 r"""Compiled reading of lines and paragraphs.
 
-Here: one pass over a text's UTF-8 that finds newline lines and counts what single lines show; paragraphs made of them; and sums
-over equal ones once they have numbers (`lc_assets.text.kernels.measure_grams.number_pieces`). The twin is `lc_assets.text.line_counts`.
+Here: one pass over a text's UTF-8 that finds newline lines and counts what single lines show;
+    paragraphs made of them; and sums
+over equal ones once they have numbers (`lc_assets.text.kernels.measure_grams.number_pieces`). The
+twin is `lc_assets.text.line_counts`.
 """
 
 from typing import Final
@@ -10,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.kernels.measure_characters import BEYOND, BREAK, DENSE, N_CODE_POINTS, ORDINARY, TERMINAL
+from lc_assets.text.kernels.measure_characters import (
+    BEYOND,
+    BREAK,
+    DENSE,
+    N_CODE_POINTS,
+    ORDINARY,
+    TERMINAL,
+)
 from lc_assets.text.kernels.measure_words import code_point, whole
 from lc_assets.text.line_counts import SHORT_LINE
 
@@ -36,15 +45,19 @@ def read_lines(
     Args:
         data: UTF-8.
         table: `lc_assets.text.kernels.measure_characters.character_bits`.
-        lines: shape ``(4, newlines + 1)``; gets each line's first byte, end, characters, and 1 where it is filled.
-        counts: gets broken lines, those bulleted, those trailing off; newline lines bulleted, trailing off; filled lines,
-            those with a terminal mark, those short; dense characters; then of the stripped text its first byte, its end, and the characters
-            that stripping takes from the line it begins in and from the line it ends in.
+        lines: shape ``(4, newlines + 1)``; gets each line's first byte, end, characters, and 1
+            where it is filled.
+        counts: gets broken lines, those bulleted, those trailing off; newline lines bulleted,
+            trailing off; filled lines, those with a terminal mark, those short; dense characters;
+            then of the stripped text its first byte, its end, and the characters that stripping
+            takes from the line it begins in and from the line it ends in.
 
     Returns:
         How many newline lines there are.
     """
-    n_broken = n_broken_bulleted = n_broken_ellipsis = n_bulleted = n_ellipsis = n_filled = n_terminal = n_short = n_dense = 0
+    n_broken = n_broken_bulleted = n_broken_ellipsis = n_bulleted = n_ellipsis = n_filled = (
+        n_terminal
+    ) = n_short = n_dense = 0
     n_lines = 0
     # The newline line and the broken line that is being read.
     begun = n_chars = filled = 0
@@ -60,9 +73,12 @@ def read_lines(
             point, size = code_point(data, at)
             bits = whole(table[point]) if point < N_CODE_POINTS else BEYOND
         dense = bits & DENSE
-        # Broken lines; a return and the newline after it are one break, and the text's end is one only where there is something.
+        # Broken lines; a return and the newline after it are one break, and the text's end is one
+        # only where there is something.
         if bits & BREAK:
-            if not (point == _NEWLINE and before == _RETURN and at < n_bytes) and (at < n_bytes or broken_chars):
+            if not (point == _NEWLINE and before == _RETURN and at < n_bytes) and (
+                at < n_bytes or broken_chars
+            ):
                 n_broken += 1
                 n_broken_ellipsis += dots >= 3 or trails
             broken_chars = dots = gap = trails = 0
@@ -81,7 +97,12 @@ def read_lines(
         before = point
         # Newline lines.
         if point == _NEWLINE:
-            lines[0, n_lines], lines[1, n_lines], lines[2, n_lines], lines[3, n_lines] = begun, at, n_chars, filled
+            lines[0, n_lines], lines[1, n_lines], lines[2, n_lines], lines[3, n_lines] = (
+                begun,
+                at,
+                n_chars,
+                filled,
+            )
             n_lines += 1
             n_ellipsis += last == _ELLIPSIS
             if filled:
@@ -122,14 +143,27 @@ def read_lines(
             n_chars += at - begun_run
             before = last = whole(data[at - 1])
             last_bits = whole(table[last])
-    counts[0], counts[1], counts[2], counts[3], counts[4] = n_broken, n_broken_bulleted, n_broken_ellipsis, n_bulleted, n_ellipsis
+    counts[0], counts[1], counts[2], counts[3], counts[4] = (
+        n_broken,
+        n_broken_bulleted,
+        n_broken_ellipsis,
+        n_bulleted,
+        n_ellipsis,
+    )
     counts[5], counts[6], counts[7], counts[8] = n_filled, n_terminal, n_short, n_dense // DENSE
-    counts[9], counts[10], counts[11], counts[12] = max(strip_start, 0), strip_end, strip_lead, strip_trail
+    counts[9], counts[10], counts[11], counts[12] = (
+        max(strip_start, 0),
+        strip_end,
+        strip_lead,
+        strip_trail,
+    )
     return n_lines
 
 
 @compiled
-def find_paragraphs(lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.int64], paragraphs: NDArray[np.int32]) -> int:
+def find_paragraphs(
+    lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.int64], paragraphs: NDArray[np.int32]
+) -> int:
     """Join lines into paragraphs: what empty lines part, of the stripped text.
 
     Args:
@@ -169,15 +203,21 @@ def find_paragraphs(lines: NDArray[np.int32], n_lines: int, counts: NDArray[np.i
 
 
 @compiled
-def count_repeated(numbers: NDArray[np.int32], n_distinct: int, pieces: NDArray[np.int32], counts: NDArray[np.int64]) -> None:
+def count_repeated(
+    numbers: NDArray[np.int32],
+    n_distinct: int,
+    pieces: NDArray[np.int32],
+    counts: NDArray[np.int64],
+) -> None:
     """Add up pieces by their numbers.
 
     Args:
         numbers: a number per piece, 0 and up in the order of first occurrence.
         n_distinct: numbers there are.
         pieces: rows as `read_lines` makes them: first byte, end, characters, and 1 where filled.
-        counts: gets pieces that repeat and their characters, all copies counted; those seen before and their characters,
-            empty ones aside; characters of those seen before that are filled; and how many pieces are not empty.
+        counts: gets pieces that repeat and their characters, all copies counted; those seen before
+            and their characters, empty ones aside; characters of those seen before that are filled;
+            and how many pieces are not empty.
     """
     copies = np.zeros(n_distinct, np.int32)
     for number in numbers:

@@ -1,10 +1,12 @@
-"""Compiled counting of n-grams seen before, as datatrove walks: glued together before they are compared.
+"""Compiled counting of n-grams seen before, as datatrove walks: glued together before they are
+compared.
 
-Here: the walk, and the sieve that spares it most of the way. The twin is `lc_assets.text.gram_counts.seen_before_chars`.
+Here: the walk, and the sieve that spares it most of the way. The twin is
+    `lc_assets.text.gram_counts.seen_before_chars`.
 
-Two n-grams that are equal when glued begin with the same bytes. Where the first 8, 12, 16, 24 or 32 bytes from a word's start on
-are found at no other word's start, no n-gram of at least as many bytes can have been seen, whatever its length: the sieve finds
-that out once, for all lengths.
+Two n-grams that are equal when glued begin with the same bytes. Where the first 8, 12, 16, 24 or 32
+bytes from a word's start on are found at no other word's start, no n-gram of at least as many bytes
+can have been seen, whatever its length: the sieve finds that out once, for all lengths.
 """
 
 from typing import Final
@@ -13,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.kernels.measure_grams import MIX, MIX_2, PATIENCE, hash_bytes, mixed, same_bytes, slots_for
+from lc_assets.text.kernels.measure_grams import (
+    MIX,
+    MIX_2,
+    PATIENCE,
+    hash_bytes,
+    mixed,
+    same_bytes,
+    slots_for,
+)
 from lc_assets.text.kernels.measure_words import eight_bytes, whole
 
 NEVER: Final = 255
@@ -21,14 +31,18 @@ NEVER: Final = 255
 
 
 @compiled
-def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8]) -> None:
-    """Find, for each word, how many bytes from its start on are enough to be met nowhere else at a word's start.
+def sieve_starts(
+    glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8]
+) -> None:
+    """Find, for each word, how many bytes from its start on are enough to be met nowhere else at a
+    word's start.
 
     Args:
         glued: the words' bytes.
         ends: their ends.
         n_words: how many.
-        alone: gets 8, 12, 16, 24 or 32, or `NEVER`. It may be too many or `NEVER`, but is never too few.
+        alone: gets 8, 12, 16, 24 or 32, or `NEVER`. It may be too many or `NEVER`, but is never too
+            few.
     """
     n_slots = slots_for(2 * n_words)
     keys = np.empty(n_words, np.int32)
@@ -66,13 +80,22 @@ def sieve_starts(glued: NDArray[np.uint8], ends: NDArray[np.int32], n_words: int
 
 @compiled
 def seen_before(
-    glued: NDArray[np.uint8], ends: NDArray[np.int32], chars: NDArray[np.int32], n_words: int, alone: NDArray[np.uint8], length: int
+    glued: NDArray[np.uint8],
+    ends: NDArray[np.int32],
+    chars: NDArray[np.int32],
+    n_words: int,
+    alone: NDArray[np.uint8],
+    length: int,
 ) -> int:
-    """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when patience ran out."""
+    """Characters of n-grams of one length that were seen before, as datatrove walks; -1 when
+    patience ran out.
+    """
     last = n_words - length
     n_candidates = 0
     for start in range(last + 1):
-        n_candidates += (alone[start] == NEVER) | (ends[start + length] - ends[start] < alone[start])
+        n_candidates += (alone[start] == NEVER) | (
+            ends[start + length] - ends[start] < alone[start]
+        )
     hashes, firsts = np.empty(n_candidates + 1, np.uint64), np.empty(n_candidates + 1, np.int32)
     n_known, n_slots = 0, slots_for(n_candidates)
     slots = np.zeros(n_slots, np.int32)
@@ -88,7 +111,9 @@ def seen_before(
             known = slots[slot] - 1
             if hashes[known] == key:
                 begun = whole(ends[firsts[known]])
-                if whole(ends[firsts[known] + length]) - begun == end - start and same_bytes(glued, begun, start, end - start):
+                if whole(ends[firsts[known] + length]) - begun == end - start and same_bytes(
+                    glued, begun, start, end - start
+                ):
                     break
             slot = (slot + 1) & (n_slots - 1)
             steps += 1

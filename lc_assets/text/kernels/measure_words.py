@@ -3,8 +3,8 @@ r"""Compiled reading of words: where they are, how long, what they hold.
 Here: one pass over a text's UTF-8. Its twin is `lc_assets.text.word_counts`. Not here: n-grams
 (`lc_assets.text.kernels.measure_grams`), lines (`lc_assets.text.kernels.measure_lines`).
 
-Words are glued together without what lies between them: word ``i`` is ``glued[ends[i - 1]:ends[i]]``. Two spellings are equal
-where their UTF-8 is, so nothing needs to be decoded again.
+Words are glued together without what lies between them: word ``i`` is ``glued[ends[i -
+1]:ends[i]]``. Two spellings are equal where their UTF-8 is, so nothing needs to be decoded again.
 """
 
 from typing import Any, Final
@@ -13,23 +13,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.compiling import compiled
-from lc_assets.text.kernels.measure_characters import BEYOND, DENSE, LETTER, N_CODE_POINTS, NOT_PUNCTUATION, SYMBOL, WORD
+from lc_assets.text.kernels.measure_characters import (
+    BEYOND,
+    DENSE,
+    LETTER,
+    N_CODE_POINTS,
+    NOT_PUNCTUATION,
+    SYMBOL,
+    WORD,
+)
 from lc_assets.text.word_counts import STOP_WORDS
 
 N_COUNTS: Final = 8
-"""Counts that `read_words` returns, in the order of the fields of `lc_assets.text.word_counts.WordCounts`."""
+"""Counts that `read_words` returns, in the order of the fields of
+`lc_assets.text.word_counts.WordCounts`.
+"""
 
 PADDING: Final = 8
 """Bytes after the last word, so that eight can be read at once wherever one begins."""
 
 _SHORT: Final = 7
-_STOP_KEYS: Final = tuple(int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS)
+_STOP_KEYS: Final = tuple(
+    int.from_bytes(word.encode(), "little") | len(word) << 56 for word in STOP_WORDS
+)
 _THE, _BE, _TO, _OF, _AND, _THAT, _HAVE, _WITH = map(np.uint64, _STOP_KEYS)
 
 
 @compiled
 def whole(number: np.integer[Any]) -> int:
-    """A number as a signed one of 64 bits, so that arithmetic on it neither wraps nor turns into floats."""
+    """A number as a signed one of 64 bits, so that arithmetic on it neither wraps nor turns into
+    floats.
+    """
     return np.int64(number)  # type: ignore[return-value]
 
 
@@ -42,7 +56,9 @@ def code_point(data: NDArray[np.uint8], at: int) -> tuple[int, int]:
     if first < 0xE0:
         return (first & 0x1F) << 6 | (whole(data[at + 1]) & 0x3F), 2
     if first < 0xF0:
-        return (first & 0x0F) << 12 | (whole(data[at + 1]) & 0x3F) << 6 | (whole(data[at + 2]) & 0x3F), 3
+        return (first & 0x0F) << 12 | (whole(data[at + 1]) & 0x3F) << 6 | (
+            whole(data[at + 2]) & 0x3F
+        ), 3
     high = (first & 0x07) << 18 | (whole(data[at + 1]) & 0x3F) << 12
     return high | (whole(data[at + 2]) & 0x3F) << 6 | (whole(data[at + 3]) & 0x3F), 4
 
@@ -73,9 +89,13 @@ def short_key(glued: NDArray[np.uint8], start: int, length: int) -> np.uint64:
 
 @compiled
 def stop_bit(key: np.uint64) -> int:
-    """A bit for each of the eight stop words, by its `short_key`; 0 for every other word. No branches: they would miss."""
+    """A bit for each of the eight stop words, by its `short_key`; 0 for every other word. No
+    branches: they would miss.
+    """
     low = (key == _THE) * 1 + (key == _BE) * 2 + (key == _TO) * 4 + (key == _OF) * 8
-    bit: int = low + (key == _AND) * 16 + (key == _THAT) * 32 + (key == _HAVE) * 64 + (key == _WITH) * 128
+    bit: int = (
+        low + (key == _AND) * 16 + (key == _THAT) * 32 + (key == _HAVE) * 64 + (key == _WITH) * 128
+    )
     return bit
 
 
@@ -156,5 +176,10 @@ def read_words(
         n_distinct += stops & 1
         stops >>= 1
     counts[0], counts[1], counts[2], counts[3] = n_words, n_chars, n_non_symbol, n_chars_non_symbol
-    counts[4], counts[5], counts[6], counts[7] = n_with_letter // LETTER, n_with_symbol // SYMBOL, n_distinct, n_stops
+    counts[4], counts[5], counts[6], counts[7] = (
+        n_with_letter // LETTER,
+        n_with_symbol // SYMBOL,
+        n_distinct,
+        n_stops,
+    )
     return n_words

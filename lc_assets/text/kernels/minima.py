@@ -1,6 +1,7 @@
 """Minima over many permutations: the second half of MinHash.
 
-Here: the compiled loops. Their plain twins, and where the permutations come from, are in `lc_assets.text.minhash`.
+Here: the compiled loops. Their plain twins, and where the permutations come from, are in
+    `lc_assets.text.minhash`.
 """
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from lc_assets.compiling import compiled
 
 CHUNK = 2048
-"""Hashes that are taken through all permutations before the next: 8 kB stay in the fastest cache."""
+"""Hashes that are taken through all permutations before the next: 8 kB stay in the fastest cache.
+"""
 
 _PRIME = np.uint64((1 << 61) - 1)
 _61, _1, _32 = np.uint64(61), np.uint64(1), np.uint64(32)
@@ -17,7 +19,12 @@ _HIGHEST = np.uint32(0xFFFFFFFF)
 
 
 @compiled
-def prime_minima(hashes: NDArray[np.uint32], factors: NDArray[np.uint64], terms: NDArray[np.uint64], out: NDArray[np.uint32]) -> None:
+def prime_minima(
+    hashes: NDArray[np.uint32],
+    factors: NDArray[np.uint64],
+    terms: NDArray[np.uint64],
+    out: NDArray[np.uint32],
+) -> None:
     """For each permutation the minimum of ``((hash · factor + term) mod 2⁶⁴ mod 2⁶¹ - 1) mod 2³²``.
 
     Args:
@@ -41,7 +48,12 @@ def prime_minima(hashes: NDArray[np.uint32], factors: NDArray[np.uint64], terms:
 
 
 @compiled
-def multiply_minima(hashes: NDArray[np.uint64], factors: NDArray[np.uint32], terms: NDArray[np.uint32], out: NDArray[np.uint32]) -> None:
+def multiply_minima(
+    hashes: NDArray[np.uint64],
+    factors: NDArray[np.uint32],
+    terms: NDArray[np.uint32],
+    out: NDArray[np.uint32],
+) -> None:
     """For each permutation the minimum of ``(hash's upper half · factor + term) mod 2³²``.
 
     Args:

@@ -1,7 +1,8 @@
-r"""One pass over a text as it stands: raw words, sentences, symbols, and what each line begins and ends with.
+r"""One pass over a text as it stands: raw words, sentences, symbols, and what each line begins and
+ends with.
 
-Raw words are ``\w+|[^\w\s]+``, and a sentence ``\b[^.!?]+[.!?]*``: it begins at the first word character after a
-terminator, for there alone is a boundary that is not inside the one before.
+Raw words are ``\w+|[^\w\s]+``, and a sentence ``\b[^.!?]+[.!?]*``: it begins at the first word
+character after a terminator, for there alone is a boundary that is not inside the one before.
 """
 
 from typing import Final
@@ -14,7 +15,9 @@ from lc_assets.text.kernels.characters import LETTER, LIMIT, NOT_UPPER, PLAIN, S
 from lc_assets.text.kernels.hashing import bits_of, slot_of, stirred
 
 N_RAW: Final = 8
-RAW_WORDS, ALPHABETIC, ALL_CAPS, STOP_WORDS, SENTENCES, SYMBOLS, CURLY, ELLIPSIS_LINES = range(N_RAW)
+RAW_WORDS, ALPHABETIC, ALL_CAPS, STOP_WORDS, SENTENCES, SYMBOLS, CURLY, ELLIPSIS_LINES = range(
+    N_RAW
+)
 """Places in the counts of a document."""
 
 NEWLINE: Final = 10
@@ -36,7 +39,11 @@ def count_lines(codes: NDArray[np.uint32]) -> int:
 @compiled
 def is_bullet(code: int) -> bool:
     """One of the ten characters that RedPajama-V2 takes for bullets."""
-    return code in (0x2022, 0x2023, 0x2013) or code in (0x25B6, 0x25C0, 0x25E6) or code in (0x25A0, 0x25A1, 0x25AA, 0x25AB)
+    return (
+        code in (0x2022, 0x2023, 0x2013)
+        or code in (0x25B6, 0x25C0, 0x25E6)
+        or code in (0x25A0, 0x25A1, 0x25AA, 0x25AB)
+    )
 
 
 @compiled
@@ -82,10 +89,14 @@ def scan_raw(
     bullets: NDArray[np.uint8],
     upper: NDArray[np.int64],
 ) -> None:
-    """Fill ``counts`` of the document, and of each line its end, both marks and its upper case characters."""
+    """Fill ``counts`` of the document, and of each line its end, both marks and its upper case
+    characters.
+    """
     n = codes.size
     n_bits = bits_of(slots.size)
-    n_words = n_alphabetic = n_caps = n_stop = n_sentences = n_symbols = n_curly = n_ellipsis_lines = 0
+    n_words = n_alphabetic = n_caps = n_stop = n_sentences = n_symbols = n_curly = (
+        n_ellipsis_lines
+    ) = 0
     line = n_upper = 0
     blank = True
     in_sentence = False
@@ -112,7 +123,9 @@ def scan_raw(
             n_words += 1
             n_alphabetic += (seen & LETTER) >> 4
             n_caps += seen & (UPPER | NOT_UPPER) == UPPER
-            n_stop += 1 if is_known(codes, start, at, state, slots, n_bits, hashes, places, known) else 0
+            n_stop += (
+                1 if is_known(codes, start, at, state, slots, n_bits, hashes, places, known) else 0
+            )
             n_sentences += not in_sentence
             in_sentence = True
             blank = False
@@ -160,7 +173,9 @@ def scan_raw(
                     break
             n_words += 1
             n_caps += seen & (UPPER | NOT_UPPER) == UPPER
-            n_stop += 1 if is_known(codes, start, at, state, slots, n_bits, hashes, places, known) else 0
+            n_stop += (
+                1 if is_known(codes, start, at, state, slots, n_bits, hashes, places, known) else 0
+            )
     if n and codes[n - 1] != NEWLINE:
         ends[line] = n
         terminal[line] = last in (DOT, BANG, QUESTION) or last == QUOTE

@@ -24,7 +24,11 @@ def counted(
         Three arrays int64[len(edges) + 1]: within one sentence, then by bucket.
     """
     n_edges = len(edges)
-    pairs, neighbours, concepts = np.zeros(n_edges + 1, np.int64), np.zeros(n_edges + 1, np.int64), np.zeros(n_edges + 1, np.int64)
+    pairs, neighbours, concepts = (
+        np.zeros(n_edges + 1, np.int64),
+        np.zeros(n_edges + 1, np.int64),
+        np.zeros(n_edges + 1, np.int64),
+    )
     pointers, own = np.zeros(n_edges, np.int64), np.zeros(n_edges + 1, np.int64)
     for concept in range(len(ends) - 1):
         begin, end = ends[concept], ends[concept + 1]

@@ -1,7 +1,8 @@
 """Repeated n-grams of numbered words: the fractions of `lc_assets.text.repetition`, exact.
 
-An n-gram can repeat only where both (n-1)-grams inside it repeat, and two of it are equal exactly when both those pairs
-are. So every length is a pair of numbers given to the length before, counted at the starts that it left over.
+An n-gram can repeat only where both (n-1)-grams inside it repeat, and two of it are equal exactly
+when both those pairs are. So every length is a pair of numbers given to the length before, counted
+at the starts that it left over.
 """
 
 from typing import Final
@@ -27,7 +28,8 @@ def repetition(
     top: NDArray[np.int64],
     marked: NDArray[np.int64],
 ) -> np.int64:
-    """Characters of the top 2- to 4-grams into ``top``, of repeated 5- to 10-grams into ``marked``, both by n.
+    """Characters of the top 2- to 4-grams into ``top``, of repeated 5- to 10-grams into ``marked``,
+    both by n.
 
     Returns:
         The characters of all words.
@@ -89,7 +91,8 @@ def number_pairs(
     firsts: NDArray[np.int32],
     seed: np.uint64,
 ) -> tuple[int, int]:
-    """Number the pairs of neighbouring n-grams in place, in the order of first occurrence; count each in ``kept``.
+    """Number the pairs of neighbouring n-grams in place, in the order of first occurrence; count
+    each in ``kept``.
 
     Returns:
         How many distinct pairs there are, and how many places have one.

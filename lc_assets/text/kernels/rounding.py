@@ -1,8 +1,9 @@
 """Rounding to eight decimal digits as Python's `round` does it, which `numpy.round` does not.
 
-``round`` takes the exact value of the float and rounds it to the nearest multiple of 1e-8, ties to even. Here the product
-with 1e8 is taken with its error (Dekker 1971), so that the comparison with a half is exact, and the whole number that
-comes out is divided by 1e8, which IEEE 754 rounds to the float that `round` would read from the digits.
+``round`` takes the exact value of the float and rounds it to the nearest multiple of 1e-8, ties to
+even. Here the product with 1e8 is taken with its error (Dekker 1971), so that the comparison with a
+half is exact, and the whole number that comes out is divided by 1e8, which IEEE 754 rounds to the
+float that `round` would read from the digits.
 """
 
 from math import floor
@@ -18,7 +19,9 @@ SCALE_HIGH: Final = SPLIT * SCALE - (SPLIT * SCALE - SCALE)
 SCALE_LOW: Final = SCALE - SCALE_HIGH
 
 LARGEST: Final = 9e7
-"""From here on the product does not have its half any more. Whole numbers, which need no rounding, may be larger."""
+"""From here on the product does not have its half any more. Whole numbers, which need no rounding,
+may be larger.
+"""
 
 
 @compiled
@@ -32,7 +35,9 @@ def round8(value: float) -> float:
         return value
     product = value * SCALE
     high = SPLIT * value - (SPLIT * value - value)
-    error = ((high * SCALE_HIGH - product) + high * SCALE_LOW + (value - high) * SCALE_HIGH) + (value - high) * SCALE_LOW
+    error = ((high * SCALE_HIGH - product) + high * SCALE_LOW + (value - high) * SCALE_HIGH) + (
+        value - high
+    ) * SCALE_LOW
     below = floor(product)
     over_half = (product - below - 0.5) + error
     if over_half > 0 or (over_half == 0 and below % 2 == 1):

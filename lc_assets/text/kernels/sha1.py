@@ -1,4 +1,5 @@
-"""SHA-1 of many short pieces of one text at once: 16 side by side, so that the compiler uses the widest registers.
+"""SHA-1 of many short pieces of one text at once: 16 side by side, so that the compiler uses the
+widest registers.
 
 Here: the compiled loops. The plain twin is `hashlib`, in `lc_assets.text.minhash`.
 
@@ -79,7 +80,13 @@ def _compress(words: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
     """
     ones, twos = _u32(0x6ED9EBA1), _u32(0xCA62C1D6)
     for lane in range(LANES):
-        begin = (states[0, lane], states[1, lane], states[2, lane], states[3, lane], states[4, lane])
+        begin = (
+            states[0, lane],
+            states[1, lane],
+            states[2, lane],
+            states[3, lane],
+            states[4, lane],
+        )
         p = (words[0, lane], words[1, lane], words[2, lane], words[3, lane])
         q = (words[4, lane], words[5, lane], words[6, lane], words[7, lane])
         r = (words[8, lane], words[9, lane], words[10, lane], words[11, lane])
@@ -113,12 +120,15 @@ def _compress(words: NDArray[np.uint32], states: NDArray[np.uint32]) -> None:
 
 
 @compiled
-def _load(rest: NDArray[np.uint8], left: int, length: int, words: NDArray[np.uint32], lane: int) -> None:
+def _load(
+    rest: NDArray[np.uint8], left: int, length: int, words: NDArray[np.uint32], lane: int
+) -> None:
     """Write one block of a padded message into a lane.
 
     Args:
         rest: the text from this block on.
-        left: bytes of the message from this block on; negative when its end mark stood in the block before.
+        left: bytes of the message from this block on; negative when its end mark stood in the block
+            before.
         length: bytes of the message.
         words: ``(16, LANES)``.
         lane: which.
@@ -129,7 +139,9 @@ def _load(rest: NDArray[np.uint8], left: int, length: int, words: NDArray[np.uin
             words[number, lane] = _word(rest, 4 * number)
         elif more > 0:
             kept = _u32(_u32(0xFFFFFFFF) << _u32(8 * (4 - more)))
-            words[number, lane] = (_word(rest, 4 * number) & kept) | (_u32(0x80) << _u32(24 - 8 * more))
+            words[number, lane] = (_word(rest, 4 * number) & kept) | (
+                _u32(0x80) << _u32(24 - 8 * more)
+            )
         else:
             words[number, lane] = _u32(0x80000000) if more == 0 else _u32(0)
     if left < _BLOCK - 8:
@@ -139,15 +151,22 @@ def _load(rest: NDArray[np.uint8], left: int, length: int, words: NDArray[np.uin
 
 @compiled
 def _word(text: NDArray[np.uint8], at: int) -> Any:
-    return _u32((_u32(text[at]) << _u32(24)) | (_u32(text[at + 1]) << _u32(16)) | (_u32(text[at + 2]) << _u32(8)) | _u32(text[at + 3]))
+    return _u32(
+        (_u32(text[at]) << _u32(24))
+        | (_u32(text[at + 1]) << _u32(16))
+        | (_u32(text[at + 2]) << _u32(8))
+        | _u32(text[at + 3])
+    )
 
 
 @compiled
 def window_digests(text: NDArray[np.uint8], n_bytes: int, n: int, out: NDArray[np.uint32]) -> int:
-    """SHA-1 every run of ``n`` words; the first four bytes of each digest as a little-endian number.
+    """SHA-1 every run of ``n`` words; the first four bytes of each digest as a little-endian
+    number.
 
     Args:
-        text: ``(n_bytes + 3 or more,)`` normalized UTF-8: words apart by one space, none at the ends.
+        text: ``(n_bytes + 3 or more,)`` normalized UTF-8: words apart by one space, none at the
+            ends.
         n_bytes: length of the text.
         n: words of a run.
         out: room for one number per two bytes, and one more.
@@ -188,12 +207,22 @@ def _end_of_word(text: NDArray[np.uint8], begin: int, n_bytes: int) -> int:
 
 @compiled
 def _digest_lanes(
-    text: NDArray[np.uint8], spans: NDArray[np.int64], words: NDArray[np.uint32], states: NDArray[np.uint32], out: NDArray[np.uint32]
+    text: NDArray[np.uint8],
+    spans: NDArray[np.int64],
+    words: NDArray[np.uint32],
+    states: NDArray[np.uint32],
+    out: NDArray[np.uint32],
 ) -> None:
-    """Digest as many pieces as ``out`` has room for; ``spans`` are their begins and their lengths."""
+    """Digest as many pieces as ``out`` has room for; ``spans`` are their begins and their
+    lengths.
+    """
     most = 0
     for lane in range(LANES):
-        states[0, lane], states[1, lane], states[2, lane] = _u32(0x67452301), _u32(0xEFCDAB89), _u32(0x98BADCFE)
+        states[0, lane], states[1, lane], states[2, lane] = (
+            _u32(0x67452301),
+            _u32(0xEFCDAB89),
+            _u32(0x98BADCFE),
+        )
         states[3, lane], states[4, lane] = _u32(0x10325476), _u32(0xC3D2E1F0)
         if lane < len(out):
             most = max(most, _last_block(spans[1, lane]))
@@ -202,7 +231,13 @@ def _digest_lanes(
         for lane in range(len(out)):
             # A lane that has ended goes on with its last block; its digest was read before.
             if block <= _last_block(spans[1, lane]):
-                _load(text[spans[0, lane] + passed :], spans[1, lane] - passed, spans[1, lane], words, lane)
+                _load(
+                    text[spans[0, lane] + passed :],
+                    spans[1, lane] - passed,
+                    spans[1, lane],
+                    words,
+                    lane,
+                )
         _compress(words, states)
         for lane in range(len(out)):
             if block == _last_block(spans[1, lane]):
@@ -216,4 +251,9 @@ def _last_block(length: int) -> int:
 
 @compiled
 def _reversed(word: Any) -> Any:
-    return (word >> _u32(24)) | ((word >> _u32(8)) & _u32(0xFF00)) | ((word << _u32(8)) & _u32(0xFF0000)) | (word << _u32(24))
+    return (
+        (word >> _u32(24))
+        | ((word >> _u32(8)) & _u32(0xFF00))
+        | ((word << _u32(8)) & _u32(0xFF0000))
+        | (word << _u32(24))
+    )

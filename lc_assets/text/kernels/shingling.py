@@ -52,7 +52,8 @@ def word_hashes(text: NDArray[np.uint8], n_bytes: int, out: NDArray[np.uint64]) 
 
 @compiled
 def gram_hashes(words: NDArray[np.uint64], n: int, out: NDArray[np.uint64]) -> int:
-    """Hash each run of ``n`` words, of all words when there are fewer; returns how many runs there are.
+    """Hash each run of ``n`` words, of all words when there are fewer; returns how many runs there
+    are.
 
     Args:
         words: ``(w,)`` hashes of the words.

@@ -57,9 +57,10 @@ def measure(
     """Measure a text.
 
     Returns:
-        Whether the words could be folded one character at a time (else call again with a folded text in ``word_codes``);
-        scores of the document, in the order of `lc_assets.text.signal_names.TEXT_DOC_SIGNALS` and then the stop words'
-        and the bad words', NaN for None; int64[5, lines] and float64[2, lines] of the lines, in the order above.
+        Whether the words could be folded one character at a time (else call again with a folded
+        text in ``word_codes``); scores of the document, in the order of
+        `lc_assets.text.signal_names.TEXT_DOC_SIGNALS` and then the stop words' and the bad words',
+        NaN for None; int64[5, lines] and float64[2, lines] of the lines, in the order above.
     """
     n_lines = count_lines(codes)
     scores = np.full(N_SCORES, nan)
@@ -120,7 +121,9 @@ def measure(
 
 @compiled
 def entropy(counts: NDArray[np.int64], n_words: int) -> float:
-    """Entropy of words, terms added one by one in the order of first occurrence: the order shows in the eighth digit."""
+    """Entropy of words, terms added one by one in the order of first occurrence: the order shows in
+    the eighth digit.
+    """
     terms = np.empty(REMEMBERED, np.float64)
     for count in range(1, REMEMBERED):
         terms[count] = -count / n_words * log(count / n_words)
@@ -139,14 +142,16 @@ def count_listed(
     edges: NDArray[np.int32],
     states: NDArray[np.int32],
 ) -> int:
-    """Phrases of a list that begin at any word: paths of a tree of the words' numbers in the list, from 1.
+    """Phrases of a list that begin at any word: paths of a tree of the words' numbers in the list,
+    from 1.
 
     Args:
         numbers: the text's words.
         n_words: how many of them.
         parts: of each distinct word its number in the list, or 0.
         roots: state after a first word, by its number; 0 for none.
-        edges: int32[2, n], next words of all states, ascending within a state, and the states after them.
+        edges: int32[2, n], next words of all states, ascending within a state, and the states after
+            them.
         states: int32[2, n + 1], where each state's edges begin, and whether a phrase ends there.
     """
     n_found = 0
@@ -167,5 +172,9 @@ def count_listed(
                     low = middle + 1
                 else:
                     high = middle
-            state = edges[1, low] if part and low < states[0, state + 1] and edges[0, low] == part else 0
+            state = (
+                edges[1, low]
+                if part and low < states[0, state + 1] and edges[0, low] == part
+                else 0
+            )
     return n_found

@@ -1,7 +1,8 @@
-"""One pass over a text that folds it and numbers its normalized words, in the order of first occurrence.
+"""One pass over a text that folds it and numbers its normalized words, in the order of first
+occurrence.
 
-A word's number is exact: where hashes are equal, characters are compared. Only distinct words are kept, so memory is
-bounded by four bytes per two characters and by what is new in the text.
+A word's number is exact: where hashes are equal, characters are compared. Only distinct words are
+kept, so memory is bounded by four bytes per two characters and by what is new in the text.
 """
 
 from typing import Any, Final
@@ -19,12 +20,25 @@ MOST_EXPANDED: Final = 8
 """More characters than any one folds to."""
 
 FINISHED, POOL_FULL, TABLE_FULL, OUT_OF_ORDER = range(4)
-"""Why `number_words` came back. It never grows an array itself: compiled code would count references at every character."""
+"""Why `number_words` came back. It never grows an array itself: compiled code would count
+references at every character.
+"""
 
 N_STATE: Final = 12
-AT, POOL, WORDS, DISTINCT, LOREMS, JAVASCRIPTS, AFTER_LOREM, LINE, IN_LINE, JAVASCRIPT_IN_LINE, CHARS_IN_LINE, NUMERIC_IN_LINE = range(
-    N_STATE
-)
+(
+    AT,
+    POOL,
+    WORDS,
+    DISTINCT,
+    LOREMS,
+    JAVASCRIPTS,
+    AFTER_LOREM,
+    LINE,
+    IN_LINE,
+    JAVASCRIPT_IN_LINE,
+    CHARS_IN_LINE,
+    NUMERIC_IN_LINE,
+) = range(N_STATE)
 UPPER_HALF: Final = np.uint64(0xFFFFFFFF00000000)
 LOWER_HALF: Final = np.uint64(0x00000000FFFFFFFF)
 
@@ -35,7 +49,9 @@ IPSUM: Final = np.array([ord(character) for character in "ipsum"], np.uint32)
 
 @compiled
 def holds(pool: NDArray[np.uint32], place: int, wanted: NDArray[np.uint32]) -> bool:
-    """Whether the characters from ``place`` on are the ``wanted`` ones; that there are as many is the caller's to know."""
+    """Whether the characters from ``place`` on are the ``wanted`` ones; that there are as many is
+    the caller's to know.
+    """
     for at in range(wanted.size):  # noqa: SIM110
         if pool[place + at] != wanted[at]:
             return False
@@ -58,13 +74,16 @@ def scan_words(
     line_javascript: NDArray[np.int64],
     line_chars: NDArray[np.int64],
     line_numeric: NDArray[np.int64],
-) -> tuple[bool, int, NDArray[np.int32], int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], int]:
+) -> tuple[
+    bool, int, NDArray[np.int32], int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], int
+]:
     """Number the words and count each line's.
 
     Returns:
-        Whether folding character by character was right (else nothing else is); number of words; the number of each
-        (int32); of distinct words how many there are, how often each occurs, its characters, and its number in the set of
-        known words (int32, 0 when it is not there); times that "lorem ipsum" occurs.
+        Whether folding character by character was right (else nothing else is); number of words;
+        the number of each (int32); of distinct words how many there are, how often each occurs, its
+        characters, and its number in the set of known words (int32, 0 when it is not there); times
+        that "lorem ipsum" occurs.
     """
     state = np.zeros(N_STATE, np.int64)
     state[JAVASCRIPTS] = -1
@@ -96,7 +115,16 @@ def scan_words(
             break
     n = state[DISTINCT]
     lengths = starts[1 : n + 1] - starts[:n]
-    return reason == FINISHED, state[WORDS], numbers, n, counts[:n], lengths, parts[:n], state[LOREMS]
+    return (
+        reason == FINISHED,
+        state[WORDS],
+        numbers,
+        n,
+        counts[:n],
+        lengths,
+        parts[:n],
+        state[LOREMS],
+    )
 
 
 @compiled
@@ -109,7 +137,9 @@ def grown(array: NDArray[Any], size: int) -> NDArray[Any]:
 
 @compiled
 def table_of(own: NDArray[np.uint64], n: int, size: int) -> NDArray[np.uint64]:
-    """A table of ``size`` slots: upper half of a word's hash, and its number from 1; 0 where there is none."""
+    """A table of ``size`` slots: upper half of a word's hash, and its number from 1; 0 where there
+    is none.
+    """
     table = np.zeros(size, np.uint64)
     n_bits = bits_of(size)
     for word in range(n):
@@ -204,7 +234,9 @@ def number_words(
             while table[slot]:
                 if (table[slot] ^ hashed) & UPPER_HALF == 0:
                     word = int(np.int64(table[slot] & LOWER_HALF)) - 1
-                    if starts[word + 1] - starts[word] == length and equal(pool, starts[word], begin, length):
+                    if starts[word + 1] - starts[word] == length and equal(
+                        pool, starts[word], begin, length
+                    ):
                         break
                     word = -1
                 slot = (slot + 1) & (table.size - 1)
@@ -218,7 +250,9 @@ def number_words(
                 own[word] = hashed
                 counts[word] = 1
                 starts[n_distinct] = n_pool
-                parts[word] = is_known(pool, begin, n_pool, hashed, slots, known_bits, hashes, places, known)
+                parts[word] = is_known(
+                    pool, begin, n_pool, hashed, slots, known_bits, hashes, places, known
+                )
                 marks[word] = 0
                 if length >= 5:
                     marks[word] = holds(pool, n_pool - 5, LOREM) | holds(pool, begin, IPSUM) << 1

@@ -1,4 +1,6 @@
-"""Single records by ranges: the same pages from a folder and a server, and whatever an index says, no error but of the server."""
+"""Single records by ranges: the same pages from a folder and a server, and whatever an index says,
+no error but of the server.
+"""
 
 import gzip
 import io
@@ -22,7 +24,9 @@ BODIES = [b"<html>%d %s</html>" % (number, b"x" * (number % 7 * 1000)) for numbe
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two archives, one gzipped record by record and one not at all; and what must never be read."""
+    """Two archives, one gzipped record by record and one not at all; and what must never be
+    read.
+    """
     place = tmp_path_factory.mktemp("crawl")
     (place / "in").mkdir()
     records = [page(body, url=b"https://a.org/%d" % number) for number, body in enumerate(BODIES)]
@@ -39,7 +43,9 @@ def spots_in(folder, name) -> list[Spot]:
 
 @pytest.mark.parametrize("name", ["in/a.warc.gz", "in/b.warc"])
 def test_pages_come_in_the_order_that_was_asked_for(folder, name):
-    """From a folder and from a server, sorted, backwards, and twice; records side by side are few requests."""
+    """From a folder and from a server, sorted, backwards, and twice; records side by side are few
+    requests.
+    """
     spots = spots_in(folder, name)
     assert len(spots) == len(BODIES)
     for order in (spots, spots[::-1], spots[::5] + spots[:5]):
@@ -53,11 +59,15 @@ def test_pages_come_in_the_order_that_was_asked_for(folder, name):
 
 def test_pages_far_apart_are_requests_of_their_own(tmp_path):
     """What lies between is not fetched."""
-    (tmp_path / "a.warc").write_bytes(page(BODIES[0]) + record(b"request", bytes(300_000)) + page(BODIES[1]))
+    (tmp_path / "a.warc").write_bytes(
+        page(BODIES[0]) + record(b"request", bytes(300_000)) + page(BODIES[1])
+    )
     spots = spots_in(tmp_path, "a.warc")
     with served(tmp_path) as (url, handler, _):
         assert [one.html.encode() for one in pages_at(Upstream(url), spots)] == BODIES[:2]
-    assert sorted(last - first + 1 for _, first, last in handler.served) == sorted(spot.length for spot in spots)
+    assert sorted(last - first + 1 for _, first, last in handler.served) == sorted(
+        spot.length for spot in spots
+    )
 
 
 def test_real_pages_are_fetched_where_the_index_says(shared_data):
@@ -66,7 +76,14 @@ def test_real_pages_are_fetched_where_the_index_says(shared_data):
     if not folder.is_dir():
         pytest.skip("no hyperlinked pages beside the checkout")
     pages = [one for one in html_pages(folder / "gitdoc.warc.gz") if isinstance(one, HtmlPage)]
-    assert list(pages_at(Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in pages])) == pages
+    assert (
+        list(
+            pages_at(
+                Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in pages]
+            )
+        )
+        == pages
+    )
 
 
 def why(upstream: Upstream, *spot) -> str:
@@ -75,7 +92,15 @@ def why(upstream: Upstream, *spot) -> str:
 
 @pytest.mark.parametrize(
     "filename",
-    ["../secret.warc.gz", "in/../../secret.warc.gz", "/etc/passwd", "file:///etc/passwd", "https://b.org/a.warc.gz", "", "in//a.warc.gz"],
+    [
+        "../secret.warc.gz",
+        "in/../../secret.warc.gz",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "https://b.org/a.warc.gz",
+        "",
+        "in//a.warc.gz",
+    ],
 )
 def test_paths_that_lead_elsewhere_are_refused(folder, filename):
     with served(folder / "in") as (url, handler, _):
@@ -84,7 +109,9 @@ def test_paths_that_lead_elsewhere_are_refused(folder, filename):
     assert handler.served == []
 
 
-@pytest.mark.parametrize(("offset", "length"), [(-1, 100), (0, 0), (0, -5), (0, 1 << 40), (-(1 << 70), 10)])
+@pytest.mark.parametrize(
+    ("offset", "length"), [(-1, 100), (0, 0), (0, -5), (0, 1 << 40), (-(1 << 70), 10)]
+)
 def test_places_that_cannot_be_are_refused(folder, offset, length):
     assert why(Upstream(str(folder)), "in/a.warc.gz", offset, length) == "place refused"
 
@@ -102,7 +129,10 @@ def test_a_record_that_is_not_where_the_index_says_is_told(folder):
             assert why(upstream, spot.filename, beyond, 100) == "no record there"
             assert why(upstream, "in/none.warc.gz", 0, 100) == "archive missing"
             assert why(upstream, "in/a.warc.gz", 0, 200) == "warcinfo record"
-            assert page_at(upstream, spot.filename, spot.offset, spot.length + 999).html.encode() == BODIES[3]
+            assert (
+                page_at(upstream, spot.filename, spot.offset, spot.length + 999).html.encode()
+                == BODIES[3]
+            )
 
 
 class Range416(RangeHandler):
@@ -126,7 +156,9 @@ def test_one_missing_archive_costs_only_its_own_pages(folder):
 
 
 def test_a_server_in_trouble_is_no_missing_page(folder):
-    """A 500, a connection that breaks off, nobody there: an error, so that nothing is counted that may come back."""
+    """A 500, a connection that breaks off, nobody there: an error, so that nothing is counted that
+    may come back.
+    """
 
     class Broken(RangeHandler):
         def send_response(self, code, message=None):
@@ -150,7 +182,13 @@ def test_a_bomb_is_left_alone_at_the_limit(tmp_path):
     for number, length in enumerate((1000 << 20, 45)):
         packed = io.BytesIO()
         with igzip.IGzipFile(fileobj=packed, mode="wb", compresslevel=2) as out:
-            out.write(record(b"response", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", length=length)[:-4])
+            out.write(
+                record(
+                    b"response",
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+                    length=length,
+                )[:-4]
+            )
             for _ in range(200):
                 out.write(bytes(5 << 20))
         (tmp_path / f"{number}.warc.gz").write_bytes(packed.getvalue())
@@ -158,7 +196,9 @@ def test_a_bomb_is_left_alone_at_the_limit(tmp_path):
     began = time.process_time()
     with added() as more:
         for name, said in (("0.warc.gz", "record too long"), ("1.warc.gz", None)):
-            found = page_at(upstream, name, 0, (tmp_path / name).stat().st_size, max_page_bytes=8 << 20)
+            found = page_at(
+                upstream, name, 0, (tmp_path / name).stat().st_size, max_page_bytes=8 << 20
+            )
             assert getattr(found, "why", None) == said
         assert more() < 100_000_000
     assert time.process_time() - began < 0.5
@@ -168,7 +208,15 @@ def test_lists_of_paths_hold_paths_below_the_root():
     content = b"crawl-data/a.warc.gz\n\ncrawl-data/b.warc.gz\r\n"
     for packed in (content, gzip.compress(content)):
         assert listed_paths(packed, where="x") == ["crawl-data/a.warc.gz", "crawl-data/b.warc.gz"]
-    for wrong in (b"../a", b"ok\n/etc/passwd", b"https://b.org/x", b"\xff", gzip.compress(content)[:-3], b"a\\b", b"x" * 5000):
+    for wrong in (
+        b"../a",
+        b"ok\n/etc/passwd",
+        b"https://b.org/x",
+        b"\xff",
+        gzip.compress(content)[:-3],
+        b"a\\b",
+        b"x" * 5000,
+    ):
         with pytest.raises(CorruptFile, match=r"warc\.paths\.gz"):
             listed_paths(wrong, where=LISTS["warc"])
     with pytest.raises(CorruptFile, match="no list of paths"):

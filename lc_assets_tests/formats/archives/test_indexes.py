@@ -1,4 +1,6 @@
-"""Indexes of crawls: what they say is found, what they should not say is refused; lists of links; archives of our own."""
+"""Indexes of crawls: what they say is found, what they should not say is refused; lists of links;
+archives of our own.
+"""
 
 import datetime as dt
 import gzip
@@ -16,11 +18,24 @@ from warcio.archiveiterator import ArchiveIterator
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.archives.captures import Capture, captures_in, timestamp_of
-from lc_assets.formats.archives.cdxj import BLOCK_BYTES, MAX_LINE_BYTES, blocks_of_lines, capture_of, look_up, matches
+from lc_assets.formats.archives.cdxj import (
+    BLOCK_BYTES,
+    MAX_LINE_BYTES,
+    blocks_of_lines,
+    capture_of,
+    look_up,
+    matches,
+)
 from lc_assets.formats.archives.columnar import INDEX, index_batches
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
-from lc_assets.formats.archives.wat import WatLink, WatPage, captures_in_wat, wat_pages, wat_pages_at
+from lc_assets.formats.archives.wat import (
+    WatLink,
+    WatPage,
+    captures_in_wat,
+    wat_pages,
+    wat_pages_at,
+)
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.storage.upstream import Upstream
@@ -30,14 +45,30 @@ KEYS = st.lists(st.text("ab,)/?", max_size=4).map(str.encode), max_size=30)
 
 
 def line(key: bytes, **said) -> bytes:
-    whole = {"url": "http://a.org/", "mime": "text/html", "status": "200", "length": "5", "offset": "7", "filename": "x.warc.gz"} | said
+    whole = {
+        "url": "http://a.org/",
+        "mime": "text/html",
+        "status": "200",
+        "length": "5",
+        "offset": "7",
+        "filename": "x.warc.gz",
+    } | said
     return key + b" 20240518015810 " + json.dumps(whole).encode()
 
 
 def test_captures_are_the_pages_and_what_is_none():
-    """A response is a capture, whatever it answers; other records stand in their place, as do those that nobody can fetch."""
-    content = gzipped(page(b"x"), page(b"x", status=b"404 Not Found"), record(b"request", b"GET"), page(b"x", b"Content-Type: image/png"))
-    found = list(captures_in(io.BytesIO(content + gzipped(page(b"a") + page(b"b"))), filename="in/x.warc.gz"))
+    """A response is a capture, whatever it answers; other records stand in their place, as do those
+    that nobody can fetch.
+    """
+    content = gzipped(
+        page(b"x"),
+        page(b"x", status=b"404 Not Found"),
+        record(b"request", b"GET"),
+        page(b"x", b"Content-Type: image/png"),
+    )
+    found = list(
+        captures_in(io.BytesIO(content + gzipped(page(b"a") + page(b"b"))), filename="in/x.warc.gz")
+    )
     assert [one.is_page if isinstance(one, Capture) else one.why for one in found] == [
         True,
         False,
@@ -46,7 +77,9 @@ def test_captures_are_the_pages_and_what_is_none():
         "no place of its own",
         "no place of its own",
     ]
-    assert found[0] == Capture("https://a.org/x", "20240101000000", True, "", "in/x.warc.gz", 0, len(gzipped(page(b"x"))))
+    assert found[0] == Capture(
+        "https://a.org/x", "20240101000000", True, "", "in/x.warc.gz", 0, len(gzipped(page(b"x")))
+    )
 
 
 def test_captures_of_real_archives_are_the_lines_of_their_index(shared_data):
@@ -56,7 +89,9 @@ def test_captures_of_real_archives_are_the_lines_of_their_index(shared_data):
     path = folder / "gitdoc.warc.gz"
     captures = [one for one in captures_in(path, filename=path.name) if isinstance(one, Capture)]
     lines = path.with_name("gitdoc.cdxj").read_bytes().splitlines()
-    assert sorted(captures, key=lambda one: one.offset) == sorted(map(capture_of, lines), key=lambda one: one.offset)
+    assert sorted(captures, key=lambda one: one.offset) == sorted(
+        map(capture_of, lines), key=lambda one: one.offset
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,8 +154,12 @@ def test_what_is_a_page_is_what_a_server_calls_one(said, is_page):
 
 @given(KEYS, KEYS)
 @settings(max_examples=60, deadline=None)
-def test_walking_side_by_side_finds_what_a_search_of_all_lines_does(tmp_path_factory, indexed, wanted):
-    """The slow twin; and halving finds the same of each key. Keys that begin alike, repeat, or are missing."""
+def test_walking_side_by_side_finds_what_a_search_of_all_lines_does(
+    tmp_path_factory, indexed, wanted
+):
+    """The slow twin; and halving finds the same of each key. Keys that begin alike, repeat, or are
+    missing.
+    """
     lines = sorted(key + b" %d" % number for number, key in enumerate(indexed))
     keys = sorted(set(wanted))
     lines.sort(key=lambda one: one.partition(b" ")[0])
@@ -134,12 +173,20 @@ def test_walking_side_by_side_finds_what_a_search_of_all_lines_does(tmp_path_fac
 
 
 def test_many_blocks_are_one_index(tmp_path):
-    """Keys that go on from block to block, lines with either end, members of 3,000 lines as Common Crawl's, no end behind the last line."""
-    lines = [line(b"org,%06d)/" % (number // 3 * (number < 9000)), url="x" * (number % 300)) for number in range(12_000)]
+    """Keys that go on from block to block, lines with either end, members of 3,000 lines as Common
+    Crawl's, no end behind the last line.
+    """
+    lines = [
+        line(b"org,%06d)/" % (number // 3 * (number < 9000)), url="x" * (number % 300))
+        for number in range(12_000)
+    ]
     lines.sort(key=lambda one: one.partition(b" ")[0])
     content = b"\r\n".join(lines)
     assert len(content) > 2 * BLOCK_BYTES
-    packed = b"".join(gzip.compress(b"".join(one + b"\n" for one in lines[at : at + 3000]), 1) for at in range(0, len(lines), 3000))
+    packed = b"".join(
+        gzip.compress(b"".join(one + b"\n" for one in lines[at : at + 3000]), 1)
+        for at in range(0, len(lines), 3000)
+    )
     keys = sorted({one.partition(b" ")[0] for one in lines})
     for wanted in (keys, keys[::7], keys[:1], keys[-1:], [b"a", *keys[1000:1002], b"z"]):
         slow = [one for one in lines if one.partition(b" ")[0] in set(wanted)]
@@ -168,7 +215,10 @@ def columns(n_rows: int = 3, **changes) -> pa.Table:
     names = {
         "url_surtkey": [f"org,a)/{number}" for number in range(n_rows)],
         "url": [f"http://a.org/{number}" for number in range(n_rows)],
-        "fetch_time": pa.array([dt.datetime(2024, 5, 18, 1, 58, 10, 999_000)] * n_rows, pa.timestamp("ms")),  # noqa: DTZ001
+        "fetch_time": pa.array(
+            [dt.datetime(2024, 5, 18, 1, 58, 10, 999_000)] * n_rows,  # noqa: DTZ001
+            pa.timestamp("ms"),
+        ),
         "fetch_status": pa.array([200] * n_rows, pa.int16()),
         "content_digest": ["ABC"] * n_rows,
         "content_mime_type": ["text/html"] * n_rows,
@@ -178,30 +228,49 @@ def columns(n_rows: int = 3, **changes) -> pa.Table:
         "warc_record_length": pa.array([5] * n_rows, pa.int32()),
         "content_languages": ["eng"] * n_rows,
     }
-    return pa.table({name: column for name, column in (names | changes).items() if column is not None})
+    return pa.table(
+        {name: column for name, column in (names | changes).items() if column is not None}
+    )
 
 
 def rows_of(table: pa.Table) -> list[dict]:
     stream = io.BytesIO()
     pq.write_table(table, stream, row_group_size=2)
-    return [row for batch in index_batches(io.BytesIO(stream.getvalue()), where="x.parquet") for row in batch.to_pylist()]
+    return [
+        row
+        for batch in index_batches(io.BytesIO(stream.getvalue()), where="x.parquet")
+        for row in batch.to_pylist()
+    ]
 
 
 def test_rows_say_what_lines_say():
     """The two indexes of a crawl are one: the same captures out of both."""
     rows = rows_of(columns())
-    lines = [line(b"org,a)/%d" % number, url=f"http://a.org/{number}", offset=number, digest="ABC") for number in range(3)]
-    assert [Capture(**{name: value for name, value in row.items() if name != "surt"}) for row in rows] == [*map(capture_of, lines)]
+    lines = [
+        line(b"org,a)/%d" % number, url=f"http://a.org/{number}", offset=number, digest="ABC")
+        for number in range(3)
+    ]
+    assert [
+        Capture(**{name: value for name, value in row.items() if name != "surt"}) for row in rows
+    ] == [*map(capture_of, lines)]
     assert [row["surt"] for row in rows] == ["org,a)/0", "org,a)/1", "org,a)/2"]
 
 
 def test_older_tables_and_odd_rows_are_read():
     """Without types or digests, with nulls, with digests that name their algorithm."""
-    changes = {"content_mime_detected": None, "content_digest": None, "fetch_status": pa.array([200, 404, None], pa.int16())}
+    changes = {
+        "content_mime_detected": None,
+        "content_digest": None,
+        "fetch_status": pa.array([200, 404, None], pa.int16()),
+    }
     rows = rows_of(columns(content_mime_type=["TEXT/HTML", "text/html", "text/html"], **changes))
     assert [row["is_page"] for row in rows] == [True, False, False]
     assert [row["digest"] for row in rows] == [""] * 3
-    said = {"content_mime_type": ["unk", None, "image/png"], "content_digest": ["sha1:X", None, "Y"], "warc_record_offset": [None, -5, 7]}
+    said = {
+        "content_mime_type": ["unk", None, "image/png"],
+        "content_digest": ["sha1:X", None, "Y"],
+        "warc_record_offset": [None, -5, 7],
+    }
     rows = rows_of(columns(**said))
     assert [row["is_page"] for row in rows] == [True, True, False]
     assert [row["digest"] for row in rows] == ["sha1:X", "", "sha1:Y"]
@@ -232,7 +301,9 @@ LINKS = [
 ]
 
 
-def wat(*, status="200", mime="text/html; charset=utf-8", links=LINKS, base="https://a.org/d/", **more) -> bytes:
+def wat(
+    *, status="200", mime="text/html; charset=utf-8", links=LINKS, base="https://a.org/d/", **more
+) -> bytes:
     response = {
         "Response-Message": {"Status": status, "Version": "HTTP/1.1"},
         "Headers": {"content-type": mime, "X": "y"},
@@ -240,11 +311,22 @@ def wat(*, status="200", mime="text/html; charset=utf-8", links=LINKS, base="htt
         "Entity-Digest": "sha1:ABC",
     } | more
     said = {
-        "Container": {"Filename": "x.warc.gz", "Offset": "7", "Gzip-Metadata": {"Deflate-Length": "5"}},
+        "Container": {
+            "Filename": "x.warc.gz",
+            "Offset": "7",
+            "Gzip-Metadata": {"Deflate-Length": "5"},
+        },
         "Envelope": {
             "Format": "WARC/1.0",
-            "WARC-Header-Metadata": {"WARC-Target-URI": "<https://a.org/x>", "WARC-Date": "2024-05-18T01:58:10Z"},
-            "Payload-Metadata": {"HTTP-Response-Metadata": {name: value for name, value in response.items() if value is not None}},
+            "WARC-Header-Metadata": {
+                "WARC-Target-URI": "<https://a.org/x>",
+                "WARC-Date": "2024-05-18T01:58:10Z",
+            },
+            "Payload-Metadata": {
+                "HTTP-Response-Metadata": {
+                    name: value for name, value in response.items() if value is not None
+                }
+            },
         },
     }
     return record(b"metadata", json.dumps(said).encode())
@@ -255,10 +337,15 @@ def links_in(*records: bytes, **how) -> list[WatPage | Unread]:
 
 
 def test_lists_of_links_are_read(tmp_path):
-    """Links of ``<a href>`` as they were written, what they are relative to, and what is left out; fetched alone they are the same."""
+    """Links of ``<a href>`` as they were written, what they are relative to, and what is left out;
+    fetched alone they are the same.
+    """
     content = gzipped(record(b"warcinfo", b"x"), wat(), wat(links=[], base=""))
     first, second = links_in(wat(), wat(links=[], base=""))
-    assert first.links == (WatLink("/b", "To B", "nofollow"), WatLink("https://c.org/?a=1&b=2", title="C"))
+    assert first.links == (
+        WatLink("/b", "To B", "nofollow"),
+        WatLink("https://c.org/?a=1&b=2", title="C"),
+    )
     assert (first.url, first.base, first.date, first.digest, first.n_others) == (
         "https://a.org/x",
         "https://a.org/d/",
@@ -268,10 +355,23 @@ def test_lists_of_links_are_read(tmp_path):
     )
     assert (second.links, second.base) == ((), "")
     (tmp_path / "x.warc.wat.gz").write_bytes(content)
-    captures = [one for one in captures_in_wat(tmp_path / "x.warc.wat.gz", filename="x.warc.wat.gz") if isinstance(one, Capture)]
-    assert [(one.url, one.timestamp, one.is_page) for one in captures] == [("https://a.org/x", "20240518015810", True)] * 2
-    alone = list(wat_pages_at(Upstream(str(tmp_path)), [Spot(one.filename, one.offset, one.length) for one in captures]))
-    assert alone == [one for one in wat_pages(tmp_path / "x.warc.wat.gz") if isinstance(one, WatPage)]
+    captures = [
+        one
+        for one in captures_in_wat(tmp_path / "x.warc.wat.gz", filename="x.warc.wat.gz")
+        if isinstance(one, Capture)
+    ]
+    assert [(one.url, one.timestamp, one.is_page) for one in captures] == [
+        ("https://a.org/x", "20240518015810", True)
+    ] * 2
+    alone = list(
+        wat_pages_at(
+            Upstream(str(tmp_path)),
+            [Spot(one.filename, one.offset, one.length) for one in captures],
+        )
+    )
+    assert alone == [
+        one for one in wat_pages(tmp_path / "x.warc.wat.gz") if isinstance(one, WatPage)
+    ]
     assert [one.links for one in alone] == [first.links, ()]
 
 
@@ -290,7 +390,12 @@ def test_lists_of_links_are_read(tmp_path):
         (record(b"metadata", b"{}"), "not JSON"),
         (record(b"metadata", b"\xff"), "not JSON"),
         (record(b"metadata", b"[" * 100_000), "not JSON"),
-        (record(b"metadata", b'{"Envelope": {"Payload-Metadata": {}, "WARC-Header-Metadata": {}}}'), "not of a response"),
+        (
+            record(
+                b"metadata", b'{"Envelope": {"Payload-Metadata": {}, "WARC-Header-Metadata": {}}}'
+            ),
+            "not of a response",
+        ),
         (wat(links=LINKS * 5000), "record too long"),
     ],
 )
@@ -310,24 +415,42 @@ PAGES = st.lists(st.tuples(st.text("abc/?&=%\u00e9", max_size=9), st.text(max_si
 @given(PAGES)
 @settings(max_examples=40, deadline=None)
 def test_archives_of_ours_are_read_by_all(tmp_path_factory, pages):
-    """By us from the beginning, by us at the places of the index, by warcio; the same pages give the same bytes."""
+    """By us from the beginning, by us at the places of the index, by warcio; the same pages give
+    the same bytes.
+    """
     folder = tmp_path_factory.mktemp("archive")
-    fetched = [FetchedPage(f"https://a.org/{path}", f"2024-05-18T01:58:{n:02}Z", html) for n, (path, html) in enumerate(pages)]
+    fetched = [
+        FetchedPage(f"https://a.org/{path}", f"2024-05-18T01:58:{n:02}Z", html)
+        for n, (path, html) in enumerate(pages)
+    ]
     captures = write_pages(folder / "x.warc.gz", fetched, filename="x.warc.gz")
     assert write_pages(folder / "y.warc.gz", iter(fetched), filename="x.warc.gz") == captures
     assert (folder / "x.warc.gz").read_bytes() == (folder / "y.warc.gz").read_bytes()
     found = [one for one in html_pages(folder / "x.warc.gz") if isinstance(one, HtmlPage)]
     assert [(one.url, one.date, one.html) for one in found] == [
-        (one.url, one.date, one.html.encode("utf-8", "replace").decode().removeprefix("\ufeff")) for one in fetched
+        (one.url, one.date, one.html.encode("utf-8", "replace").decode().removeprefix("\ufeff"))
+        for one in fetched
     ]
     lines = index_lines(captures)
     assert lines == sorted(lines)
     spots = sorted(captures, key=lambda one: one.offset)
     assert sorted(map(capture_of, lines), key=lambda one: one.offset) == spots
-    assert list(pages_at(Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in spots])) == found
+    assert (
+        list(
+            pages_at(
+                Upstream(str(folder)), [Spot(one.filename, one.offset, one.length) for one in spots]
+            )
+        )
+        == found
+    )
     with (folder / "x.warc.gz").open("rb") as stream:
-        records = [(one.rec_type, one.content_stream().read()) for one in ArchiveIterator(stream, check_digests="raise")]
-    assert [body.decode().removeprefix("\ufeff") for kind, body in records if kind == "response"] == [one.html for one in found]
+        records = [
+            (one.rec_type, one.content_stream().read())
+            for one in ArchiveIterator(stream, check_digests="raise")
+        ]
+    assert [
+        body.decode().removeprefix("\ufeff") for kind, body in records if kind == "response"
+    ] == [one.html for one in found]
 
 
 def test_dates_are_timestamps():

@@ -28,7 +28,10 @@ from lc_assets.text.page_text import page_text
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, http, page, record
 from lc_assets_tests.memory import added
 
-ARTICLE = "<nav>Menu</nav><article>" + "<p>Green tea is a kind of tea that is made from leaves that have not withered.</p>" * 3
+ARTICLE = (
+    "<nav>Menu</nav><article>"
+    + "<p>Green tea is a kind of tea that is made from leaves that have not withered.</p>" * 3
+)
 MANUALS = ("apachedoc", "gitdoc", "sqlitedoc")
 BODY = b"<html><p>Caf\xc3\xa9 au lait.</p></html>"
 
@@ -51,9 +54,17 @@ def hyperlinked(shared_data):
 
 @pytest.mark.parametrize("name", MANUALS)
 def test_real_pages_lie_where_their_index_says(hyperlinked, name):
-    """Every page, its address, its place and its digest are those of the index that another program wrote."""
-    lines = [json.loads(line.split(" ", 2)[2]) for line in (hyperlinked / f"warc/{name}.cdxj").read_text().splitlines()]
-    indexed = {(line["url"], line["filename"], int(line["offset"]), int(line["length"]), line["digest"]) for line in lines}
+    """Every page, its address, its place and its digest are those of the index that another program
+    wrote.
+    """
+    lines = [
+        json.loads(line.split(" ", 2)[2])
+        for line in (hyperlinked / f"warc/{name}.cdxj").read_text().splitlines()
+    ]
+    indexed = {
+        (line["url"], line["filename"], int(line["offset"]), int(line["length"]), line["digest"])
+        for line in lines
+    }
     found = list(html_pages(hyperlinked / f"warc/{name}.warc.gz"))
     pages = [one for one in found if isinstance(one, HtmlPage)]
     assert {(one.url, one.filename, one.offset, one.length, one.digest) for one in pages} == indexed
@@ -66,7 +77,9 @@ def test_the_texts_of_real_pages_are_the_published_ones(hyperlinked, name):
     """Word for word, of every page."""
     with gzip.open(hyperlinked / f"pages_{name}.jsonl.gz") as lines:
         texts = {line["url"]: line["text"] for line in map(json.loads, lines)}
-    pages = [one for one in html_pages(hyperlinked / f"warc/{name}.warc.gz") if isinstance(one, HtmlPage)]
+    pages = [
+        one for one in html_pages(hyperlinked / f"warc/{name}.warc.gz") if isinstance(one, HtmlPage)
+    ]
     assert {one.url: page_text(one.html) for one in pages} == texts
 
 
@@ -76,7 +89,10 @@ def test_warcio_reads_the_same_bytes(hyperlinked):
     ours = [(one.url, one.html) for one in html_pages(path) if isinstance(one, HtmlPage)]
     with path.open("rb") as stream:
         responses = (one for one in ArchiveIterator(stream) if one.rec_type == "response")
-        theirs = [(one.rec_headers.get_header("WARC-Target-URI"), one.content_stream().read().decode()) for one in responses]
+        theirs = [
+            (one.rec_headers.get_header("WARC-Target-URI"), one.content_stream().read().decode())
+            for one in responses
+        ]
     assert ours == theirs
 
 
@@ -84,19 +100,27 @@ def test_common_crawls_records_are_read(shared_data):
     """Its archives hold requests and metadata beside the pages."""
     found = list(html_pages(shared_data / "warc/whirlwind.warc.gz"))
     assert reasons(found) == ["warcinfo record", "request record", "", "metadata record"]
-    assert (found[2].url, found[2].offset, found[2].length) == ("https://an.wikipedia.org/wiki/Escopete", 1023, 17351)
+    assert (found[2].url, found[2].offset, found[2].length) == (
+        "https://an.wikipedia.org/wiki/Escopete",
+        1023,
+        17351,
+    )
     assert "Escopete" in found[2].html
 
 
 PLACES = {
-    "x.warc.gz": gzipped(record(b"warcinfo", b"a: b"), page(BODY), page(BODY, url=b"<https://b.org/>")),
+    "x.warc.gz": gzipped(
+        record(b"warcinfo", b"a: b"), page(BODY), page(BODY, url=b"<https://b.org/>")
+    ),
     "x.warc": record(b"warcinfo", b"a: b") + page(BODY) + page(BODY, url=b"<https://b.org/>"),
 }
 
 
 @pytest.mark.parametrize("name", PLACES)
 def test_the_range_of_a_page_holds_its_record_and_nothing_else(name):
-    """Cut out of the file, it is an archive of that page alone; angle brackets around addresses are no part of them."""
+    """Cut out of the file, it is an archive of that page alone; angle brackets around addresses are
+    no part of them.
+    """
     content = PLACES[name]
     _, *pages = read(content, name)
     assert [one.url for one in pages] == ["https://a.org/x", "https://b.org/"]
@@ -107,18 +131,27 @@ def test_the_range_of_a_page_holds_its_record_and_nothing_else(name):
 
 
 def test_records_that_share_a_member_have_no_place():
-    """They are read, but nobody can fetch one of them alone; those before and behind have theirs."""
+    """They are read, but nobody can fetch one of them alone; those before and behind have
+    theirs.
+    """
     content = gzipped(page(BODY), page(BODY) + page(BODY), page(BODY))
     found = read(content)
     assert [one.html for one in found] == [BODY.decode()] * 4
     assert [(one.offset, one.length) for one in found[1:3]] == [(-1, 0), (-1, 0)]
-    assert [content[one.offset : one.offset + one.length] for one in (found[0], found[3])] == [gzipped(page(BODY))] * 2
+    assert [content[one.offset : one.offset + one.length] for one in (found[0], found[3])] == [
+        gzipped(page(BODY))
+    ] * 2
 
 
 def test_members_may_be_empty_and_records_cut_into_several():
     """As some writers flush; a record's place is where its first member begins."""
     whole = page(BODY)
-    content = gzip.compress(b"", mtime=0) + gzip.compress(whole[:100], mtime=0) + gzip.compress(whole[100:], mtime=0) + gzipped(whole)
+    content = (
+        gzip.compress(b"", mtime=0)
+        + gzip.compress(whole[:100], mtime=0)
+        + gzip.compress(whole[100:], mtime=0)
+        + gzipped(whole)
+    )
     found = read(content)
     assert [one.html for one in found] == [BODY.decode()] * 2
     for one in found:
@@ -141,9 +174,14 @@ def test_members_are_gzip_s_bytes_and_know_where_they_begin(parts, size, packed_
     plain = b"".join(iter(lambda: members.read(size), b""))
     assert plain == gzip.decompress(b"".join(packed))
     assert members.n_packed == sum(map(len, packed))
-    starts = {sum(map(len, parts[:place])): sum(map(len, packed[:place])) for place in range(len(parts))}
-    assert {position: members.place_of(position) for position in sorted({*starts, *range(len(plain))})} == {
-        position: starts.get(position, NO_PLACE) for position in sorted({*starts, *range(len(plain))})
+    starts = {
+        sum(map(len, parts[:place])): sum(map(len, packed[:place])) for place in range(len(parts))
+    }
+    assert {
+        position: members.place_of(position) for position in sorted({*starts, *range(len(plain))})
+    } == {
+        position: starts.get(position, NO_PLACE)
+        for position in sorted({*starts, *range(len(plain))})
     }
 
 
@@ -161,14 +199,39 @@ def test_members_are_gzip_s_bytes_and_know_where_they_begin(parts, size, packed_
         (record(b"response", b""), "status not 200"),
         (page(BODY, b"Content-Type: image/png"), "not HTML"),
         (page(BODY, b"X: y"), "not HTML"),
-        (page(BODY, b"Content-Type: image/png", more=b"WARC-Identified-Payload-Type: text/html\r\n"), "not HTML"),
+        (
+            page(
+                BODY,
+                b"Content-Type: image/png",
+                more=b"WARC-Identified-Payload-Type: text/html\r\n",
+            ),
+            "not HTML",
+        ),
         (page(BODY, more=b"WARC-Truncated: length\r\n"), "cut short"),
         (page(b"x" * 5000), "record too long"),
-        (page(gzip.compress(bytes(100_000), mtime=0), b"Content-Type: text/html\r\nContent-Encoding: gzip"), "record too long"),
-        (page(b"no gzip", b"Content-Type: text/html\r\nContent-Encoding: gzip"), "undecodable HTTP"),
-        (page(b"zz\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"), "undecodable HTTP"),
-        (page(b"fff\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"), "undecodable HTTP"),
-        (page(b"f" * 99 + b"\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"), "undecodable HTTP"),
+        (
+            page(
+                gzip.compress(bytes(100_000), mtime=0),
+                b"Content-Type: text/html\r\nContent-Encoding: gzip",
+            ),
+            "record too long",
+        ),
+        (
+            page(b"no gzip", b"Content-Type: text/html\r\nContent-Encoding: gzip"),
+            "undecodable HTTP",
+        ),
+        (
+            page(b"zz\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"),
+            "undecodable HTTP",
+        ),
+        (
+            page(b"fff\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"),
+            "undecodable HTTP",
+        ),
+        (
+            page(b"f" * 99 + b"\r\nabc", b"Content-Type: text/html\r\nTransfer-Encoding: chunked"),
+            "undecodable HTTP",
+        ),
     ],
 )
 def test_what_is_no_page_is_counted_and_the_next_one_read(one, why):
@@ -186,8 +249,14 @@ def test_what_is_no_page_is_counted_and_the_next_one_read(one, why):
         (b"Content-Type: text/html; charset=ISO-8859-1", BODY.decode().encode("latin1")),
         (b"Content-Type: text/html; charset=utf-8", BODY.decode().encode("latin1")),
         (b"Content-Type: text/html; charset=latin1", b"\xef\xbb\xbf" + BODY),
-        (b"Content-Type: text/html; charset=utf-8", "\ufeff".encode("utf-16-le") + BODY.decode().encode("utf-16-le")),
-        (b"Content-Type: text/html; charset=utf-8", "\ufeff".encode("utf-16-be") + BODY.decode().encode("utf-16-be")),
+        (
+            b"Content-Type: text/html; charset=utf-8",
+            "\ufeff".encode("utf-16-le") + BODY.decode().encode("utf-16-le"),
+        ),
+        (
+            b"Content-Type: text/html; charset=utf-8",
+            "\ufeff".encode("utf-16-be") + BODY.decode().encode("utf-16-be"),
+        ),
         (b"Content-Type: text/html\r\nContent-Encoding: gzip", gzip.compress(BODY, mtime=0)),
         (
             b"Content-Type: text/html\r\nTransfer-Encoding: chunked",
@@ -200,16 +269,21 @@ def test_what_is_no_page_is_counted_and_the_next_one_read(one, why):
     ],
 )
 def test_pages_are_decoded_whatever_their_labels_say(headers, body):
-    """Chunks and compression undone; a mark in the bytes is believed more than the server, letters more than a wrong charset;
-    bodies that are decoded already, under the labels that came with them, are taken as they are.
+    """Chunks and compression undone; a mark in the bytes is believed more than the server, letters
+    more than a wrong charset; bodies that are decoded already, under the labels that came with
+    them, are taken as they are.
     """
     (found,) = read(gzipped(page(body, headers)))
     assert found.html.strip() == BODY.decode()
 
 
-@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw deflate", "br", "zstd", "gzip, br"])
+@pytest.mark.parametrize(
+    "coding", ["gzip", "x-gzip", "deflate", "raw deflate", "br", "zstd", "gzip, br"]
+)
 def test_bodies_are_unpacked_up_to_a_limit(coding):
-    """Of a body that is cut short there is what was sent; of rubbish there is nothing; and no more than was asked for."""
+    """Of a body that is cut short there is what was sent; of rubbish there is nothing; and no more
+    than was asked for.
+    """
     plain = b"<p>%s" % base64.b64encode(rng_for("bodies", seed=7).bytes(100_000))
     raw = zlib.compressobj(wbits=-15)
     packed = {
@@ -243,14 +317,24 @@ def brotli(plain: bytes) -> bytes:
 
 
 def test_a_page_without_a_type_is_what_the_crawler_saw_in_it():
-    (found,) = read(gzipped(page(BODY, b"X: y", more=b"WARC-Identified-Payload-Type: text/html\r\n")))
+    (found,) = read(
+        gzipped(page(BODY, b"X: y", more=b"WARC-Identified-Payload-Type: text/html\r\n"))
+    )
     assert found.html == BODY.decode()
 
 
-@pytest.mark.parametrize("charset", ["utf-7", "x" * 10_000, "\x00", "replacement", "iso-2022-jp", "utf-16", ""])
+@pytest.mark.parametrize(
+    "charset", ["utf-7", "x" * 10_000, "\x00", "replacement", "iso-2022-jp", "utf-16", ""]
+)
 def test_no_encoding_stops_a_page(charset):
     """Whatever a server calls it, and whatever the bytes are."""
-    for content in (BODY, bytes(range(256)), b"\xff\xfe\x00", b"\x1b$B", b"<meta charset=utf-7>+ADw-"):
+    for content in (
+        BODY,
+        bytes(range(256)),
+        b"\xff\xfe\x00",
+        b"\x1b$B",
+        b"<meta charset=utf-7>+ADw-",
+    ):
         assert isinstance(decoded(content, charset), str)
 
 
@@ -320,13 +404,19 @@ def test_a_bomb_costs_neither_memory_nor_the_pages_behind_it():
     inner = gzipped(page(body.getvalue(), b"Content-Type: text/html\r\nContent-Encoding: gzip"))
     began = time.process_time()
     with added() as more:
-        assert reasons(read(outer.getvalue() + inner + gzipped(page(BODY)))) == ["record too long", "record too long", ""]
+        assert reasons(read(outer.getvalue() + inner + gzipped(page(BODY)))) == [
+            "record too long",
+            "record too long",
+            "",
+        ]
         assert more() < 100_000_000
     assert time.process_time() - began < 5
 
 
 def test_what_the_stream_says_is_not_damage():
-    """A server that stops is `Unreachable`, whatever FastWARC makes of it on the way; a disk's error has its number."""
+    """A server that stops is `Unreachable`, whatever FastWARC makes of it on the way; a disk's
+    error has its number.
+    """
 
     class Stopping(io.BytesIO):
         def __init__(self, error):

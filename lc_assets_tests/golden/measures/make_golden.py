@@ -1,4 +1,5 @@
-"""Write datatrove.json: what datatrove's own filters measure of our texts; run it where datatrove 0.10.1 is installed.
+"""Write datatrove.json: what datatrove's own filters measure of our texts; run it where datatrove
+0.10.1 is installed.
 
 python -m lc_assets_tests.golden.measures.make_golden
 """
@@ -16,7 +17,11 @@ GOLDEN = Path(__file__).with_name("datatrove.json")
 def main() -> None:
     """Measure every text with every kind of words."""
     entries = [
-        {"text": text, "c4": c4_values(text), "values": {kind: values_of(text, words_of(text, kind)) for kind in WORD_KINDS}}
+        {
+            "text": text,
+            "c4": c4_values(text),
+            "values": {kind: values_of(text, words_of(text, kind)) for kind in WORD_KINDS},
+        }
         for text in TEXTS
     ]
     lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)

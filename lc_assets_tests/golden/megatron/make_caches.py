@@ -26,7 +26,11 @@ CASES: list[dict[str, Any]] = [
     {
         "words": "--data-path 0.3 data/a 0.7 data/b --split 90,5,5 --seq-length 8 --train-iters 50 --global-batch-size 4 --eval-interval 20"
         " --eval-iters 1 --seed 7",
-        "config": {"blend": [["data/a", "data/b"], [0.3, 0.7]], "split": "90,5,5", "random_seed": 7},
+        "config": {
+            "blend": [["data/a", "data/b"], [0.3, 0.7]],
+            "split": "90,5,5",
+            "random_seed": 7,
+        },
         "sizes": [200, 12, 4],
     },
     {
@@ -43,7 +47,11 @@ CASES: list[dict[str, Any]] = [
         "words": "--train-data-path 2 data/a 1 data/b --valid-data-path data/b data/c --test-data-path data/c --seq-length 8"
         " --full-validation --train-samples 150 --global-batch-size 4 --eval-iters 1",
         "config": {
-            "blend_per_split": [[["data/a", "data/b"], [2.0, 1.0]], [["data/b", "data/c"], None], [["data/c"], None]],
+            "blend_per_split": [
+                [["data/a", "data/b"], [2.0, 1.0]],
+                [["data/b", "data/c"], None],
+                [["data/c"], None],
+            ],
             "full_validation": True,
         },
         "sizes": [150, None, 4],
@@ -70,7 +78,9 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+        torch.distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1
+        )
         Path("data").mkdir()
         for name, lengths in DATA.items():
             builder = IndexedDatasetBuilder(f"data/{name}.bin", dtype=np.uint16)
@@ -80,7 +90,11 @@ def main() -> None:
         written = []
         for number, case in enumerate(CASES):
             cache = f"cache{number}"
-            config = {"random_seed": 1234, "sequence_length": 8} | case["config"] | {"path_to_cache": cache}
+            config = (
+                {"random_seed": 1234, "sequence_length": 8}
+                | case["config"]
+                | {"path_to_cache": cache}
+            )
             started(config, IDENTITY, case["sizes"])
             files = {name: file_digest(cache, name) for name in sorted(os.listdir(cache))}  # noqa: PTH208
             written.append({"words": case["words"], "files": files})

@@ -1,4 +1,6 @@
-"""Writes the golden files beside this one with the real megatron-core; README.md says how it was run."""
+"""Writes the golden files beside this one with the real megatron-core; README.md says how it was
+run.
+"""
 
 import json
 import tempfile
@@ -12,17 +14,71 @@ DOCUMENTS = [[12, 5, 7], [4, 21, 65_499, 0, 1], [3]]
 
 GPT_CASES: list[dict[str, Any]] = [
     {"name": "one epoch", "lengths": [5, 3, 9, 1, 12, 7], "sequence_length": 4},
-    {"name": "one epoch, as many as fit", "lengths": [5, 3, 9, 1, 12, 7], "sequence_length": 4, "n_samples": 9},
-    {"name": "three epochs, last one whole", "lengths": [5, 3, 9, 1, 12, 7], "sequence_length": 4, "n_samples": 27},
-    {"name": "three epochs, last one apart", "lengths": [5, 3, 9, 1, 12, 7], "sequence_length": 4, "n_samples": 20},
-    {"name": "many epochs of little text", "lengths": [3, 2], "sequence_length": 7, "n_samples": 11},
-    {"name": "empty documents", "lengths": [0, 5, 0, 0, 8, 0, 2], "sequence_length": 3, "n_samples": 6},
-    {"name": "no extra token", "lengths": [5, 3, 0, 9, 1, 12, 7], "sequence_length": 4, "n_samples": 12, "extra_token": False},
-    {"name": "partial last sample", "lengths": [5, 3, 9, 1, 12, 8], "sequence_length": 4, "keep_partial": True},
-    {"name": "partial last sample, no extra token", "lengths": [5, 3, 9], "sequence_length": 4, "keep_partial": True, "extra_token": False},
-    {"name": "documents of a split", "lengths": [5, 3, 9, 1, 12, 7], "sequence_length": 4, "n_samples": 8, "documents": [1, 2, 3]},
+    {
+        "name": "one epoch, as many as fit",
+        "lengths": [5, 3, 9, 1, 12, 7],
+        "sequence_length": 4,
+        "n_samples": 9,
+    },
+    {
+        "name": "three epochs, last one whole",
+        "lengths": [5, 3, 9, 1, 12, 7],
+        "sequence_length": 4,
+        "n_samples": 27,
+    },
+    {
+        "name": "three epochs, last one apart",
+        "lengths": [5, 3, 9, 1, 12, 7],
+        "sequence_length": 4,
+        "n_samples": 20,
+    },
+    {
+        "name": "many epochs of little text",
+        "lengths": [3, 2],
+        "sequence_length": 7,
+        "n_samples": 11,
+    },
+    {
+        "name": "empty documents",
+        "lengths": [0, 5, 0, 0, 8, 0, 2],
+        "sequence_length": 3,
+        "n_samples": 6,
+    },
+    {
+        "name": "no extra token",
+        "lengths": [5, 3, 0, 9, 1, 12, 7],
+        "sequence_length": 4,
+        "n_samples": 12,
+        "extra_token": False,
+    },
+    {
+        "name": "partial last sample",
+        "lengths": [5, 3, 9, 1, 12, 8],
+        "sequence_length": 4,
+        "keep_partial": True,
+    },
+    {
+        "name": "partial last sample, no extra token",
+        "lengths": [5, 3, 9],
+        "sequence_length": 4,
+        "keep_partial": True,
+        "extra_token": False,
+    },
+    {
+        "name": "documents of a split",
+        "lengths": [5, 3, 9, 1, 12, 7],
+        "sequence_length": 4,
+        "n_samples": 8,
+        "documents": [1, 2, 3],
+    },
     {"name": "too little text for a sample", "lengths": [2, 1], "sequence_length": 4},
-    {"name": "rows of equal length", "lengths": [64] * 12, "sequence_length": 16, "n_samples": 70, "seed": 7},
+    {
+        "name": "rows of equal length",
+        "lengths": [64] * 12,
+        "sequence_length": 16,
+        "n_samples": 70,
+        "seed": 7,
+    },
 ]
 
 BLENDS: list[dict[str, Any]] = [
@@ -51,7 +107,9 @@ def main() -> None:
 
 
 def write_data_sets() -> None:
-    """uint16 and int32 one sequence per document, an empty document, and documents of several sequences."""
+    """uint16 and int32 one sequence per document, an empty document, and documents of several
+    sequences.
+    """
     import numpy as np
     import torch
     from megatron.core.datasets.indexed_dataset import IndexedDatasetBuilder
@@ -99,7 +157,9 @@ def gpt_index(case: dict[str, Any]) -> dict[str, Any]:
         )
         documents = np.array(case.get("documents", range(len(case["lengths"]))), np.int32)
         split = Split.valid if keep_partial else Split.train
-        data = GPTDataset(IndexedDataset(prefix), prefix, documents, case.get("n_samples"), split, config)
+        data = GPTDataset(
+            IndexedDataset(prefix), prefix, documents, case.get("n_samples"), split, config
+        )
         names = ("document_index", "sample_index", "shuffle_index")
         return {name: _array(getattr(data, name)) for name in names}
 
@@ -118,7 +178,11 @@ def blend(case: dict[str, Any]) -> dict[str, Any]:
     weights, size = normalize(case["weights"]), case["size"]
     datasets, samples = np.zeros(size, np.int16), np.zeros(size, np.int64)
     helpers.build_blending_indices(datasets, samples, weights, len(weights), size, False)
-    return {"normalised": weights, "dataset_index": _array(datasets), "dataset_sample_index": _array(samples)}
+    return {
+        "normalised": weights,
+        "dataset_index": _array(datasets),
+        "dataset_sample_index": _array(samples),
+    }
 
 
 def exhaustive(sizes: list[int]) -> dict[str, Any]:
@@ -137,7 +201,9 @@ def sizes(case: dict[str, Any]) -> dict[str, Any]:
     from megatron.core.datasets.utils import normalize
 
     def per_dataset(surplus: float) -> list[int]:
-        found = builder._get_size_per_split_per_dataset(normalize(case["weights"]), [case["n_samples"]], surplus=surplus)
+        found = builder._get_size_per_split_per_dataset(
+            normalize(case["weights"]), [case["n_samples"]], surplus=surplus
+        )
         return [one for (one,) in found]
 
     return {"targets": per_dataset(0.0), "requests": per_dataset(case["surplus"])}

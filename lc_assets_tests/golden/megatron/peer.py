@@ -1,4 +1,5 @@
-"""Answers questions with the real megatron-core: one JSON object a line in, one a line out. Runs in an environment of its own.
+"""Answers questions with the real megatron-core: one JSON object a line in, one a line out. Runs in
+an environment of its own.
 
 Arrays are answered as digests of dtype, shape and bytes, so that thousands of them can be compared.
 """
@@ -39,13 +40,19 @@ def gpt(question: dict[str, Any]) -> dict[str, Any]:
 
     found = gpt_index(question["case"])
     return {
-        name: digest(np.array(array["values"], array["dtype"]).reshape((-1, 2) if name == "sample_index" else -1))
+        name: digest(
+            np.array(array["values"], array["dtype"]).reshape(
+                (-1, 2) if name == "sample_index" else -1
+            )
+        )
         for name, array in found.items()
     }
 
 
 def blend(question: dict[str, Any]) -> dict[str, Any]:
-    """Both arrays of a weighted blend; the weights are normalised twice, as the builder and the blend do."""
+    """Both arrays of a weighted blend; the weights are normalised twice, as the builder and the
+    blend do.
+    """
     import numpy as np
     from megatron.core.datasets import helpers
     from megatron.core.datasets.utils import normalize
@@ -54,7 +61,11 @@ def blend(question: dict[str, Any]) -> dict[str, Any]:
     datasets, samples = np.zeros(size, np.int16), np.zeros(size, np.int64)
     begun = time.process_time()
     helpers.build_blending_indices(datasets, samples, weights, len(weights), size, False)
-    return {"seconds": time.process_time() - begun, "dataset_index": digest(datasets), "dataset_sample_index": digest(samples)}
+    return {
+        "seconds": time.process_time() - begun,
+        "dataset_index": digest(datasets),
+        "dataset_sample_index": digest(samples),
+    }
 
 
 def exhaustive(question: dict[str, Any]) -> dict[str, Any]:
@@ -66,18 +77,28 @@ def exhaustive(question: dict[str, Any]) -> dict[str, Any]:
     datasets, samples = np.zeros(sum(sizes), np.int16), np.zeros(sum(sizes), np.int64)
     begun = time.process_time()
     helpers.build_exhaustive_blending_indices(datasets, samples, sizes, len(sizes))
-    return {"seconds": time.process_time() - begun, "dataset_index": digest(datasets), "dataset_sample_index": digest(samples)}
+    return {
+        "seconds": time.process_time() - begun,
+        "dataset_index": digest(datasets),
+        "dataset_sample_index": digest(samples),
+    }
 
 
 def index_speed(question: dict[str, Any]) -> dict[str, Any]:
-    """CPU seconds of the three arrays over documents drawn by a seed, and their digests; reading nothing, writing them."""
+    """CPU seconds of the three arrays over documents drawn by a seed, and their digests; reading
+    nothing, writing them.
+    """
     import tempfile
 
     import numpy as np
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
     from megatron.core.datasets.utils import Split
 
-    lengths = np.random.default_rng(question["seed"]).integers(100, 1500, question["n_documents"]).astype(np.int32)
+    lengths = (
+        np.random.default_rng(question["seed"])
+        .integers(100, 1500, question["n_documents"])
+        .astype(np.int32)
+    )
 
     class Lengths:
         sequence_lengths = lengths
@@ -99,12 +120,17 @@ def index_speed(question: dict[str, Any]) -> dict[str, Any]:
         begun = time.process_time()
         data = GPTDataset(Lengths(), "none", documents, question["n_samples"], Split.train, config)
         seconds = time.process_time() - begun
-    return {"seconds": seconds} | {name: digest(getattr(data, name)) for name in ("document_index", "sample_index", "shuffle_index")}
+    return {"seconds": seconds} | {
+        name: digest(getattr(data, name))
+        for name in ("document_index", "sample_index", "shuffle_index")
+    }
 
 
 def started(config: dict[str, Any], identity: dict[str, Any], sizes: list[int | None]) -> Any:
     """The data sets of a job, by the real builder."""
-    from megatron.core.datasets.blended_megatron_dataset_builder import BlendedMegatronDatasetBuilder
+    from megatron.core.datasets.blended_megatron_dataset_builder import (
+        BlendedMegatronDatasetBuilder,
+    )
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
 
     masks = {"reset_position_ids": False, "reset_attention_mask": False, "eod_mask_loss": False}
@@ -113,7 +139,9 @@ def started(config: dict[str, Any], identity: dict[str, Any], sizes: list[int | 
 
 
 def job(question: dict[str, Any]) -> dict[str, Any]:
-    """Start a job's data sets: CPU and wall seconds, their lengths, tokens of one sample, and files that it had to write."""
+    """Start a job's data sets: CPU and wall seconds, their lengths, tokens of one sample, and files
+    that it had to write.
+    """
     os.chdir(question["folder"])
     cache = question["config"]["path_to_cache"]
     before = stamps(cache)
@@ -130,7 +158,11 @@ def job(question: dict[str, Any]) -> dict[str, Any]:
 
 def stamps(folder: str) -> dict[str, Any]:
     """Names and modification times."""
-    return {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(folder)} if os.path.isdir(folder) else {}  # noqa: PTH112
+    return (
+        {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(folder)}
+        if os.path.isdir(folder)  # noqa: PTH112
+        else {}
+    )
 
 
 def file_digest(folder: str, name: str) -> str:
@@ -146,8 +178,16 @@ def main() -> None:
     import torch
 
     logging.disable(logging.WARNING)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
-    asked = {"gpt": gpt, "blend": blend, "exhaustive": exhaustive, "index_speed": index_speed, "job": job}
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1
+    )
+    asked = {
+        "gpt": gpt,
+        "blend": blend,
+        "exhaustive": exhaustive,
+        "index_speed": index_speed,
+        "job": job,
+    }
     for line in sys.stdin:
         question = json.loads(line)
         try:

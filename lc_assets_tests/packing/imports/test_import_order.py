@@ -1,4 +1,6 @@
-"""What is imported comes before what imports it; circles are cut the same way every time; packs hold whole files."""
+"""What is imported comes before what imports it; circles are cut the same way every time; packs
+hold whole files.
+"""
 
 from itertools import pairwise
 
@@ -15,13 +17,18 @@ from lc_assets.packing.imports.scanned import Import, Scanned
 def graphs(draw, *, circles):
     """Python files that import one another by number; without circles, only smaller numbers."""
     n_files = draw(st.integers(1, 12))
-    pairs = draw(st.lists(st.tuples(st.integers(0, n_files - 1), st.integers(0, n_files - 1)), max_size=30))
+    pairs = draw(
+        st.lists(st.tuples(st.integers(0, n_files - 1), st.integers(0, n_files - 1)), max_size=30)
+    )
     names = draw(st.permutations([f"m{n:02}" for n in range(n_files)]))
     edges = {name: [] for name in names}
     for one, other in pairs:
         if one != other and (circles or other < one):
             edges[names[one]].append(names[other])
-    return {f"{name}.py": Scanned(tuple(Import(target) for target in found)) for name, found in edges.items()}
+    return {
+        f"{name}.py": Scanned(tuple(Import(target) for target in found))
+        for name, found in edges.items()
+    }
 
 
 def edges_of(files):
@@ -43,7 +50,9 @@ def test_without_circles_every_import_comes_first(files):
     """And nothing is cut."""
     order = in_import_order(files)
     assert sorted(order.paths) == sorted(files)
-    assert all(order.paths.index(target) < order.paths.index(path) for path, target in edges_of(files))
+    assert all(
+        order.paths.index(target) < order.paths.index(path) for path, target in edges_of(files)
+    )
     assert (order.n_edges, order.n_cut) == (len(edges_of(files)), 0)
 
 
@@ -85,7 +94,9 @@ def test_a_long_chain_is_no_matter():
 def test_packs_are_the_whole_order_and_as_full_as_whole_files_allow(lengths, max_tokens):
     packs = cut_into_packs(lengths, max_tokens)
     assert [place for pack in packs for place in pack] == list(range(len(lengths)))
-    assert all(len(pack) == 1 or sum(lengths[pack.start : pack.stop]) <= max_tokens for pack in packs)
+    assert all(
+        len(pack) == 1 or sum(lengths[pack.start : pack.stop]) <= max_tokens for pack in packs
+    )
     for pack, following in pairwise(packs):
         assert sum(lengths[pack.start : pack.stop]) + lengths[following.start] > max_tokens
 

@@ -31,21 +31,49 @@ def named_by_ast(text):
         if isinstance(node, ast.Import):
             found |= {(alias.name, ()) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add(("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names)))
+            found.add(
+                ("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
+            )
     return found
 
 
 def test_the_scan_of_python_finds_what_its_parser_finds():
     """In a few hundred files of the standard library, statement by statement."""
     library = Path(sysconfig.get_path("stdlib"))
-    files = sorted([*library.glob("*.py"), *library.glob("asyncio/*.py"), *library.glob("email/*.py"), *library.glob("unittest/*.py")])
+    files = sorted(
+        [
+            *library.glob("*.py"),
+            *library.glob("asyncio/*.py"),
+            *library.glob("email/*.py"),
+            *library.glob("unittest/*.py"),
+        ]
+    )
     assert len(files) > 100
     for file in files:
         text = file.read_bytes().decode()
-        assert {(found.module, found.names) for found in scan(text).imports} == named_by_ast(text), file
+        assert {(found.module, found.names) for found in scan(text).imports} == named_by_ast(
+            text
+        ), file
 
 
-PIECES = ['"', "'", '"""', "\\", "\n", "#", "import a", "from .b import c", "(", ")", ", d as e", ";", " ", "x", "f", "rb"]
+PIECES = [
+    '"',
+    "'",
+    '"""',
+    "\\",
+    "\n",
+    "#",
+    "import a",
+    "from .b import c",
+    "(",
+    ")",
+    ", d as e",
+    ";",
+    " ",
+    "x",
+    "f",
+    "rb",
+]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
@@ -149,7 +177,9 @@ GO = {
 }
 
 
-@pytest.mark.parametrize(("path", "wanted"), [("main.go", ["pkg/x/"]), ("pkg/x/x.go", ["pkg/y/"]), ("pkg/y/y.go", ["/"])])
+@pytest.mark.parametrize(
+    ("path", "wanted"), [("main.go", ["pkg/x/"]), ("pkg/x/x.go", ["pkg/y/"]), ("pkg/y/y.go", ["/"])]
+)
 def test_go(path, wanted):
     """The module's own packages, by its go.mod; those of others of a like name are not."""
     assert imported(GO, path) == wanted
@@ -182,7 +212,10 @@ RUST = {
     ("path", "wanted"),
     [
         ("src/lib.rs", ["src/a.rs", "src/c/mod.rs"]),
-        ("src/a.rs", ["src/c/mod.rs", "src/c/d.rs", "src/c/e.rs", "src/a/inner.rs", "src/a/type.rs"]),
+        (
+            "src/a.rs",
+            ["src/c/mod.rs", "src/c/d.rs", "src/c/e.rs", "src/a/inner.rs", "src/a/type.rs"],
+        ),
         ("src/a/inner.rs", ["src/c/d.rs", "src/a/more.rs"]),
         ("src/c/mod.rs", ["src/c/d.rs", "src/c/e.rs"]),
         ("src/c/d.rs", ["src/c/e.rs"]),
@@ -208,7 +241,11 @@ JAVA = {
     [
         (
             "main/java/org/x/App.java",
-            ["main/java/org/x/util/Strings.java", "main/java/org/x/util/Math.java", "main/java/org/x/io/"],
+            [
+                "main/java/org/x/util/Strings.java",
+                "main/java/org/x/util/Math.java",
+                "main/java/org/x/io/",
+            ],
         ),
         ("main/java/org/x/util/Strings.java", []),
         ("main/java/org/x/io/In.java", ["main/java/org/x/App.java"]),
@@ -239,14 +276,28 @@ def test_a_path_is_a_name(path, wanted):
 
 def test_a_path_that_climbs_finds_files_of_the_repository_only():
     """As often as it climbs."""
-    files = {"a/x.c": f'#include "{"../" * 5000}etc/passwd"', "a/y.js": f'require("{"../" * 5000}x.js")', "etc/passwd": ""}
+    files = {
+        "a/x.c": f'#include "{"../" * 5000}etc/passwd"',
+        "a/y.js": f'require("{"../" * 5000}x.js")',
+        "etc/passwd": "",
+    }
     assert imported(files, "a/x.c") == ["etc/passwd"]
     assert imported(files, "a/y.js") == []
 
 
 ENDLESS = [
     *('"""', "'''", '"', "'", "`", "/*", "//", "(", "{", "\\", "\n", "\\\n", "# ", "r#", 'r#"'),
-    *("import (", "import ", "import\n", "import a.", "import a, ", "b,", "from.", "from ", "from a import ("),
+    *(
+        "import (",
+        "import ",
+        "import\n",
+        "import a.",
+        "import a, ",
+        "b,",
+        "from.",
+        "from ",
+        "from a import (",
+    ),
     *("#include", '#include "', "mod ", "use a::{", "use crate::{a::", "package "),
 ]
 
@@ -264,7 +315,9 @@ def test_time_grows_with_the_length_alone(language, piece):
 def test_files_that_name_each_other_a_thousand_times_are_ordered_in_no_time():
     """Imports, deep paths and packages multiply no further than the bound on what one file may name."""
     names = [f"{'d/' * 60}m{n}" for n in range(30)]
-    files = {f"{name}.py": "import " + ", ".join(f"x{n}.y.z" for n in range(5000)) for name in names}
+    files = {
+        f"{name}.py": "import " + ", ".join(f"x{n}.y.z" for n in range(5000)) for name in names
+    }
     scanned = {path: scan_file(path, text) for path, text in files.items()}
     assert all(len(one.imports) == MOST_IMPORTS for one in scanned.values())
     begin = time.process_time()

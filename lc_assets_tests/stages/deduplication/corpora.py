@@ -20,7 +20,9 @@ _A, _B = (_RNG.randint(1, 2**62, BANDS * ROWS).astype(np.uint64) | np.uint64(1) 
 
 
 def sign(text):
-    """A plain MinHash of 16 bands of 4 rows: nearly every pair that is alike by half or more meets."""
+    """A plain MinHash of 16 bands of 4 rows: nearly every pair that is alike by half or more
+    meets.
+    """
     shingles = shingle_hashes(text)
     if len(text.split()) < 13:
         return None
@@ -49,7 +51,9 @@ def edited(draw: random.Random, text: str, share: float) -> str:
 
 
 def planted(seed: int, n: int = 60, n_words: int = 300) -> list[dict]:
-    """Documents of which some are copies, copies with other punctuation, edited, or share a url or digest."""
+    """Documents of which some are copies, copies with other punctuation, edited, or share a url or
+    digest.
+    """
     draw = drawing(seed)
     documents: list[dict] = []
     for number in range(n):
@@ -68,8 +72,12 @@ def planted(seed: int, n: int = 60, n_words: int = 300) -> list[dict]:
             {
                 "id": f"d{number:04d}",
                 "text": text,
-                "url": draw.choice(documents)["url"] + "#part" if documents and draw.random() < 0.05 else f"https://example.org/{number}",
-                "digest": draw.choice(documents)["digest"] if documents and draw.random() < 0.05 else f"sha1:{number}",
+                "url": draw.choice(documents)["url"] + "#part"
+                if documents and draw.random() < 0.05
+                else f"https://example.org/{number}",
+                "digest": draw.choice(documents)["digest"]
+                if documents and draw.random() < 0.05
+                else f"sha1:{number}",
                 "date_download": f"20{draw.randrange(14, 24)}-01-01T00:00:00Z",
                 "perplexity": draw.choice([100.0, 200.0, 300.0]),
             }
@@ -85,16 +93,28 @@ def write(path: Path, documents: Iterable[dict]) -> Path:
 
 def search(sources: Sequence[Path], out: Path, *, workers: int = 1, **changes) -> Search:
     return Search(
-        **{"sources": sources, "out": out, "signing": SIGNING, "engine": LocalEngine(workers=workers), "workers": workers, **changes}
+        **{
+            "sources": sources,
+            "out": out,
+            "signing": SIGNING,
+            "engine": LocalEngine(workers=workers),
+            "workers": workers,
+            **changes,
+        }
     )
 
 
 def all_pairs_that_meet(documents: Sequence[dict], floor: float) -> dict[tuple[str, str], float]:
-    """By comparing everything with everything: pairs that share a band, neither repeating an earlier text, alike to the floor."""
+    """By comparing everything with everything: pairs that share a band, neither repeating an
+    earlier text, alike to the floor.
+    """
     first: dict[str, dict] = {}
     for document in documents:
         first.setdefault(normalize(document["text"]), document)
-    signed = [(document, sign(document["text"]), shingle_hashes(document["text"])) for document in first.values()]
+    signed = [
+        (document, sign(document["text"]), shingle_hashes(document["text"]))
+        for document in first.values()
+    ]
     found = {}
     for (one, mine, ours), (other, yours, theirs) in combinations(signed, 2):
         if mine is not None and yours is not None and (mine == yours).all(axis=1).any():
@@ -113,5 +133,7 @@ def connected(pairs: Iterable[tuple[str, str]]) -> set[frozenset[str]]:
     groups: list[set[str]] = []
     for one, other in pairs:
         touching = [group for group in groups if one in group or other in group]
-        groups = [group for group in groups if group not in touching] + [set().union(*touching, {one, other})]
+        groups = [group for group in groups if group not in touching] + [
+            set().union(*touching, {one, other})
+        ]
     return {frozenset(group) for group in groups}

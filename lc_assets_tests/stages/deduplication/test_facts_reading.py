@@ -1,4 +1,6 @@
-"""Facts in the documents' order: those of some, of all others; and whose text is whose, by whatever pieces."""
+"""Facts in the documents' order: those of some, of all others; and whose text is whose, by whatever
+pieces.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +18,9 @@ KEYS = st.none() | st.tuples(st.integers(0, 2) | st.integers(0, 2**64 - 1), st.i
 
 
 def written(folder, texts, n_files):
-    """Tables of facts of documents with such keys of texts, dealt to some files; and their numbers."""
+    """Tables of facts of documents with such keys of texts, dealt to some files; and their
+    numbers.
+    """
     numbers, paths = [], []
     for file, part in enumerate(np.array_split(np.arange(len(texts)), n_files)):
         ours = [file << PLACE_BITS | place for place in range(len(part))]
@@ -42,10 +46,19 @@ def test_who_repeats_a_text_is_what_a_dictionary_says(tmp_path_factory, texts, n
     whose = {}
     for number, text in zip(numbers, texts, strict=True):
         whose.setdefault(text, []).append(number)
-    wanted = {number: min(found) for text, found in whose.items() if text is not None and len(found) > 1 for number in found}
+    wanted = {
+        number: min(found)
+        for text, found in whose.items()
+        if text is not None and len(found) > 1
+        for number in found
+    }
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(facts_reading, "TEXTS_AT_ONCE", at_once)
-        found = [pair for part in repeated_in(paths, folder) for pair in zip(*(column.tolist() for column in part), strict=True)]
+        found = [
+            pair
+            for part in repeated_in(paths, folder)
+            for pair in zip(*(column.tolist() for column in part), strict=True)
+        ]
     assert sorted(found) == sorted(wanted.items())
 
 
@@ -55,7 +68,11 @@ def test_some_and_all_others_are_everything_once(tmp_path, monkeypatch, lines_at
     paths, numbers = written(tmp_path, [None] * 25, 3)
     chosen = np.array(sorted({*numbers[::4], 99 << PLACE_BITS}), np.int64)
     ours, others = (
-        [number for table in facts_of(paths, chosen, ["number", "id"], others=others) for number in table["number"].to_pylist()]
+        [
+            number
+            for table in facts_of(paths, chosen, ["number", "id"], others=others)
+            for number in table["number"].to_pylist()
+        ]
         for others in (False, True)
     )
     assert ours == numbers[::4]

@@ -1,4 +1,6 @@
-"""Buckets that are too great for all pairs: the work stays linear, and true pairs far from every centre are met all the same."""
+"""Buckets that are too great for all pairs: the work stays linear, and true pairs far from every
+centre are met all the same.
+"""
 
 from itertools import combinations
 
@@ -45,7 +47,9 @@ def met(tmp_path, signatures, *, files=1, band=0, first_new=0, slices=1, repeats
 
 
 def boilerplate(n, n_families, rng):
-    """Documents that all share band 0; those of a family are equal in everything, others agree in a tenth of it."""
+    """Documents that all share band 0; those of a family are equal in everything, others agree in a
+    tenth of it.
+    """
     families = rng.integers(2**32, size=(n_families, 6, 3), dtype=np.uint32)
     common = rng.random(families.shape) < 0.1
     families[common] = 7
@@ -64,11 +68,15 @@ def test_families_within_one_great_bucket_are_joined(tmp_path, seed):
     rng = np.random.default_rng(seed)
     signatures = boilerplate(600, 150, rng)
     pairs = met(tmp_path, signatures)
-    same = {(a, b) for a, b in combinations(range(600), 2) if (signatures[a] == signatures[b]).all()}
+    same = {
+        (a, b) for a, b in combinations(range(600), 2) if (signatures[a] == signatures[b]).all()
+    }
     far = {(a, b) for a, b in same if a >= CENTRES}
     found = set(pairs)
     assert len(far & found) > 0.9 * len(far)
-    assert len({b for _, b in same}) == len({b for a, b in same & found}), "each has met one of its family before it"
+    assert len({b for _, b in same}) == len({b for a, b in same & found}), (
+        "each has met one of its family before it"
+    )
     assert len(pairs) <= CENTRES * (1 + LEVELS) * 600
 
 
@@ -82,7 +90,9 @@ def test_ten_thousand_equal_ones_cost_a_few_pairs_each(tmp_path):
 @pytest.mark.parametrize("slices", [1, 5])
 def test_files_and_slices_make_no_difference(tmp_path, files, slices):
     signatures = np.random.default_rng(5).integers(3, size=(200, 4, 2), dtype=np.uint32)
-    expected = sorted(met(tmp_path / "one", signatures)) if (tmp_path / "one").mkdir() is None else None
+    expected = (
+        sorted(met(tmp_path / "one", signatures)) if (tmp_path / "one").mkdir() is None else None
+    )
     (tmp_path / "other").mkdir()
     assert sorted(met(tmp_path / "other", signatures, files=files, slices=slices)) == expected
 
@@ -99,7 +109,9 @@ def test_what_is_new_only_adds_pairs(tmp_path):
 
 
 @pytest.mark.parametrize(("at_once", "most_mapped"), [(1, 9), (7, 2), (1 << 20, 3)])
-def test_sorting_in_pieces_and_sending_a_few_make_no_difference(tmp_path, monkeypatch, at_once, most_mapped):
+def test_sorting_in_pieces_and_sending_a_few_make_no_difference(
+    tmp_path, monkeypatch, at_once, most_mapped
+):
     """Of three files the last is new; pieces of one key range, or all of it."""
     signatures = np.random.default_rng(8).integers(3, size=(200, 4, 2), dtype=np.uint32)
     for name in ("whole", "pieces"):

@@ -15,7 +15,11 @@ FILES = (5, 0, 7)
 
 
 def numbers():
-    return [file << PLACE_BITS | place for file, n_documents in enumerate(FILES) for place in range(n_documents)]
+    return [
+        file << PLACE_BITS | place
+        for file, n_documents in enumerate(FILES)
+        for place in range(n_documents)
+    ]
 
 
 @pytest.mark.parametrize("documents", [1, 2, 5, 12, 100])
@@ -28,7 +32,9 @@ def test_ranges_are_of_as_many_documents(documents):
 
 @pytest.mark.parametrize("documents", [1, 3, 100])
 def test_pairs_are_those_of_one_table(tmp_path, documents):
-    """Three files of pairs, met in some bands: joined and in order over all ranges as a dictionary has them."""
+    """Three files of pairs, met in some bands: joined and in order over all ranges as a dictionary
+    has them.
+    """
     rng = np.random.default_rng(7)
     named, bounds = np.array(numbers()), bounds_of(FILES, documents)
     wanted, met = {}, []
@@ -41,11 +47,18 @@ def test_pairs_are_those_of_one_table(tmp_path, documents):
         met.append(tmp_path / f"{file}.parquet")
         with BucketWriter(met[-1], CANDIDATES) as writer:
             writer.send(pa.table([left, right, bands], schema=CANDIDATES), by_range(left, bounds))
-    tasks = [MeetTask(met=tuple(met), bucket=n, folder=tmp_path / "out", memory=64 << 20) for n in range(len(bounds) + 1)]
+    tasks = [
+        MeetTask(met=tuple(met), bucket=n, folder=tmp_path / "out", memory=64 << 20)
+        for n in range(len(bounds) + 1)
+    ]
     counted = sum(meet(task).also["pairs that met"] for task in tasks)
-    found = [tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()]
+    found = [
+        tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()
+    ]
     assert found == [(*pair, bands) for pair, bands in sorted(wanted.items())]
     assert counted == len(wanted)
     for task in tasks:
         table = pq.read_table(task.pairs)
-        assert read_npy(task.numbers).tolist() == sorted({*table["a"].to_pylist(), *table["b"].to_pylist()})
+        assert read_npy(task.numbers).tolist() == sorted(
+            {*table["a"].to_pylist(), *table["b"].to_pylist()}
+        )

@@ -1,4 +1,6 @@
-"""Searching for duplicates: against comparing everything with everything, in any order, in parts, and again."""
+"""Searching for duplicates: against comparing everything with everything, in any order, in parts,
+and again.
+"""
 
 import pytest
 
@@ -7,7 +9,16 @@ from lc_assets.stages.deduplication import evidence, running
 from lc_assets.stages.deduplication.running import decide_again, deduplicate, read_summary
 from lc_assets.stages.deduplication.settings import KINDS, Decision, Means
 from lc_assets.text.duplicates import Candidate, Preference
-from lc_assets_tests.stages.deduplication.corpora import all_pairs_that_meet, connected, drawing, lines, planted, search, words, write
+from lc_assets_tests.stages.deduplication.corpora import (
+    all_pairs_that_meet,
+    connected,
+    drawing,
+    lines,
+    planted,
+    search,
+    words,
+    write,
+)
 
 TABLES = ("clusters.parquet", "removed.parquet", "kept.parquet", "pairs.parquet")
 SEEDS = (1, 2, 3)
@@ -17,10 +28,20 @@ def expected_removed(documents, pairs, decision):
     """What must be removed and why, by looking at everything; by id."""
     from lc_assets.text.duplicate_keys import digest_key, text_key, url_key
 
-    keys = {"digest": lambda d: digest_key(d["digest"]), "text": lambda d: text_key(d["text"]), "url": lambda d: url_key(d["url"])}
+    keys = {
+        "digest": lambda d: digest_key(d["digest"]),
+        "text": lambda d: text_key(d["text"]),
+        "url": lambda d: url_key(d["url"]),
+    }
     preference = Preference(decision.prefer)
     known = {
-        d["id"]: Candidate(id=d["id"], number=0, date=d["date_download"], n_chars=len(d["text"]), perplexity=d["perplexity"])
+        d["id"]: Candidate(
+            id=d["id"],
+            number=0,
+            date=d["date_download"],
+            n_chars=len(d["text"]),
+            perplexity=d["perplexity"],
+        )
         for d in documents
     }
     standing, removed = {d["id"]: d for d in documents}, {}
@@ -44,14 +65,28 @@ def expected_removed(documents, pairs, decision):
     texts = {}
     for name, document in standing.items():
         texts.setdefault(first[text_key(document["text"])], []).append(name)
-    edges = [(a, b) for (a, b), alike in pairs.items() if alike >= decision.threshold and a in texts and b in texts]
+    edges = [
+        (a, b)
+        for (a, b), alike in pairs.items()
+        if alike >= decision.threshold and a in texts and b in texts
+    ]
     groups = connected([*edges, *((name, name) for name in texts)])
-    drop([found for group in groups if len(found := [n for member in group for n in texts[member]]) > 1], "near duplicate")
+    drop(
+        [
+            found
+            for group in groups
+            if len(found := [n for member in group for n in texts[member]]) > 1
+        ],
+        "near duplicate",
+    )
     return removed
 
 
 def removed_of(folder):
-    return {line["id"]: (line["reason"], line["for_id"], line["why"]) for line in lines(folder / "removed.parquet")}
+    return {
+        line["id"]: (line["reason"], line["for_id"], line["why"])
+        for line in lines(folder / "removed.parquet")
+    }
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -59,12 +94,18 @@ def removed_of(folder):
 def test_everything_is_as_by_comparing_all_with_all(tmp_path, seed, prefer):
     documents = planted(seed)
     decision = Decision(threshold=0.7, prefer=prefer)
-    summary = deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision))
+    summary = deduplicate(
+        search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision)
+    )
     pairs = all_pairs_that_meet(documents, 0.5)
-    assert {(line["a"], line["b"]): line["similarity"] for line in lines(tmp_path / "out/pairs.parquet")} == pairs
+    assert {
+        (line["a"], line["b"]): line["similarity"] for line in lines(tmp_path / "out/pairs.parquet")
+    } == pairs
     expected = expected_removed(documents, pairs, decision)
     assert removed_of(tmp_path / "out") == expected
-    assert {line["id"] for line in lines(tmp_path / "out/kept.parquet")} == {d["id"] for d in documents} - expected.keys()
+    assert {line["id"] for line in lines(tmp_path / "out/kept.parquet")} == {
+        d["id"] for d in documents
+    } - expected.keys()
     assert summary.tally.seen == len(documents)
     assert summary.work["candidates"] == summary.work["verified"] + summary.work["refuted"]
     assert summary.work["verified"] == len(pairs)
@@ -72,12 +113,25 @@ def test_everything_is_as_by_comparing_all_with_all(tmp_path, seed, prefer):
 
 
 def test_every_removed_document_leads_to_one_that_is_kept(tmp_path):
-    deduplicate(search([write(tmp_path / "in.jsonl", planted(5, n=200))], tmp_path / "out", decision=Decision(threshold=0.6)))
+    deduplicate(
+        search(
+            [write(tmp_path / "in.jsonl", planted(5, n=200))],
+            tmp_path / "out",
+            decision=Decision(threshold=0.6),
+        )
+    )
     kept = {line["id"] for line in lines(tmp_path / "out/kept.parquet")}
     removed = lines(tmp_path / "out/removed.parquet")
-    assert {line["reason"] for line in removed} == {"same digest", "same text", "same url", "near duplicate"}
+    assert {line["reason"] for line in removed} == {
+        "same digest",
+        "same text",
+        "same url",
+        "near duplicate",
+    }
     assert {line["kept_id"] for line in removed} <= kept
-    assert not {line["for_id"] for line in removed} <= kept, "some were removed for one that was then removed itself"
+    assert not {line["for_id"] for line in removed} <= kept, (
+        "some were removed for one that was then removed itself"
+    )
     clusters = lines(tmp_path / "out/clusters.parquet")
     for name in {line["cluster"] for line in clusters}:
         members = [line for line in clusters if line["cluster"] == name]
@@ -88,23 +142,40 @@ def test_every_removed_document_leads_to_one_that_is_kept(tmp_path):
 
 def test_the_same_bytes_from_one_worker_or_two_and_from_little_memory(tmp_path, monkeypatch):
     for part in range(4):
-        write(tmp_path / f"in/{part}.jsonl", [d | {"id": f"{part}-{d['id']}"} for d in planted(part % 3)])
+        write(
+            tmp_path / f"in/{part}.jsonl",
+            [d | {"id": f"{part}-{d['id']}"} for d in planted(part % 3)],
+        )
     deduplicate(search([tmp_path / "in"], tmp_path / "one"))
     monkeypatch.setattr(evidence, "slices_for", lambda *_: 3)
-    deduplicate(search([tmp_path / "in"], tmp_path / "two", workers=2, means=Means(memory=200 << 20)))
+    deduplicate(
+        search([tmp_path / "in"], tmp_path / "two", workers=2, means=Means(memory=200 << 20))
+    )
     for name in (*TABLES, "index/index.json"):
-        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), (
+            name
+        )
 
 
 def test_the_order_of_documents_makes_no_difference(tmp_path):
     documents = planted(4)
     decision = Decision(by=("digest", "url", "near"), threshold=0.6)
-    deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision))
+    deduplicate(
+        search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=decision)
+    )
     drawing(0).shuffle(documents)
-    deduplicate(search([write(tmp_path / "shuffled.jsonl", documents)], tmp_path / "again", decision=decision))
+    deduplicate(
+        search(
+            [write(tmp_path / "shuffled.jsonl", documents)], tmp_path / "again", decision=decision
+        )
+    )
     assert removed_of(tmp_path / "out") == removed_of(tmp_path / "again")
     seen = [
-        {(x["cluster"], x["id"], x["size"], x["stays"]) for x in lines(tmp_path / part / "clusters.parquet")} for part in ("out", "again")
+        {
+            (x["cluster"], x["id"], x["size"], x["stays"])
+            for x in lines(tmp_path / part / "clusters.parquet")
+        }
+        for part in ("out", "again")
     ]
     assert seen[0] == seen[1]
 
@@ -120,11 +191,17 @@ def test_another_threshold_from_the_evidence_is_a_fresh_search(tmp_path, thresho
     deduplicate(search([source], tmp_path / "fresh", decision=decision))
     for name in ("clusters.parquet", "removed.parquet", "kept.parquet"):
         assert lines(tmp_path / "again" / name) == lines(tmp_path / "fresh" / name)
-    assert read_summary(tmp_path / "again").tally.kept == len(lines(tmp_path / "again/kept.parquet"))
+    assert read_summary(tmp_path / "again").tally.kept == len(
+        lines(tmp_path / "again/kept.parquet")
+    )
 
 
 def test_in_parts_is_as_at_once(tmp_path):
-    documents = [d | {"id": f"{part}-{d['id']}"} for part, seed in enumerate((1, 1, 2)) for d in planted(seed)]
+    documents = [
+        d | {"id": f"{part}-{d['id']}"}
+        for part, seed in enumerate((1, 1, 2))
+        for d in planted(seed)
+    ]
     drawing(1).shuffle(documents)
     parts = [write(tmp_path / f"{number}.jsonl", documents[number::3]) for number in range(3)]
     deduplicate(search(parts, tmp_path / "at_once"))
@@ -134,22 +211,37 @@ def test_in_parts_is_as_at_once(tmp_path):
     for name in TABLES:
         assert lines(tmp_path / "third" / name) == lines(tmp_path / "at_once" / name), name
     assert third.tally == read_summary(tmp_path / "at_once").tally
-    assert second.work["places"] == third.work["places"] == len(documents) / 3, "the old documents are not read for their facts"
+    assert second.work["places"] == third.work["places"] == len(documents) / 3, (
+        "the old documents are not read for their facts"
+    )
 
 
 def test_what_only_shares_bands_stays(tmp_path):
-    """Two texts with a common opening meet in a band; compared, they have little in common, so neither goes."""
+    """Two texts with a common opening meet in a band; compared, they have little in common, so
+    neither goes.
+    """
     draw = drawing(3)
     shared = words(draw, 260)
-    documents = [{"id": str(number), "text": " ".join([*shared, *words(draw, 300)])} for number in range(40)]
-    summary = deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out", decision=Decision(threshold=0.8)))
+    documents = [
+        {"id": str(number), "text": " ".join([*shared, *words(draw, 300)])} for number in range(40)
+    ]
+    summary = deduplicate(
+        search(
+            [write(tmp_path / "in.jsonl", documents)],
+            tmp_path / "out",
+            decision=Decision(threshold=0.8),
+        )
+    )
     assert summary.work["candidates"] > 20
     assert summary.work["refuted"] == summary.work["candidates"]
     assert summary.tally.kept == 40
 
 
 def test_texts_of_few_or_no_words_are_equal_only_when_they_are(tmp_path):
-    documents = [{"id": str(n), "text": text} for n, text in enumerate(["", "", "...", "!!", "one two", "One, two", "one three"])]
+    documents = [
+        {"id": str(n), "text": text}
+        for n, text in enumerate(["", "", "...", "!!", "one two", "One, two", "one three"])
+    ]
     summary = deduplicate(search([write(tmp_path / "in.jsonl", documents)], tmp_path / "out"))
     assert removed_of(tmp_path / "out").keys() == {"5"}
     assert summary.work["too few words to be signed"] == 7
@@ -161,7 +253,10 @@ def test_unreadable_lines_are_counted(tmp_path):
     summary = deduplicate(search([path], tmp_path / "out"))
     assert summary.tally.seen == 5
     assert summary.tally.dropped["not JSON"] == summary.tally.dropped["no text"] == 1
-    assert decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).tally == summary.tally
+    assert (
+        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).tally
+        == summary.tally
+    )
 
 
 def test_a_killed_search_leaves_no_summary_and_can_be_run_again(tmp_path, monkeypatch):
@@ -187,14 +282,20 @@ def test_a_changed_old_corpus_is_noticed(tmp_path):
     write(old, planted(1)[:-1])
     new = write(tmp_path / "new.jsonl", [d | {"text": d["text"] + " more"} for d in planted(1)])
     with pytest.raises(Mismatch, match=r"old\.jsonl: is gone or changed since it was indexed"):
-        deduplicate(search([new], tmp_path / "more", against=tmp_path / "out", decision=Decision(by=("near",))))
+        deduplicate(
+            search(
+                [new], tmp_path / "more", against=tmp_path / "out", decision=Decision(by=("near",))
+            )
+        )
 
 
 def test_what_cannot_be_meant_is_said(tmp_path):
     source = write(tmp_path / "in.jsonl", planted(1))
     deduplicate(search([source], tmp_path / "out", decision=Decision(by=("text", "near"))))
     with pytest.raises(BadInput, match="below the evidence's floor of 0.5"):
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("near",), threshold=0.4), Means())
+        decide_again(
+            tmp_path / "out", tmp_path / "again", Decision(by=("near",), threshold=0.4), Means()
+        )
     with pytest.raises(BadInput, match="was not searched by url"):
         decide_again(tmp_path / "out", tmp_path / "again", Decision(by=("url",)), Means())
     with pytest.raises(BadInput, match="is given twice"):
@@ -204,7 +305,14 @@ def test_what_cannot_be_meant_is_said(tmp_path):
     with pytest.raises(BadInput, match="wanted more than 0 and at most 1"):
         Decision(threshold=1.2)
     with pytest.raises(BadInput, match="write into another folder"):
-        deduplicate(search([source], tmp_path / "out", against=tmp_path / "out", decision=Decision(by=("text",))))
+        deduplicate(
+            search(
+                [source],
+                tmp_path / "out",
+                against=tmp_path / "out",
+                decision=Decision(by=("text",)),
+            )
+        )
     with pytest.raises(NotPublished, match="holds no index"):
         deduplicate(search([source], tmp_path / "again", against=tmp_path / "nowhere"))
     assert set(KINDS) == {"digest", "text", "url", "near"}

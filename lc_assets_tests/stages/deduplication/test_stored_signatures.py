@@ -1,4 +1,6 @@
-"""Signatures that lie there already: the same result as computing them, and what does not fit is refused."""
+"""Signatures that lie there already: the same result as computing them, and what does not fit is
+refused.
+"""
 
 import contextlib
 from dataclasses import replace
@@ -21,7 +23,15 @@ TABLES = ("pairs", "clusters", "removed", "kept")
 
 
 def search(source, out, signing, workers=1):
-    return deduplicate(Search(sources=[source], out=out, signing=signing, engine=LocalEngine(workers=workers), decision=Decision()))
+    return deduplicate(
+        Search(
+            sources=[source],
+            out=out,
+            signing=signing,
+            engine=LocalEngine(workers=workers),
+            decision=Decision(),
+        )
+    )
 
 
 def tables(out):
@@ -35,7 +45,9 @@ def signed_by_redpajama(text):
 
 COMPUTED = {
     FAST.label: OWN,
-    RPV2.label: replace(OWN, name=f"{RPV2.label}, {BANDS} bands of {ROWS}", sign=signed_by_redpajama),
+    RPV2.label: replace(
+        OWN, name=f"{RPV2.label}, {BANDS} bands of {ROWS}", sign=signed_by_redpajama
+    ),
 }
 
 
@@ -52,7 +64,9 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize(("scheme", "workers"), [(FAST, 1), (RPV2, 2)])
 def test_stored_signatures_give_what_computed_ones_give(corpus, tmp_path, scheme, workers):
-    """Evidence and decision to the last byte, by name of the scheme too: an index of one can be gone on from with the other."""
+    """Evidence and decision to the last byte, by name of the scheme too: an index of one can be
+    gone on from with the other.
+    """
     sign_corpus([corpus], tmp_path / "signatures", engine=LocalEngine(), scheme=scheme)
     search(corpus, tmp_path / "computed", COMPUTED[scheme.label])
     search(corpus, tmp_path / "stored", stored_signing(tmp_path / "signatures"), workers)
@@ -72,7 +86,9 @@ def write_signatures(path, documents, scheme):
 
 @pytest.mark.parametrize("below", ["", "minhash/"])
 def test_published_signatures_are_found_by_the_shards_that_ids_name(tmp_path, below):
-    """The documents of two shards in one file of another name; each shard's signatures in another order."""
+    """The documents of two shards in one file of another name; each shard's signatures in another
+    order.
+    """
     shards = [f"2023-06/000{n}/en_head" for n in (0, 1)]
     documents = [d | {"id": f"{shards[n % 2]}.json.gz/{n}"} for n, d in enumerate(planted(6, n=40))]
     write(tmp_path / "mine.jsonl", documents)
@@ -86,7 +102,11 @@ def test_published_signatures_are_found_by_the_shards_that_ids_name(tmp_path, be
 
 def test_the_same_bands_as_signing(tmp_path):
     text = " ".join(f"word{number}" for number in range(50))
-    write_signatures(tmp_path / "a.minhash.parquet", [{"id": "x", "text": text}, {"id": "short", "text": "short"}], FAST)
+    write_signatures(
+        tmp_path / "a.minhash.parquet",
+        [{"id": "x", "text": text}, {"id": "short", "text": "short"}],
+        FAST,
+    )
     stored = StoredSignatures(tmp_path, "a", BANDS)
     assert stored.of("x").tolist() == OWN.sign(text).tolist()
     assert stored.of("short") is None
@@ -100,7 +120,9 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(BadInput, match="signatures: holds no .*; make them: lc minhash IN"):
         stored_signing(folder)
     write_signatures(folder / "a.minhash.parquet", documents[:-1], FAST)
-    with pytest.raises(BadInput, match=f"{documents[-1]['id']}: has no signature in .*; sign its file"):
+    with pytest.raises(
+        BadInput, match=f"{documents[-1]['id']}: has no signature in .*; sign its file"
+    ):
         search(tmp_path / "a.jsonl", out, stored_signing(folder))
     write_signatures(folder / "a.minhash.parquet", [*documents, documents[0]], FAST)
     with pytest.raises(BadInput, match=f"signs two documents called {documents[0]['id']}"):
@@ -114,6 +136,12 @@ def test_an_index_of_another_scheme_is_not_gone_on_from(corpus, tmp_path):
     sign_corpus([corpus], tmp_path / "signatures", engine=LocalEngine(), scheme=RPV2)
     search(corpus / "deep", tmp_path / "older", OWN)
     signing = stored_signing(tmp_path / "signatures")
-    newer = Search(sources=[corpus / "b.jsonl"], out=tmp_path / "out", signing=signing, engine=LocalEngine(), against=tmp_path / "older")
+    newer = Search(
+        sources=[corpus / "b.jsonl"],
+        out=tmp_path / "out",
+        signing=signing,
+        engine=LocalEngine(),
+        against=tmp_path / "older",
+    )
     with pytest.raises(BadInput, match="evidence of the two cannot be joined"):
         deduplicate(newer)

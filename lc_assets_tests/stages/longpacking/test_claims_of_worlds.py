@@ -1,4 +1,6 @@
-"""The table of claims is what loops and dictionaries find, in any order, on any number of files and workers."""
+"""The table of claims is what loops and dictionaries find, in any order, on any number of files and
+workers.
+"""
 
 import msgspec
 import pyarrow.parquet as pq
@@ -13,13 +15,19 @@ from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_w
 WIDE = LongPackSettings(portals="keep", same_language=False, max_tokens=10**6)
 SETTINGS = {
     "as shipped": LongPackSettings(max_tokens=400),
-    "the paper": LongPackSettings(mode="allow", roots=0.5, portals="keep", same_language=False, paper_exact=True),
+    "the paper": LongPackSettings(
+        mode="allow", roots=0.5, portals="keep", same_language=False, paper_exact=True
+    ),
     "wide": WIDE,
     "tight": LongPackSettings(max_tokens=120, mode="allow", repetitions=2),
     "consumed copies": LongPackSettings(max_tokens=300, repetitions=3, portals="keep"),
     "three rounds": LongPackSettings(max_tokens=500, depth=3, portals="keep", hub_share=1.0),
-    "three rounds, allowed": LongPackSettings(max_tokens=400, depth=3, mode="allow", roots=0.4, repetitions=2, portals="keep"),
-    "few links": LongPackSettings(nofollow="drop", anchors="in_text", hub_share=0.3, mode="allow", repetitions=4),
+    "three rounds, allowed": LongPackSettings(
+        max_tokens=400, depth=3, mode="allow", roots=0.4, repetitions=2, portals="keep"
+    ),
+    "few links": LongPackSettings(
+        nofollow="drop", anchors="in_text", hub_share=0.3, mode="allow", repetitions=4
+    ),
 }
 
 
@@ -28,12 +36,20 @@ def count(text):
 
 
 def lines_of(path):
-    return [{name: value for name, value in line.items() if name != "cluster"} for line in pq.read_table(path).to_pylist()]
+    return [
+        {name: value for name, value in line.items() if name != "cluster"}
+        for line in pq.read_table(path).to_pylist()
+    ]
 
 
-@pytest.mark.parametrize(("name", "tail"), [*((name, 0) for name in SETTINGS), ("as shipped", 10**6), ("three rounds, allowed", 10**6)])
+@pytest.mark.parametrize(
+    ("name", "tail"),
+    [*((name, 0) for name in SETTINGS), ("as shipped", 10**6), ("three rounds, allowed", 10**6)],
+)
 def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
-    """Dealt by passes and written a claim or two at a time; dealt one after another and written at once."""
+    """Dealt by passes and written a claim or two at a time; dealt one after another and written at
+    once.
+    """
     if not tail:
         monkeypatch.setattr(writing, "BYTES_PER_CLAIM", 2**28)
     world = made_up_world(seed=list(SETTINGS).index(name))
@@ -71,21 +87,30 @@ def test_every_reason_is_met_somewhere(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("name", "workers_of"), [("as shipped", (1, 1, 2, 4)), ("three rounds, allowed", (1, 1, 1, 1))])
+@pytest.mark.parametrize(
+    ("name", "workers_of"), [("as shipped", (1, 1, 2, 4)), ("three rounds, allowed", (1, 1, 1, 1))]
+)
 def test_order_files_and_workers_change_nothing(tmp_path, name, workers_of):
     """Documents and links shuffled, in other files, by 1, 2 and 4 workers: the same bytes."""
     world, settings = made_up_world(seed=11), SETTINGS[name]
     found = []
     for workers, n_files, seed in zip(workers_of, (2, 3, 5, 4), (None, 5, 6, 7), strict=True):
         folder = tmp_path / str(n_files)
-        path, tally = claimed(folder, write(world, folder / "in", n_files=n_files, seed=seed), settings, workers=workers)
+        path, tally = claimed(
+            folder,
+            write(world, folder / "in", n_files=n_files, seed=seed),
+            settings,
+            workers=workers,
+        )
         found.append((path.read_bytes(), tally))
     assert all(one == found[0] for one in found[1:])
     assert found[0][1].kept
 
 
 def test_a_killed_run_goes_on_with_what_was_counted(tmp_path):
-    """Pages and tokens of finished files are not read again; a second run over the same folder writes the same bytes."""
+    """Pages and tokens of finished files are not read again; a second run over the same folder
+    writes the same bytes.
+    """
     world = made_up_world(seed=3)
     tables = write(world, tmp_path / "in")
     path, tally = claimed(tmp_path, tables, WIDE)
@@ -101,7 +126,11 @@ def test_hit_rate_grows_with_repetitions_and_shrinks_with_filters(tmp_path):
     tables = write(world, tmp_path / "in")
 
     def hits(**changes):
-        _, tally = claimed(tmp_path / str(len(list(tmp_path.iterdir()))), tables, msgspec.structs.replace(WIDE, mode="allow", **changes))
+        _, tally = claimed(
+            tmp_path / str(len(list(tmp_path.iterdir()))),
+            tables,
+            msgspec.structs.replace(WIDE, mode="allow", **changes),
+        )
         return tally.also["packed documents"], tally.kept
 
     found = [hits(repetitions=repetitions) for repetitions in (1, 2, 4, 1000)]

@@ -1,4 +1,6 @@
-"""Turns by joins are the turns one after another: whatever is dealt in memory and whatever by passes over tables."""
+"""Turns by joins are the turns one after another: whatever is dealt in memory and whatever by
+passes over tables.
+"""
 
 from collections import Counter
 
@@ -22,14 +24,18 @@ def asked(tmp_path_factory):
 def lay(asked, offers, rooms):
     lines = [offer._asdict() | {"room": rooms[offer.root]} for offer in offers]
     asked.do(f"CREATE OR REPLACE TABLE offers {OFFERS_TABLE}")
-    table = pa.Table.from_pylist(lines, schema=pa.schema([(name, pa.int64()) for name in (*Offer._fields, "room")]))
+    table = pa.Table.from_pylist(
+        lines, schema=pa.schema([(name, pa.int64()) for name in (*Offer._fields, "room")])
+    )
     asked.connection.register("given", table)
     asked.do("INSERT INTO offers SELECT * FROM given")
     asked.connection.unregister("given")
 
 
 def dealt(asked, rounds, rules, tail):
-    """What tables say of some rounds: which offers are kept in each, and how many are not, by why."""
+    """What tables say of some rounds: which offers are kept in each, and how many are not, by
+    why.
+    """
     asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
     found = []
     for number, (offers, rooms) in enumerate(rounds, start=1):
@@ -46,7 +52,12 @@ def taken(rounds, rules):
     standing, found = Standing(), []
     for number, (offers, rooms) in enumerate(rounds):
         told = take_turns(offers, rooms, rules, standing, first_round=number == 0)
-        found.append(({offer for offer, why in told if why == KEPT}, dict(Counter(sorted(why for _, why in told if why != KEPT)))))
+        found.append(
+            (
+                {offer for offer, why in told if why == KEPT},
+                dict(Counter(sorted(why for _, why in told if why != KEPT))),
+            )
+        )
     return found
 
 
@@ -59,22 +70,38 @@ def some_rounds(draw):
     for _ in range(draw(st.integers(1, 2))):
         offers = []
         for root in range(8):
-            pages = draw(st.lists(st.integers(0, n_pages - 1), max_size=7, unique_by=lambda page: contents[page]))
+            pages = draw(
+                st.lists(
+                    st.integers(0, n_pages - 1), max_size=7, unique_by=lambda page: contents[page]
+                )
+            )
             offers += [
                 Offer(root, place, page, contents[page], draw(st.integers(1, 20)))
                 for place, page in enumerate(pages)
                 if contents[page] != contents[root]
             ]
-        found.append((draw(st.permutations(offers)), {root: draw(st.integers(0, 50)) for root in range(8)}))
+        found.append(
+            (draw(st.permutations(offers)), {root: draw(st.integers(0, 50)) for root in range(8)})
+        )
     return found
 
 
 def only_of(roots, rounds):
     """Only roots that hold something go on to the second round."""
-    return [rounds[0], *(([offer for offer in offers if offer.root in roots], rooms) for offers, rooms in rounds[1:])]
+    return [
+        rounds[0],
+        *(
+            ([offer for offer in offers if offer.root in roots], rooms)
+            for offers, rooms in rounds[1:]
+        ),
+    ]
 
 
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    deadline=None,
+    max_examples=15,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(some_rounds(), st.integers(1, 3), st.booleans(), st.sampled_from([0, 3, 1000]))
 def test_tables_say_what_turns_say(asked, rounds, repetitions, consume, tail):
     rules = Rules(repetitions=repetitions, consume=consume)
@@ -85,7 +112,9 @@ def test_tables_say_what_turns_say(asked, rounds, repetitions, consume, tail):
 @pytest.mark.parametrize("consume", [False, True])
 @pytest.mark.parametrize("repetitions", [1, 3])
 def test_many_offers_in_several_blocks(asked, consume, repetitions):
-    """A crawl's shape: a few pages that everybody points at; blocks that are dealt by passes and by turns."""
+    """A crawl's shape: a few pages that everybody points at; blocks that are dealt by passes and by
+    turns.
+    """
     rng = np.random.default_rng(7)
     n_roots, n_pages = 160, 500
     offers = []

@@ -1,4 +1,6 @@
-"""Packed documents hold the very texts that the claims name, however they are grouped, sliced and sent."""
+"""Packed documents hold the very texts that the claims name, however they are grouped, sliced and
+sent.
+"""
 
 import shutil
 from dataclasses import replace
@@ -24,7 +26,9 @@ WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repet
 
 def runner(workers=1):
     engine = LocalEngine(workers=workers, preload=("lc_assets.stages.longpacking.gathering",))
-    return lambda function, tasks, *, what: Tally.total(tally for _, tally in engine.run(function, tasks, what=what))
+    return lambda function, tasks, *, what: Tally.total(
+        tally for _, tally in engine.run(function, tasks, what=what)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,17 @@ def made(tmp_path_factory):
     world = made_up_world(seed=21)
     tables = write(world, folder / "in", n_files=3)
     claims, tally = claimed(folder, tables, WIDE)
-    return world, Packing(claims=claims, documents=tables[0], folder=folder / "out", paper_exact=False, run=runner()), tally
+    return (
+        world,
+        Packing(
+            claims=claims,
+            documents=tables[0],
+            folder=folder / "out",
+            paper_exact=False,
+            run=runner(),
+        ),
+        tally,
+    )
 
 
 def packed(packing, **changes):
@@ -47,7 +61,11 @@ def packed(packing, **changes):
 
 
 def lines_of(folder, suffix):
-    return [line for path in sorted(folder.glob(f"*{suffix}")) for line in pq.read_table(path).to_pylist()]
+    return [
+        line
+        for path in sorted(folder.glob(f"*{suffix}"))
+        for line in pq.read_table(path).to_pylist()
+    ]
 
 
 def test_documents_are_what_dictionaries_put_together(made):
@@ -65,7 +83,10 @@ def test_documents_are_what_dictionaries_put_together(made):
         root = documents[line["id"]]
         children = [
             Placed(
-                page=Part(url=documents[one["child_id"]]["url"], text=documents[one["child_id"]]["raw_content"]),
+                page=Part(
+                    url=documents[one["child_id"]]["url"],
+                    text=documents[one["child_id"]]["raw_content"],
+                ),
                 keys=one["keys"],
                 depth=one["depth"],
             )
@@ -77,17 +98,29 @@ def test_documents_are_what_dictionaries_put_together(made):
         assert [(span["url"], span["start"], span["stop"], span["depth"]) for span in own] == [
             (span.url, span.start, span.stop, span.depth) for span in plain.spans
         ]
-        assert [span["child_id"] for span in own] == [*(one["child_id"] for one in wanted[line["id"]]), line["id"]]
+        assert [span["child_id"] for span in own] == [
+            *(one["child_id"] for one in wanted[line["id"]]),
+            line["id"],
+        ]
         assert own[-1]["role"] == "root"
     assert sum(span["n_tokens"] for span in spans) == tally.also["tokens of parts"]
-    assert tally.also["tokens of parts"] == claimed_tally.also["tokens of children"] + claimed_tally.also["tokens of their roots"]
+    assert (
+        tally.also["tokens of parts"]
+        == claimed_tally.also["tokens of children"] + claimed_tally.also["tokens of their roots"]
+    )
 
 
-@pytest.mark.parametrize(("group_tokens", "slice_tokens", "workers"), [(1, 1, 1), (500, 60, 1), (10**9, 100, 1), (1, 50, 3)])
+@pytest.mark.parametrize(
+    ("group_tokens", "slice_tokens", "workers"),
+    [(1, 1, 1), (500, 60, 1), (10**9, 100, 1), (1, 50, 3)],
+)
 def test_groups_slices_and_workers_change_nothing(made, group_tokens, slice_tokens, workers):
     _, packing, _ = made
     plain = packed(packing)
-    assert packed(packing, group_tokens=group_tokens, slice_tokens=slice_tokens, run=runner(workers)) == plain
+    assert (
+        packed(packing, group_tokens=group_tokens, slice_tokens=slice_tokens, run=runner(workers))
+        == plain
+    )
     assert len(plain[1]) == 2 * len(packing.documents)
 
 
@@ -98,7 +131,9 @@ def test_files_keep_the_order_of_their_documents(made):
         ids = pq.read_table(path, columns=["id"])["id"].to_pylist()
         ours = pq.read_table(packing.folder / path.name)
         assert ours.schema.equals(FILTERED)
-        assert ours["id"].to_pylist() == [name for name in ids if name in set(ours["id"].to_pylist())]
+        assert ours["id"].to_pylist() == [
+            name for name in ids if name in set(ours["id"].to_pylist())
+        ]
 
 
 def test_claims_of_documents_that_are_not_there_are_refused(made, tmp_path):
@@ -108,29 +143,40 @@ def test_claims_of_documents_that_are_not_there_are_refused(made, tmp_path):
     spoilt = table.set_column(table.schema.get_field_index("child_id"), "child_id", pa.array(ids))
     pq.write_table(spoilt, tmp_path / "claims.parquet")
     with pytest.raises(Mismatch, match="make the claims again"):
-        pack_documents(replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"))
+        pack_documents(
+            replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out")
+        )
 
 
 def test_no_claims_are_empty_files(made, tmp_path):
     _, packing, _ = made
     pq.write_table(pq.read_table(packing.claims).slice(0, 0), tmp_path / "claims.parquet")
-    tally = pack_documents(replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out"))
+    tally = pack_documents(
+        replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out")
+    )
     assert tally.seen == 0
     assert all(pq.read_table(path).num_rows == 0 for path in (tmp_path / "out").glob("*.parquet"))
     assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Tally()
 
 
 def test_texts_arrive_whole_whatever_is_buffered(tmp_path):
-    """Three buckets, a buffer of one text and one of all: each bucket has its texts, whichever file they are in."""
+    """Three buckets, a buffer of one text and one of all: each bucket has its texts, whichever file
+    they are in.
+    """
     rng = np.random.default_rng(1)
-    sent = [Sent(int(rng.integers(3)), part, f"u{part}", "x" * int(rng.integers(300))) for part in range(60)]
+    sent = [
+        Sent(int(rng.integers(3)), part, f"u{part}", "x" * int(rng.integers(300)))
+        for part in range(60)
+    ]
     paths = [tmp_path / "small", tmp_path / "large"]
     for path, some, buffered in ((paths[0], sent[:40], 500), (paths[1], sent[40:], 10**6)):
         with TextWriter(path, buffered) as writer:
             for one in some:
                 writer.send(one)
     for bucket in range(3):
-        assert sorted(read_texts(paths, bucket)) == sorted(one for one in sent if one.bucket == bucket)
+        assert sorted(read_texts(paths, bucket)) == sorted(
+            one for one in sent if one.bucket == bucket
+        )
     assert list(read_texts(paths, 9)) == []
     assert pq.read_metadata(paths[0]).num_row_groups > 5
     paths[0].write_bytes(b"PAR1 no more")

@@ -1,4 +1,6 @@
-"""Small made-up worlds of pages that point at each other: documents, links, removals; and the table of claims over them."""
+"""Small made-up worlds of pages that point at each other: documents, links, removals; and the table
+of claims over them.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,23 +24,52 @@ from lc_assets_tests.oracles.link_claims import World
 SPLITS = ((64, 0.2), (64, 0.3))
 
 
-def made_up_world(seed: int, *, n_pages: int = 40, hosts: Sequence[str] = ("one.org", "two.org")) -> World:
-    """Pages of a few hosts; some have the same words, some the same address, some are removed; some links lead nowhere."""
+def made_up_world(
+    seed: int, *, n_pages: int = 40, hosts: Sequence[str] = ("one.org", "two.org")
+) -> World:
+    """Pages of a few hosts; some have the same words, some the same address, some are removed; some
+    links lead nowhere.
+    """
     rng = np.random.default_rng(seed)
-    texts = [" ".join(WORDS[n] for n in rng.integers(len(WORDS), size=int(rng.integers(5, 60)))) for _ in range(n_pages * 4 // 5)]
+    texts = [
+        " ".join(WORDS[n] for n in rng.integers(len(WORDS), size=int(rng.integers(5, 60))))
+        for _ in range(n_pages * 4 // 5)
+    ]
     documents = []
     for number in range(n_pages):
         host = hosts[number % len(hosts)]
-        path = ("", "index.php", f"p/{number}", f"p/{number}?a=b")[min(number, 3) if number < 2 else 2 + number % 2]
+        path = ("", "index.php", f"p/{number}", f"p/{number}?a=b")[
+            min(number, 3) if number < 2 else 2 + number % 2
+        ]
         url = documents[-2]["url"] if number in (17, 29) else f"http://{host}/{path}"
-        text = texts[number] if number < len(texts) else texts[int(rng.integers(len(texts)))].upper()
-        documents.append(document(f"2023-06/0000/en_head.json.gz/{number}", url, text, digest=f"sha1:{seed}-{number}", rng=rng))
+        text = (
+            texts[number] if number < len(texts) else texts[int(rng.integers(len(texts)))].upper()
+        )
+        documents.append(
+            document(
+                f"2023-06/0000/en_head.json.gz/{number}",
+                url,
+                text,
+                digest=f"sha1:{seed}-{number}",
+                rng=rng,
+            )
+        )
     removed = frozenset(documents[int(n)]["id"] for n in rng.integers(2, n_pages, size=3))
-    return World(documents=documents, links=[line for one in documents for line in links_from(one, documents, rng)], removed=removed)
+    return World(
+        documents=documents,
+        links=[line for one in documents for line in links_from(one, documents, rng)],
+        removed=removed,
+    )
 
 
 def document(
-    name: str, url: str, text: str, *, digest: str = "", rng: np.random.Generator | None = None, language: str = ""
+    name: str,
+    url: str,
+    text: str,
+    *,
+    digest: str = "",
+    rng: np.random.Generator | None = None,
+    language: str = "",
 ) -> dict[str, Any]:
     """A line of `FILTERED`."""
     drawn = rng.random(2) if rng is not None else (1.0, 1.0)
@@ -53,8 +84,12 @@ def document(
     }
 
 
-def links_from(source: dict[str, Any], documents: Sequence[dict[str, Any]], rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Lines of `PAGE_LINKS` of one document: pages that everybody points at, others, some that are not there."""
+def links_from(
+    source: dict[str, Any], documents: Sequence[dict[str, Any]], rng: np.random.Generator
+) -> list[dict[str, Any]]:
+    """Lines of `PAGE_LINKS` of one document: pages that everybody points at, others, some that are
+    not there.
+    """
     key = page_key(source["url"])
     numbers = np.unique((len(documents) ** rng.random(9)).astype(int) - 1).tolist()
     rng.shuffle(numbers)
@@ -63,37 +98,79 @@ def links_from(source: dict[str, Any], documents: Sequence[dict[str, Any]], rng:
     for position, url in enumerate(urls):
         target = page_key(url)
         flags = rng.random(4)
-        found.setdefault(target, link(source["id"], key, 2 * position, target, url, keys="" if flags[0] < 0.1 else f"words {position}"))
-        found[target] |= {"generic": bool(flags[1] < 0.2), "navigation": bool(flags[2] < 0.1), "nofollow": bool(flags[3] < 0.2)}
+        found.setdefault(
+            target,
+            link(
+                source["id"],
+                key,
+                2 * position,
+                target,
+                url,
+                keys="" if flags[0] < 0.1 else f"words {position}",
+            ),
+        )
+        found[target] |= {
+            "generic": bool(flags[1] < 0.2),
+            "navigation": bool(flags[2] < 0.1),
+            "nofollow": bool(flags[3] < 0.2),
+        }
         found[target] |= {"in_text": bool(flags[0] > 0.4)}
     return list(found.values())
 
 
-def link(name: str, key: str | None, position: int, target: str | None, url: str, *, keys: str) -> dict[str, Any]:
+def link(
+    name: str, key: str | None, position: int, target: str | None, url: str, *, keys: str
+) -> dict[str, Any]:
     """A line of `PAGE_LINKS`."""
-    line = {"page_key": key, "id": name, "position": position, "target_key": target, "target_url": url, "keys": keys, "n_links": 1}
+    line = {
+        "page_key": key,
+        "id": name,
+        "position": position,
+        "target_key": target,
+        "target_url": url,
+        "keys": keys,
+        "n_links": 1,
+    }
     return line | {"nofollow": False, "navigation": False, "generic": False, "in_text": True}
 
 
-def write(world: World, folder: Path, *, n_files: int = 2, seed: int | None = None) -> tuple[list[Path], list[Path], list[Path]]:
-    """Write a world's tables, spread over files, shuffled on request: documents, links, removals."""
+def write(
+    world: World, folder: Path, *, n_files: int = 2, seed: int | None = None
+) -> tuple[list[Path], list[Path], list[Path]]:
+    """Write a world's tables, spread over files, shuffled on request: documents, links,
+    removals.
+    """
     documents, links = list(world.documents), list(world.links)
     if seed is not None:
         rng = np.random.default_rng(seed)
-        documents, links = ([lines[n] for n in rng.permutation(len(lines))] for lines in (documents, links))
+        documents, links = (
+            [lines[n] for n in rng.permutation(len(lines))] for lines in (documents, links)
+        )
     folder.mkdir(parents=True, exist_ok=True)
     made: tuple[list[Path], list[Path]] = ([], [])
-    for kind, lines, schema, paths in (("documents", documents, FILTERED, made[0]), ("links", links, PAGE_LINKS, made[1])):
+    for kind, lines, schema, paths in (
+        ("documents", documents, FILTERED, made[0]),
+        ("links", links, PAGE_LINKS, made[1]),
+    ):
         for number in range(n_files):
             paths.append(folder / f"000{number}-en_head.{kind}.parquet")
             pq.write_table(pa.Table.from_pylist(lines[number::n_files], schema=schema), paths[-1])
-    pq.write_table(pa.table({"id": pa.array(sorted(world.removed), pa.string())}), folder / "removals.parquet")
+    pq.write_table(
+        pa.table({"id": pa.array(sorted(world.removed), pa.string())}), folder / "removals.parquet"
+    )
     return *made, [folder / "removals.parquet"]
 
 
-def claimed(folder: Path, tables: tuple[list[Path], list[Path], list[Path]], settings: LongPackSettings, **more: Any) -> tuple[Path, Tally]:
+def claimed(
+    folder: Path,
+    tables: tuple[list[Path], list[Path], list[Path]],
+    settings: LongPackSettings,
+    **more: Any,
+) -> tuple[Path, Tally]:
     """The table of claims over written tables, and what was counted."""
-    engine = LocalEngine(workers=more.pop("workers", 1), preload=("lc_assets.stages.longpacking.pages",))
+    engine = LocalEngine(
+        workers=more.pop("workers", 1), preload=("lc_assets.stages.longpacking.pages",)
+    )
 
     def run(function: Any, tasks: Any, *, what: str) -> Tally:
         return Tally.total(tally for _, tally in engine.run(function, tasks, what=what))

@@ -18,18 +18,37 @@ def sentence(number: int) -> str:
     woods = ("alder", "birch", "cedar", "elm", "hazel", "maple", "oak", "willow")
     scattered = number * 2_654_435_761 % 8**7
     first, *rest = (woods[scattered // 8**place % 8] for place in range(7))
-    return f"The {first} by the {rest[0]} {rest[1]} had {rest[2]} {rest[3]} and a {rest[4]} {rest[5]} door."
+    return (
+        f"The {first} by the {rest[0]} {rest[1]} had {rest[2]} {rest[3]} and a {rest[4]} "
+        f"{rest[5]} door."
+    )
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder into which two packages are installed: ``tea``, which is well documented, and ``cup``, which is not."""
+    """A folder into which two packages are installed: ``tea``, which is well documented, and
+    ``cup``, which is not.
+    """
     site = tmp_path / "site"
-    module = '"""{0}"""\n\n\ndef pour(cup):\n    """{1}\n\n    >>> pour("blue")\n    """\n    # {2}\n    # {3}\n    return cup\n'
-    texts = {f"tea/part{part}.py": module.format(*map(sentence, range(9 * part, 9 * part + 4))) for part in range(9)}
-    texts |= {"tea/broken.py": '"""Never read.', "tea/tests/test_tea.py": module.format(*map(sentence, range(90, 94)))}
+    module = (
+        '"""{0}"""\n\n\ndef pour(cup):\n    """{1}\n\n    >>> pour("blue")\n    """\n    # '
+        "{2}\n    # {3}\n    return cup\n"
+    )
+    texts = {
+        f"tea/part{part}.py": module.format(*map(sentence, range(9 * part, 9 * part + 4)))
+        for part in range(9)
+    }
+    texts |= {
+        "tea/broken.py": '"""Never read.',
+        "tea/tests/test_tea.py": module.format(*map(sentence, range(90, 94))),
+    }
     _install(site, "tea", "Project-URL: Homepage, https://tea.example", texts)
-    _install(site, "cup", "Project-URL: Download, https://index.example/project/cup", {"cup.py": "KIND = 1\n"})
+    _install(
+        site,
+        "cup",
+        "Project-URL: Download, https://index.example/project/cup",
+        {"cup.py": "KIND = 1\n"},
+    )
     return site
 
 
@@ -37,10 +56,16 @@ def _install(site: Path, name: str, address: str, files: dict[str, str]) -> None
     about = " ".join(map(sentence, range(100, 106)))
     info = f"{name}-1.0.dist-info"
     files = files | {
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{address}\n\n{name}: {about}\n",
-        f"{info}/licenses/LICENSE": "\n\n".join(["Licence of us all", *map(sentence, range(200, 205))]),
+        f"{info}/METADATA": (
+            f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{address}\n\n{name}: {about}\n"
+        ),
+        f"{info}/licenses/LICENSE": "\n\n".join(
+            ["Licence of us all", *map(sentence, range(200, 205))]
+        ),
     }
-    files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in [*files, f"../../bin/{name}", f"{info}/RECORD"])
+    files[f"{info}/RECORD"] = "".join(
+        f"{path},,\n" for path in [*files, f"../../bin/{name}", f"{info}/RECORD"]
+    )
     for path, text in files.items():
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).write_text(text, encoding="utf-8")
@@ -54,7 +79,11 @@ def books(tmp_path: Path) -> Path:
         path = folder / ("below" if number % 3 else "") / f"book{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         n_lines = 320 if number == 0 else 5 + number
-        lines = [f"Book {number}", "", *map(sentence, range(1000 * number, 1000 * number + n_lines))]
+        lines = [
+            f"Book {number}",
+            "",
+            *map(sentence, range(1000 * number, 1000 * number + n_lines)),
+        ]
         path.write_text("\n".join(lines), encoding="utf-8")
     return folder
 
@@ -73,12 +102,20 @@ def _documents(target: Path) -> Iterator[tuple[DocumentId, DocumentRecord]]:
         with (target / documents_path(shard)).open("rb") as stream:
             for line, text in read_lines(stream, where=shard.tag, max_line_bytes=64 * MB):
                 assert text is not None
-                yield shard.document_id(line), decode_document(text, where=f"{shard.tag}, line {line}")
+                yield (
+                    shard.document_id(line),
+                    decode_document(text, where=f"{shard.tag}, line {line}"),
+                )
 
 
 def listed_shards(target: Path) -> list[Shard]:
     """Shards by the listings, from the newest snapshot to the oldest."""
     listings = sorted((target / "listings").iterdir(), key=lambda path: path.name[3:], reverse=True)
-    snapshots = [parse_snapshot(path.name[3:].removesuffix("-head_middle.txt")) for path in listings]
-    found = [parse_listing(path.read_bytes(), snapshot=name, where=path.name) for path, name in zip(listings, snapshots, strict=True)]
+    snapshots = [
+        parse_snapshot(path.name[3:].removesuffix("-head_middle.txt")) for path in listings
+    ]
+    found = [
+        parse_listing(path.read_bytes(), snapshot=name, where=path.name)
+        for path, name in zip(listings, snapshots, strict=True)
+    ]
     return [shard for shards in found for shard in shards]

@@ -1,4 +1,6 @@
-"""The sample that everybody gets who names no folder: made of this very installation's documentation."""
+"""The sample that everybody gets who names no folder: made of this very installation's
+documentation.
+"""
 
 from pathlib import Path
 
@@ -20,8 +22,12 @@ MB = 1_000_000
 
 
 def test_the_documentation_of_one_small_package_is_real_prose() -> None:
-    """`msgspec` comes with this project; its docstrings read like sentences and its metadata names its home."""
-    prose = installed_prose(engine=LocalEngine(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()])
+    """`msgspec` comes with this project; its docstrings read like sentences and its metadata names
+    its home.
+    """
+    prose = installed_prose(
+        engine=LocalEngine(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()]
+    )
     page = prose.pages[0]
     assert page.url.startswith("https://msgspec.dev/msgspec.")
     assert "Generate a JSON Schema for a given type." in page.lines
@@ -41,8 +47,12 @@ def test_every_page_has_an_address_of_its_own_and_text_is_bounded(prose: Install
 
 
 @pytest.mark.slow
-def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(prose: InstalledProse, tmp_path: Path) -> None:
-    """A page of `PAGE_CHARS` characters fills a row of the token grid; rules are those of the Lucie corpus, none left out."""
+def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
+    prose: InstalledProse, tmp_path: Path
+) -> None:
+    """A page of `PAGE_CHARS` characters fills a row of the token grid; rules are those of the Lucie
+    corpus, none left out.
+    """
     report = write_sample(tmp_path / "s", texts=prose, engine=LocalEngine(workers=2))
     rules = read_rules("redpajama-lucie")
     n_long_and_good, broken = 0, np.zeros(len(rules.rules), np.int64)
@@ -50,14 +60,22 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(pr
         shard = Shard.parse(tag)
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
             wanted = [*rules.columns, "ccnet_length"]
-            table = read_signals(stream, shard=shard, where=tag, wanted=wanted, max_line_bytes=64 * MB)
+            table = read_signals(
+                stream, shard=shard, where=tag, wanted=wanted, max_line_bytes=64 * MB
+            )
         complaints = judge_columns(table.columns, rules)
-        n_long_and_good += int((~complaints.any(axis=0) & (table.columns["ccnet_length"] >= PAGE_CHARS)).sum())
+        n_long_and_good += int(
+            (~complaints.any(axis=0) & (table.columns["ccnet_length"] >= PAGE_CHARS)).sum()
+        )
         broken += complaints.sum(axis=1)
     assert n_long_and_good >= 30
-    reasons = {rule.name: int(count) for rule, count in zip(rules.rules, broken, strict=True) if count}
+    reasons = {
+        rule.name: int(count) for rule, count in zip(rules.rules, broken, strict=True) if count
+    }
     assert {"words", "no_alphabetic_words", "dupe_5grams"} <= reasons.keys(), reasons
-    assert report.listed_duplicates > report.documents["duplicate"]  # licences are word for word the same
+    assert (
+        report.listed_duplicates > report.documents["duplicate"]
+    )  # licences are word for word the same
 
 
 def _site_packages() -> Path:

@@ -7,7 +7,9 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.stages.sample.folder_texts import FolderTexts, texts_from_folder
 
-STORY = "\n".join(["A Story", "", *[f"It was night number {number} and still it rained." for number in range(20)]])
+STORY = "\n".join(
+    ["A Story", "", *[f"It was night number {number} and still it rained." for number in range(20)]]
+)
 
 
 def texts_of(folder: Path) -> FolderTexts:
@@ -65,7 +67,9 @@ def test_names_that_are_no_utf8_can_be_shown_and_addressed(tmp_path: Path) -> No
 
 def test_folders_without_texts_are_refused_with_what_they_hold(tmp_path: Path) -> None:
     (tmp_path / "cover.jpg").write_bytes(b"\xff\xd8")
-    with pytest.raises(BadInput, match=r"holds no text; wanted \.txt, \.md, \.rst files, found 1 not"):
+    with pytest.raises(
+        BadInput, match=r"holds no text; wanted \.txt, \.md, \.rst files, found 1 not"
+    ):
         texts_from_folder(tmp_path)
     with pytest.raises(BadInput, match="not a folder"):
         texts_from_folder(tmp_path / "cover.jpg")

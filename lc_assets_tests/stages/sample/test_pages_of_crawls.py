@@ -9,7 +9,9 @@ LINES = st.lists(st.text(alphabet="ab ", max_size=9).map(str.strip), max_size=12
 
 
 @given(LINES, st.data())
-def test_content_holds_the_lines_that_stay_and_the_record_holds_all(lines: list[str], data: st.DataObject) -> None:
+def test_content_holds_the_lines_that_stay_and_the_record_holds_all(
+    lines: list[str], data: st.DataObject
+) -> None:
     kept = tuple(number for number in range(len(lines)) if data.draw(st.booleans()))
     page = Page(url="https://a.example/", title="Tea", lines=tuple(lines), kept=kept)
     assert page.content == "\n".join(line for number, line in enumerate(lines) if number in kept)
@@ -24,13 +26,23 @@ def test_two_pages_have_one_digest_only_when_title_and_lines_are_the_same() -> N
 
 
 @given(LINES, st.floats(0, 1, exclude_max=True), st.integers(1, 20))
-def test_an_excerpt_is_a_passage_that_begins_in_the_first_half(lines: list[str], start: float, n_chars: int) -> None:
-    """It begins at a line that holds something, goes on without a gap, and ends as soon as it is long enough."""
+def test_an_excerpt_is_a_passage_that_begins_in_the_first_half(
+    lines: list[str], start: float, n_chars: int
+) -> None:
+    """It begins at a line that holds something, goes on without a gap, and ends as soon as it is
+    long enough.
+    """
     page = Page.whole("https://a.example/", "Tea", lines, language="de")
     excerpt = page.excerpt("https://b.example/", start=start, n_chars=n_chars)
     passage = [excerpt.title, *excerpt.lines] if excerpt.title else []
-    first = next((number for number in range(int(start * (len(lines) // 2)), len(lines)) if lines[number]), len(lines))
+    first = next(
+        (number for number in range(int(start * (len(lines) // 2)), len(lines)) if lines[number]),
+        len(lines),
+    )
     assert passage == lines[first : first + len(passage)]
     assert bool(passage) == (first < len(lines))
-    assert len(passage) == len(lines) - first or excerpt.n_chars >= n_chars > excerpt.n_chars - len(passage[-1]) - 1
+    assert (
+        len(passage) == len(lines) - first
+        or excerpt.n_chars >= n_chars > excerpt.n_chars - len(passage[-1]) - 1
+    )
     assert (excerpt.language, excerpt.url) == ("de", "https://b.example/")

@@ -8,20 +8,32 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
 from lc_assets.stages.sample.page import MIN_CHARS
 from lc_assets.stages.sample.prose.gather import InstalledProse, installed_prose
-from lc_assets.stages.sample.prose.packages import home_page, installed_package, installed_packages, standard_library
+from lc_assets.stages.sample.prose.packages import (
+    home_page,
+    installed_package,
+    installed_packages,
+    standard_library,
+)
 from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
 
 TEA = Shelf("tea", ("tea", "coffee"))
 
 
 def gathered(site: Path, *shelves: Shelf, max_text_bytes: int = 10**6) -> InstalledProse:
-    return installed_prose(engine=LocalEngine(), shelves=shelves, max_text_bytes=max_text_bytes, paths=[site])
+    return installed_prose(
+        engine=LocalEngine(), shelves=shelves, max_text_bytes=max_text_bytes, paths=[site]
+    )
 
 
 def test_a_package_is_found_with_its_own_files_only(installed: Path) -> None:
     package = installed_package("Tea", paths=[installed])
     assert package is not None
-    assert (package.name, package.version, package.home, package.root) == ("tea", "1.0", "https://tea.example", installed)
+    assert (package.name, package.version, package.home, package.root) == (
+        "tea",
+        "1.0",
+        "https://tea.example",
+        installed,
+    )
     assert package.modules() == ["tea/broken.py", *(f"tea/part{part}.py" for part in range(9))]
     assert package.licences() == ["tea-1.0.dist-info/licenses/LICENSE"]
     assert not [path for path in package.files if ".." in path]
@@ -29,7 +41,10 @@ def test_a_package_is_found_with_its_own_files_only(installed: Path) -> None:
 
 
 def test_packages_come_sorted_and_once(installed: Path) -> None:
-    assert [package.name for package in installed_packages(paths=[installed, installed])] == ["cup", "tea"]
+    assert [package.name for package in installed_packages(paths=[installed, installed])] == [
+        "cup",
+        "tea",
+    ]
 
 
 @pytest.mark.parametrize("damage", [b"\xff\xfe\xff", b"", b"Name: cup\n\n"])
@@ -63,9 +78,14 @@ def test_documentation_becomes_pages_and_what_was_not_used_is_named(installed: P
         "https://tea.example/tea-1.0.dist-info/licenses/LICENSE",
     ]
     assert prose.pages[0].title == "tea.part0 to tea.part8"
-    assert len(prose.pages[0].kept) == 3 * 9  # two docstrings and one block of comments in each of nine modules
+    assert (
+        len(prose.pages[0].kept) == 3 * 9
+    )  # two docstrings and one block of comments in each of nine modules
     assert prose.sources == {"cup": "1.0", "tea": "1.0"}
-    assert prose.skipped == {"not readable Python": ["tea: tea/broken.py"], "not installed": ["coffee"]}
+    assert prose.skipped == {
+        "not readable Python": ["tea: tea/broken.py"],
+        "not installed": ["coffee"],
+    }
 
 
 def test_identical_licences_have_one_digest(installed: Path) -> None:
@@ -75,7 +95,9 @@ def test_identical_licences_have_one_digest(installed: Path) -> None:
 
 
 def test_addresses_differ_also_when_a_package_stands_on_two_shelves(installed: Path) -> None:
-    prose = gathered(installed, TEA, Shelf("tea on one page", ("tea",), one_page=True, keep_repeats=True))
+    prose = gathered(
+        installed, TEA, Shelf("tea on one page", ("tea",), one_page=True, keep_repeats=True)
+    )
     assert len({page.url for page in prose}) == len(prose.pages) == 6
 
 
@@ -104,7 +126,11 @@ def test_a_place_without_documentation_is_refused(tmp_path: Path) -> None:
 def test_the_standard_library_is_there_without_its_tests() -> None:
     modules = standard_library().modules()
     assert "json/decoder.py" in modules
-    assert not [path for path in modules if path.startswith(("test/", "site-packages/")) or "/tests/" in path]
+    assert not [
+        path
+        for path in modules
+        if path.startswith(("test/", "site-packages/")) or "/tests/" in path
+    ]
 
 
 def test_shelves_have_different_names_and_list_a_package_once() -> None:
@@ -114,5 +140,11 @@ def test_shelves_have_different_names_and_list_a_package_once() -> None:
 
 
 def test_pages_too_short_for_ccnet_are_left_out(installed: Path) -> None:
-    (installed / "cup-1.0.dist-info/licenses/LICENSE").write_text("Licence\n" + "x" * (MIN_CHARS - 1))
-    assert not [page for page in gathered(installed, TEA) if page.url.endswith("cup-1.0.dist-info/licenses/LICENSE")]
+    (installed / "cup-1.0.dist-info/licenses/LICENSE").write_text(
+        "Licence\n" + "x" * (MIN_CHARS - 1)
+    )
+    assert not [
+        page
+        for page in gathered(installed, TEA)
+        if page.url.endswith("cup-1.0.dist-info/licenses/LICENSE")
+    ]

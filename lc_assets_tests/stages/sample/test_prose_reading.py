@@ -31,7 +31,9 @@ def test_paragraphs_without_signs_of_markup_have_none_to_take_off(paragraph: str
 @settings(max_examples=40)
 @given(st.text(max_size=100))
 def test_prose_lines_are_prose_and_single_lines(text: str) -> None:
-    """Whatever comes in, what comes out are stripped lines that read like sentences before their markup was taken off."""
+    """Whatever comes in, what comes out are stripped lines that read like sentences before their
+    markup was taken off.
+    """
     for line in prose_lines(text):
         assert "\n" not in line
         assert line == line.strip()
@@ -41,23 +43,53 @@ def test_prose_lines_are_prose_and_single_lines(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
-        ("One sentence that is\nwrapped over two lines.", ["One sentence that is wrapped over two lines."]),
+        (
+            "One sentence that is\nwrapped over two lines.",
+            ["One sentence that is wrapped over two lines."],
+        ),
         (
             "- a first thing that is listed here\n- a second thing that is listed here",
             ["a first thing that is listed here", "a second thing that is listed here"],
         ),
         (">>> this is a doctest with words in\nand this is what it prints", []),
-        ("```\nthis stands in a fence and is code\n```\nthis stands after the fence, it stays", ["this stands after the fence, it stays"]),
-        ("axis : int, which one of the axes to take\n    The axis along which the values run.", ["The axis along which the values run."]),
-        ("Args:\n    width (int, optional): the width of the figure in inches", ["the width of the figure in inches"]),
-        (":returns: the width of the figure in inches\n:rtype: int or whatever else there may be", ["the width of the figure in inches"]),
-        (".. versionadded:: 1.2\n   The width may be given in inches.", ["The width may be given in inches."]),
-        ("# A Markdown heading of more words than six", ["A Markdown heading of more words than six"]),
         (
-            "* a first thing that\n  hangs below its bullet here\nwhat comes after the list is apart",
-            ["a first thing that hangs below its bullet here", "what comes after the list is apart"],
+            "```\nthis stands in a fence and is code\n```\nthis stands after the fence, it stays",
+            ["this stands after the fence, it stays"],
         ),
-        ("See [the manual](https://a.example) and ![a picture](b.png) all you like", ["See the manual and all you like"]),
+        (
+            "axis : int, which one of the axes to take\n    The axis along which the values run.",
+            ["The axis along which the values run."],
+        ),
+        (
+            "Args:\n    width (int, optional): the width of the figure in inches",
+            ["the width of the figure in inches"],
+        ),
+        (
+            ":returns: the width of the figure in inches\n:rtype: int or whatever else there may be",
+            ["the width of the figure in inches"],
+        ),
+        (
+            ".. versionadded:: 1.2\n   The width may be given in inches.",
+            ["The width may be given in inches."],
+        ),
+        (
+            "# A Markdown heading of more words than six",
+            ["A Markdown heading of more words than six"],
+        ),
+        (
+            (
+                "* a first thing that\n  hangs below its bullet here\nwhat comes after the list is "
+                "apart"
+            ),
+            [
+                "a first thing that hangs below its bullet here",
+                "what comes after the list is apart",
+            ],
+        ),
+        (
+            "See [the manual](https://a.example) and ![a picture](b.png) all you like",
+            ["See the manual and all you like"],
+        ),
         ("================================\nToo short", []),
     ],
 )
@@ -65,9 +97,14 @@ def test_markup_of_each_kind(text: str, lines: list[str]) -> None:
     assert prose_lines(text) == lines
 
 
-@pytest.mark.parametrize("sign", ["`", "*", "[", "<", "|", "![", "`<", " ", "#", ":a:`", "(((", "- ", ">>> ", "\t", "a: "])
+@pytest.mark.parametrize(
+    "sign",
+    ["`", "*", "[", "<", "|", "![", "`<", " ", "#", ":a:`", "(((", "- ", ">>> ", "\t", "a: "],
+)
 def test_no_text_takes_long(sign: str) -> None:
-    """Two hundred thousand signs of markup in a row take seconds at most: time grows with the length, not its square."""
+    """Two hundred thousand signs of markup in a row take seconds at most: time grows with the
+    length, not its square.
+    """
     begin = time.process_time()
     prose_lines(sign * (200_000 // len(sign)))
     assert time.process_time() - begin < 8
@@ -96,11 +133,17 @@ async def boil():
 
 
 def test_nothing_is_run(capfd: pytest.CaptureFixture[str]) -> None:
-    assert module_lines(b'"""A module that shouts as soon as it is run."""\nprint("I ran")\nraise SystemExit', name="loud.py")
+    assert module_lines(
+        b'"""A module that shouts as soon as it is run."""\nprint("I ran")\nraise SystemExit',
+        name="loud.py",
+    )
     assert capfd.readouterr().out == ""
 
 
-@pytest.mark.parametrize("source", [b'"""never closed', b"\xff\xfe", b'"""a null"""\0', b'"""deep"""\n' + b"-" * 20_000 + b"1"])
+@pytest.mark.parametrize(
+    "source",
+    [b'"""never closed', b"\xff\xfe", b'"""a null"""\0', b'"""deep"""\n' + b"-" * 20_000 + b"1"],
+)
 def test_what_is_not_python_is_called_by_name(source: bytes) -> None:
     with pytest.raises(CorruptFile, match=r"odd\.py"):
         module_lines(source, name="odd.py")
@@ -113,4 +156,6 @@ def test_surrogates_in_a_constant_become_text_that_utf8_can_hold() -> None:
 
 def test_tables_of_texts_give_their_values() -> None:
     source = b'topics = {"assert": "The assert statement is a way to insert checks.", "none": None, "n": 1}'
-    assert constant_lines(source, name="topics.py") == ["The assert statement is a way to insert checks."]
+    assert constant_lines(source, name="topics.py") == [
+        "The assert statement is a way to insert checks."
+    ]

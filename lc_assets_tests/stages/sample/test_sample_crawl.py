@@ -1,4 +1,6 @@
-"""The crawl of a sample: every document's page, where the index says, as web sites have them, and linked to each other."""
+"""The crawl of a sample: every document's page, where the index says, as web sites have them, and
+linked to each other.
+"""
 
 import html
 from collections import Counter
@@ -36,13 +38,21 @@ def pages_of(sample: Path, snapshot: str) -> dict[str, HtmlPage]:
     return {one.url: one for one in found if isinstance(one, HtmlPage)}
 
 
-def test_every_document_has_its_page_where_the_index_says(sample: Path, read_back: Callable[[Path], dict[str, DocumentRecord]]) -> None:
-    """With the document's title, its text, and the time when it was crawled; besides there are home pages and a portal."""
+def test_every_document_has_its_page_where_the_index_says(
+    sample: Path, read_back: Callable[[Path], dict[str, DocumentRecord]]
+) -> None:
+    """With the document's title, its text, and the time when it was crawled; besides there are home
+    pages and a portal.
+    """
     documents = read_back(sample)
     for snapshot in SNAPSHOTS:
         pages = pages_of(sample, snapshot)
         lines = (sample / CRAWL / snapshot / "pages.cdxj").read_bytes().splitlines()
-        spots = [Spot(one.filename, one.offset, one.length) for one in map(capture_of, lines) if not isinstance(one, str)]
+        spots = [
+            Spot(one.filename, one.offset, one.length)
+            for one in map(capture_of, lines)
+            if not isinstance(one, str)
+        ]
         fetched = pages_at(Upstream(str(sample / CRAWL / snapshot)), spots)
         assert {one.url for one in fetched if isinstance(one, HtmlPage)} == pages.keys()
         ours = [record for name, record in documents.items() if name.startswith(f"{snapshot}/")]
@@ -60,7 +70,9 @@ def test_every_document_has_its_page_where_the_index_says(sample: Path, read_bac
 
 
 def test_pages_are_linked_as_real_ones_are(sample: Path) -> None:
-    """Most links among the text lead to pages of the crawl, some to none; by all the ways to write an address; one page is everybody's."""
+    """Most links among the text lead to pages of the crawl, some to none; by all the ways to write
+    an address; one page is everybody's.
+    """
     kinds: Counter[str] = Counter()
     targets: Counter[str] = Counter()
     for snapshot in SNAPSHOTS:

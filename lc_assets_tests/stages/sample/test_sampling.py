@@ -24,18 +24,33 @@ from lc_assets.vocabulary import parse_document_id
 Documents = dict[str, DocumentRecord]
 
 
-def sample(target: Path, books: Path, *, workers: int = 1, language: str = "en", **settings: Any) -> SampleReport:
-    return write_sample(target, texts=texts_from_folder(books, language=language), engine=LocalEngine(workers=workers), **settings)
+def sample(
+    target: Path, books: Path, *, workers: int = 1, language: str = "en", **settings: Any
+) -> SampleReport:
+    return write_sample(
+        target,
+        texts=texts_from_folder(books, language=language),
+        engine=LocalEngine(workers=workers),
+        **settings,
+    )
 
 
 def listed_duplicates(target: Path) -> dict[str, str]:
     """Digest by document id, as the duplicates files have it."""
-    tables = [pq.read_table(path).to_pydict() for path in sorted(target.glob("duplicates/*/*/*.parquet"))]
-    return {name: digest for table in tables for name, digest in zip(table["doc_id"], table["digest"], strict=True)}
+    tables = [
+        pq.read_table(path).to_pydict() for path in sorted(target.glob("duplicates/*/*/*.parquet"))
+    ]
+    return {
+        name: digest
+        for table in tables
+        for name, digest in zip(table["doc_id"], table["digest"], strict=True)
+    }
 
 
 def slow_duplicates(found: Documents) -> dict[str, str]:
-    """Every document of which another with the same digest stands earlier: newer snapshot, then tag, then line."""
+    """Every document of which another with the same digest stands earlier: newer snapshot, then
+    tag, then line.
+    """
 
     def place(name: str) -> tuple[int, str, int]:
         shard, line = parse_document_id(name)
@@ -44,14 +59,19 @@ def slow_duplicates(found: Documents) -> dict[str, str]:
     return {
         name: record.digest.removeprefix("sha1:")
         for name, record in found.items()
-        if any(other.digest == record.digest and place(earlier) < place(name) for earlier, other in found.items())
+        if any(
+            other.digest == record.digest and place(earlier) < place(name)
+            for earlier, other in found.items()
+        )
     }
 
 
 def test_every_text_is_found_again_and_so_is_all_that_was_planted(
     tmp_path: Path, books: Path, read_back: Callable[[Path], Documents]
 ) -> None:
-    """Each page stands exactly once under its own address; copies equal a page in all but their address; excerpts lie in a page."""
+    """Each page stands exactly once under its own address; copies equal a page in all but their
+    address; excerpts lie in a page.
+    """
     report = sample(tmp_path / "s", books, n_duplicates=4, n_excerpts=3)
     found = read_back(tmp_path / "s")
     texts = {page.url: page for page in texts_from_folder(books)}
@@ -65,7 +85,10 @@ def test_every_text_is_found_again_and_so_is_all_that_was_planted(
     assert len(copies) == 4
     assert all((copy.title, copy.raw_content, copy.digest) in contents for copy in copies)
     assert len(excerpts) == 3
-    assert all(any(f"{part.title}\n{part.raw_content}" in page.content for page in texts.values()) for part in excerpts)
+    assert all(
+        any(f"{part.title}\n{part.raw_content}" in page.content for page in texts.values())
+        for part in excerpts
+    )
     assert report.documents == {"page": 11, "duplicate": 4, "excerpt": 3}
     assert report.n_documents == len(found) == sum(report.shards.values())
 
@@ -79,10 +102,15 @@ def test_the_duplicates_files_list_every_occurrence_but_the_first(
     listed = listed_duplicates(tmp_path / "s")
     assert listed == slow_duplicates(read_back(tmp_path / "s"))
     assert len(listed) == report.listed_duplicates == 16
-    assert all((tmp_path / "s" / duplicates_path(parse_document_id(name)[0])).exists() for name in read_back(tmp_path / "s"))
+    assert all(
+        (tmp_path / "s" / duplicates_path(parse_document_id(name)[0])).exists()
+        for name in read_back(tmp_path / "s")
+    )
 
 
-def test_records_mean_what_ccnets_mean(tmp_path: Path, books: Path, read_back: Callable[[Path], Documents]) -> None:
+def test_records_mean_what_ccnets_mean(
+    tmp_path: Path, books: Path, read_back: Callable[[Path], Documents]
+) -> None:
     sample(tmp_path / "s", books, snapshots=["2023-06", "mine"])
     for name, record in read_back(tmp_path / "s").items():
         shard, _ = parse_document_id(name)
@@ -91,24 +119,35 @@ def test_records_mean_what_ccnets_mean(tmp_path: Path, books: Path, read_back: C
         low, high = (first, head) if record.bucket == "head" else (head, middle)
         assert not record.raw_content.startswith(record.title)
         assert record.length == len(record.raw_content)
-        assert record.nlines == record.original_nlines == len(record.raw_content.split("\n")) == len(record.line_ids)
+        assert (
+            record.nlines
+            == record.original_nlines
+            == len(record.raw_content.split("\n"))
+            == len(record.line_ids)
+        )
         assert record.original_length == len(record_bytes)
         assert record.digest.startswith("sha1:")
         assert len(record.digest) == 37
         assert low <= record.perplexity < high
         assert 0.9 <= record.language_score <= 0.99
         assert (record.language, record.bucket) == (shard.language, shard.bucket)
-        assert record.date_download.startswith("2023-02-" if shard.snapshot == "2023-06" else "2000-01-")
+        assert record.date_download.startswith(
+            "2023-02-" if shard.snapshot == "2023-06" else "2000-01-"
+        )
         assert record.cc_segment.startswith(f"crawl-data/LC-SAMPLE-{shard.snapshot}/")
 
 
-def test_signals_are_those_of_the_text_on_the_same_line(tmp_path: Path, books: Path, read_back: Callable[[Path], Documents]) -> None:
+def test_signals_are_those_of_the_text_on_the_same_line(
+    tmp_path: Path, books: Path, read_back: Callable[[Path], Documents]
+) -> None:
     sample(tmp_path / "s", books)
     wanted = ["rps_doc_word_count", "rps_doc_frac_unique_words", "ccnet_perplexity"]
     for name, record in read_back(tmp_path / "s").items():
         shard, line = parse_document_id(name)
         with (tmp_path / "s" / signals_path(shard)).open("rb") as stream:
-            table = read_signals(stream, shard=shard, where=name, wanted=wanted, max_line_bytes=10**7)
+            table = read_signals(
+                stream, shard=shard, where=name, wanted=wanted, max_line_bytes=10**7
+            )
         row = table.row_of(line)
         assert row is not None
         signals = signals_of(record.raw_content)
@@ -121,7 +160,9 @@ def test_signals_are_those_of_the_text_on_the_same_line(tmp_path: Path, books: P
 
 
 def test_the_same_texts_and_settings_give_the_same_bytes(tmp_path: Path, books: Path) -> None:
-    """With one worker or two, elsewhere or once more in the same folder; and with another seed they do not."""
+    """With one worker or two, elsewhere or once more in the same folder; and with another seed they
+    do not.
+    """
     one = sample(tmp_path / "one", books)
     two = sample(tmp_path / "two", books, workers=2)
     bytes_of_one = file_facts(tmp_path / "one")
@@ -135,16 +176,23 @@ def test_the_same_texts_and_settings_give_the_same_bytes(tmp_path: Path, books: 
 
 def test_texts_in_another_language_are_listed_as_such(tmp_path: Path, books: Path) -> None:
     sample(tmp_path / "s", books, language="de")
-    assert sorted(path.name for path in (tmp_path / "s/listings").iterdir()) == ["de-2022-49-head_middle.txt", "de-2023-06-head_middle.txt"]
+    assert sorted(path.name for path in (tmp_path / "s/listings").iterdir()) == [
+        "de-2022-49-head_middle.txt",
+        "de-2023-06-head_middle.txt",
+    ]
 
 
 def everything_in(folder: Path) -> dict[str, str]:
     return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
     }
 
 
-def test_a_folder_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path, books: Path) -> None:
+def test_a_folder_that_holds_something_else_is_refused_and_left_alone(
+    tmp_path: Path, books: Path
+) -> None:
     """A real download has the same names of files; it must not be written over."""
     target = tmp_path / "download"
     (target / "documents/2023-06/0000").mkdir(parents=True)
@@ -177,12 +225,16 @@ class PowerCut(Exception):
 class OneTaskEngine:
     """Runs one task and dies."""
 
-    def run(self, function: Callable[[Any], Any], tasks: Sequence[Any], *, what: str) -> Iterator[tuple[Any, Any]]:
+    def run(
+        self, function: Callable[[Any], Any], tasks: Sequence[Any], *, what: str
+    ) -> Iterator[tuple[Any, Any]]:
         yield tasks[0], function(tasks[0])
         raise PowerCut(what)
 
 
-def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(tmp_path: Path, books: Path) -> None:
+def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(
+    tmp_path: Path, books: Path
+) -> None:
     target = tmp_path / "s"
     with pytest.raises(PowerCut):
         write_sample(target, texts=texts_from_folder(books), engine=OneTaskEngine())
@@ -196,7 +248,9 @@ def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(tmp_path:
 def test_texts_that_are_all_skipped_make_no_sample(tmp_path: Path) -> None:
     (tmp_path / "books").mkdir()
     (tmp_path / "books/short.txt").write_text("short")
-    with pytest.raises(BadInput, match="every text was skipped \\(1 shorter than 300 characters\\)"):
+    with pytest.raises(
+        BadInput, match="every text was skipped \\(1 shorter than 300 characters\\)"
+    ):
         sample(tmp_path / "s", tmp_path / "books")
 
 

@@ -1,1 +1,3 @@
-"""Real English prose that every installation has: the documentation inside the installed packages."""
+"""Real English prose that every installation has: the documentation inside the installed
+packages.
+"""

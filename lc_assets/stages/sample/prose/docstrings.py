@@ -1,8 +1,9 @@
 """The prose of one Python module: its docstrings and its comments, in the order of the file.
 
-A module is parsed with `ast`; it is never imported and never run. Comments are blocks of at least two lines that
-hold nothing else, found by a pattern: the tokenizer of the standard library is thirty times slower, and what the
-pattern finds in addition (lines inside long strings that begin with ``#``) is text as well.
+A module is parsed with `ast`; it is never imported and never run. Comments are blocks of at least
+two lines that hold nothing else, found by a pattern: the tokenizer of the standard library is
+thirty times slower, and what the pattern finds in addition (lines inside long strings that begin
+with ``#``) is text as well.
 """
 
 import ast
@@ -43,14 +44,21 @@ def module_lines(source: bytes, *, name: str) -> list[str]:
 
 
 def constant_lines(source: bytes, *, name: str) -> list[str]:
-    """Prose of the long string constants of a module that is a table of texts, such as ``pydoc_data/topics.py``.
+    """Prose of the long string constants of a module that is a table of texts, such as
+    ``pydoc_data/topics.py``.
 
     Raises:
         CorruptFile: as `module_lines`.
     """
     tree = _parse(_decode(source, name), name)
-    values = (value for node in ast.walk(tree) if isinstance(node, ast.Dict) for value in node.values)
-    texts = (value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str))
+    values = (
+        value for node in ast.walk(tree) if isinstance(node, ast.Dict) for value in node.values
+    )
+    texts = (
+        value.value
+        for value in values
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    )
     return [line for text in texts for line in prose_lines(_encodable(text))]
 
 
@@ -76,7 +84,9 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _encodable(text: str) -> str:
-    r"""Replace lone surrogates, which a string constant can spell as ``\ud800`` and UTF-8 cannot hold."""
+    r"""Replace lone surrogates, which a string constant can spell as ``\ud800`` and UTF-8 cannot
+    hold.
+    """
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -84,7 +94,9 @@ def _decode(source: bytes, name: str) -> str:
     try:
         return source.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        raise CorruptFile(f"{name}: not UTF-8 at byte {error.start:,}; wanted a Python module in UTF-8") from error
+        raise CorruptFile(
+            f"{name}: not UTF-8 at byte {error.start:,}; wanted a Python module in UTF-8"
+        ) from error
 
 
 def _parse(text: str, name: str) -> ast.Module:
@@ -92,5 +104,10 @@ def _parse(text: str, name: str) -> ast.Module:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # other people's invalid escapes are not our news
             return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # all four are how ast says no
+    except (
+        SyntaxError,
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # all four are how ast says no
         raise CorruptFile(f"{name}: not Python that this interpreter can read: {error}") from error

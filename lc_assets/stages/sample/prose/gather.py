@@ -1,8 +1,10 @@
-"""The prose that every installation has: documentation of the installed packages, as pages of a crawl.
+"""The prose that every installation has: documentation of the installed packages, as pages of a
+crawl.
 
-Long pages come from the shelves of `lc_assets.stages.sample.prose.shelves`: docstrings and comments of whole packages. Short
-ones are what packages say of themselves and their licences; many licences are word for word the same, so they are
-true duplicates. Nothing is imported, run or downloaded, and the same installed versions give the same pages.
+Long pages come from the shelves of `lc_assets.stages.sample.prose.shelves`: docstrings and comments
+of whole packages. Short ones are what packages say of themselves and their licences; many licences
+are word for word the same, so they are true duplicates. Nothing is imported, run or downloaded, and
+the same installed versions give the same pages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,12 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.stages.sample.page import MIN_CHARS, Page
 from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines
-from lc_assets.stages.sample.prose.packages import Package, installed_package, installed_packages, page_address
+from lc_assets.stages.sample.prose.packages import (
+    Package,
+    installed_package,
+    installed_packages,
+    page_address,
+)
 from lc_assets.stages.sample.prose.pages import Chapter, cut_into_pages
 from lc_assets.stages.sample.prose.plain import prose_lines
 from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
@@ -83,14 +90,19 @@ class _Task:
 
 
 def installed_prose(
-    *, engine: Engine, shelves: Sequence[Shelf] = SHELVES, max_text_bytes: int = MAX_TEXT_BYTES, paths: Sequence[Path] | None = None
+    *,
+    engine: Engine,
+    shelves: Sequence[Shelf] = SHELVES,
+    max_text_bytes: int = MAX_TEXT_BYTES,
+    paths: Sequence[Path] | None = None,
 ) -> InstalledProse:
     """Read the documentation of what is installed.
 
     Args:
         engine: where packages are read, one shelf per task.
         shelves: which packages stand together.
-        max_text_bytes: UTF-8 bytes of all pages together, at most; a page that no longer fits is left out and named.
+        max_text_bytes: UTF-8 bytes of all pages together, at most; a page that no longer fits is
+            left out and named.
         paths: folders of installed packages; by default those that the interpreter imports from.
 
     Raises:
@@ -98,7 +110,10 @@ def installed_prose(
     """
     given = None if paths is None else tuple(paths)
     tasks = [_Task(number, shelf, given) for number, shelf in enumerate([*shelves, None])]
-    readings = {task.number: reading for task, reading in engine.run(_read, tasks, what="read documentation")}
+    readings = {
+        task.number: reading
+        for task, reading in engine.run(_read, tasks, what="read documentation")
+    }
     return _together([readings[task.number] for task in tasks], max_text_bytes)
 
 
@@ -117,13 +132,21 @@ def _together(readings: Sequence[_Reading], max_text_bytes: int) -> InstalledPro
             else:
                 whole.skip(f"beyond {max_text_bytes:,} bytes of text", page.url)
     if not whole.pages:
-        raise BadInput("no documentation found in the installed packages: name a folder of text files instead")
-    return InstalledProse(pages=tuple(whole.pages), sources=dict(sorted(whole.sources.items())), skipped=whole.skipped)
+        raise BadInput(
+            "no documentation found in the installed packages: name a folder of text files instead"
+        )
+    return InstalledProse(
+        pages=tuple(whole.pages), sources=dict(sorted(whole.sources.items())), skipped=whole.skipped
+    )
 
 
 def _read(task: _Task) -> _Reading:
     reading = _Reading()
-    pages = _short_pages(reading, task.paths) if task.shelf is None else _long_pages(reading, task.shelf, task.paths)
+    pages = (
+        _short_pages(reading, task.paths)
+        if task.shelf is None
+        else _long_pages(reading, task.shelf, task.paths)
+    )
     reading.pages += [page for page in pages if page.n_chars >= MIN_CHARS]
     return reading
 
@@ -136,7 +159,9 @@ def _long_pages(reading: _Reading, shelf: Shelf, paths: Sequence[Path] | None) -
             reading.skip("not installed", name)
         else:
             reading.sources[package.name] = package.version
-            chapters += _module_chapters(reading, package, suffix="-on-one-page" if shelf.one_page else "")
+            chapters += _module_chapters(
+                reading, package, suffix="-on-one-page" if shelf.one_page else ""
+            )
     return cut_into_pages(chapters, one_page=shelf.one_page, keep_repeats=shelf.keep_repeats)
 
 
@@ -161,7 +186,9 @@ def _short_pages(reading: _Reading, paths: Sequence[Path] | None) -> Iterator[Pa
             continue
         reading.sources[package.name] = package.version
         yield Page.whole(
-            page_address(package.home, f"about-{package.name}"), f"{package.name} {package.version}", prose_lines(package.description)
+            page_address(package.home, f"about-{package.name}"),
+            f"{package.name} {package.version}",
+            prose_lines(package.description),
         )
         for path in package.licences():
             text = reading.bytes_of(package, path)

@@ -1,6 +1,8 @@
-"""What is installed: the files and the descriptions of packages, found by their metadata and never imported.
+"""What is installed: the files and the descriptions of packages, found by their metadata and never
+imported.
 
-Source: "Recording installed projects" and "Core metadata specifications" of the Python packaging user guide, read by
+Source: "Recording installed projects" and "Core metadata specifications" of the Python packaging
+    user guide, read by
 `importlib.metadata`. The standard library counts as one more package.
 """
 
@@ -20,13 +22,21 @@ STANDARD_LIBRARY = "python"
 """Name under which the standard library is a package."""
 
 NO_HOME = "https://packages.invalid/{name}/"
-"""Address of a package that names no home page of its own; ``.invalid`` belongs to nobody (RFC 2606)."""
+"""Address of a package that names no home page of its own; ``.invalid`` belongs to nobody (RFC
+2606).
+"""
 
 _INDEX_PAGE = re.compile(r"/(?:project|simple|packages?)/", re.ASCII)
-"""How the path of a package index's page begins: an index is nobody's home page, for it did not write the text."""
+"""How the path of a package index's page begins: an index is nobody's home page, for it did not
+write the text.
+"""
 
-_LEFT_OUT = frozenset({"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages", "__pycache__"})
-_HOME = re.compile(r"https?://[a-z0-9][a-z0-9.-]*\.[a-z]{2,}(?:/[\w./~-]*)?", re.ASCII | re.IGNORECASE)
+_LEFT_OUT = frozenset(
+    {"tests", "test", "idle_test", "_vendor", "site-packages", "dist-packages", "__pycache__"}
+)
+_HOME = re.compile(
+    r"https?://[a-z0-9][a-z0-9.-]*\.[a-z]{2,}(?:/[\w./~-]*)?", re.ASCII | re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +60,24 @@ class Package:
     description: str = ""
 
     def modules(self) -> list[str]:
-        """Its Python modules but for tests, copies of other packages and generated ones; sorted by path."""
-        python = (path for path in self.files if path.endswith(".py") and not path.endswith(("_pb2.py", "_pb2_grpc.py")))
+        """Its Python modules but for tests, copies of other packages and generated ones; sorted by
+        path.
+        """
+        python = (
+            path
+            for path in self.files
+            if path.endswith(".py") and not path.endswith(("_pb2.py", "_pb2_grpc.py"))
+        )
         return [path for path in python if _LEFT_OUT.isdisjoint(PurePosixPath(path).parts)]
 
     def licences(self) -> list[str]:
         """The licence texts that its metadata folder holds; sorted by path."""
-        return [path for path in self.files if ".dist-info/" in path and re.search(r"/(?:licen[cs]e|copying)[^/]*$", path, re.IGNORECASE)]
+        return [
+            path
+            for path in self.files
+            if ".dist-info/" in path
+            and re.search(r"/(?:licen[cs]e|copying)[^/]*$", path, re.IGNORECASE)
+        ]
 
 
 def standard_library() -> Package:
@@ -64,7 +85,9 @@ def standard_library() -> Package:
     root = Path(sysconfig.get_path("stdlib"))
     files = (path.relative_to(root) for path in root.rglob("*.py"))
     own = sorted(path.as_posix() for path in files if _LEFT_OUT.isdisjoint(path.parts))
-    return Package(STANDARD_LIBRARY, platform.python_version(), "https://docs.python.org/3/", root, tuple(own))
+    return Package(
+        STANDARD_LIBRARY, platform.python_version(), "https://docs.python.org/3/", root, tuple(own)
+    )
 
 
 def installed_package(name: str, *, paths: Sequence[Path] | None = None) -> Package | None:
@@ -80,7 +103,9 @@ def installed_package(name: str, *, paths: Sequence[Path] | None = None) -> Pack
 
 
 def installed_packages(*, paths: Sequence[Path] | None = None) -> list[Package]:
-    """Every installed package, sorted by name; of two with one name, the one that would be imported."""
+    """Every installed package, sorted by name; of two with one name, the one that would be
+    imported.
+    """
     found: dict[str, Package] = {}
     for package in _packages(Distribution.discover(path=_where(paths))):
         found.setdefault(_plain(package.name), package)
@@ -113,7 +138,9 @@ def page_address(home: str, name: str) -> str:
 
 
 def _is_home(address: str) -> bool:
-    return _HOME.fullmatch(address) is not None and _INDEX_PAGE.match(urlsplit(address).path) is None
+    return (
+        _HOME.fullmatch(address) is not None and _INDEX_PAGE.match(urlsplit(address).path) is None
+    )
 
 
 def _packages(distributions: Iterable[Distribution]) -> Iterator[Package]:
@@ -126,17 +153,36 @@ def _packages(distributions: Iterable[Distribution]) -> Iterator[Package]:
 def _package(distribution: Distribution) -> Package | None:
     """Read what an installed distribution says of itself, or None when it says nothing usable."""
     try:
-        metadata = message_from_string(distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or "")
+        metadata = message_from_string(
+            distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+        )
         files = distribution.files or []
-    except (OSError, ValueError, TypeError, csv.Error):  # unreadable, not UTF-8, or a list of files that is none
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        csv.Error,
+    ):  # unreadable, not UTF-8, or a list of files that is none
         return None
     name, version = metadata.get("Name"), metadata.get("Version")
     if not name or not version:
         return None
-    labelled = [("home", metadata.get("Home-page", "")), *map(_labelled, metadata.get_all("Project-URL", []))]
+    labelled = [
+        ("home", metadata.get("Home-page", "")),
+        *map(_labelled, metadata.get_all("Project-URL", [])),
+    ]
     description = metadata.get("Description") or str(metadata.get_payload())
-    own = sorted(path.as_posix() for path in files if ".." not in path.parts and not path.is_absolute())
-    return Package(name, version, home_page(name, labelled), Path(str(distribution.locate_file(""))), tuple(own), description)
+    own = sorted(
+        path.as_posix() for path in files if ".." not in path.parts and not path.is_absolute()
+    )
+    return Package(
+        name,
+        version,
+        home_page(name, labelled),
+        Path(str(distribution.locate_file(""))),
+        tuple(own),
+        description,
+    )
 
 
 def _labelled(field: str) -> tuple[str, str]:

@@ -1,4 +1,5 @@
-"""From chapters to pages: where a shelf is cut so that many pages fill a row of the token grid and few are too long.
+"""From chapters to pages: where a shelf is cut so that many pages fill a row of the token grid and
+few are too long.
 
 Pure: values in, values out.
 """
@@ -10,12 +11,14 @@ from lc_assets.stages.sample.page import Page
 from lc_assets.stages.sample.prose.repeats import is_new
 
 PAGE_CHARS = 310_000
-"""A page is closed at the end of the chapter in which it reaches this. English documentation has 4.0 to 4.6 characters
-per GPT-2 token (measured over 37 packages), so every such page has more than 65,536 tokens."""
+"""A page is closed at the end of the chapter in which it reaches this. English documentation has
+4.0 to 4.6 characters per GPT-2 token (measured over 37 packages), so every such page has more than
+65,536 tokens.
+"""
 
 MAX_PAGE_CHARS = 560_000
-"""What is left of a shelf joins the last page up to here, and else stands alone: 5.9 to 6.9 characters are a word, and
-Gopher's rules end at 100,000 words."""
+"""What is left of a shelf joins the last page up to here, and else stands alone: 5.9 to 6.9
+characters are a word, and Gopher's rules end at 100,000 words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,14 @@ class _Judged:
 
     @property
     def n_chars(self) -> int:
-        return sum(len(line) + 1 for line, new in zip(self.chapter.lines, self.new, strict=True) if new)
+        return sum(
+            len(line) + 1 for line, new in zip(self.chapter.lines, self.new, strict=True) if new
+        )
 
 
-def cut_into_pages(chapters: Sequence[Chapter], *, one_page: bool = False, keep_repeats: bool = False) -> list[Page]:
+def cut_into_pages(
+    chapters: Sequence[Chapter], *, one_page: bool = False, keep_repeats: bool = False
+) -> list[Page]:
     """Cut chapters into pages; a page has the address of its first chapter.
 
     Args:
@@ -52,7 +59,10 @@ def cut_into_pages(chapters: Sequence[Chapter], *, one_page: bool = False, keep_
 
 def _judge(chapters: Sequence[Chapter], *, keep_repeats: bool) -> list[_Judged]:
     verdicts = is_new(line for chapter in chapters for line in chapter.lines)
-    judged = [_Judged(chapter, tuple(keep_repeats | next(verdicts) for _ in chapter.lines)) for chapter in chapters]
+    judged = [
+        _Judged(chapter, tuple(keep_repeats | next(verdicts) for _ in chapter.lines))
+        for chapter in chapters
+    ]
     return [chapter for chapter in judged if any(chapter.new)]
 
 

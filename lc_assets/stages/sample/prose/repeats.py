@@ -1,8 +1,9 @@
-"""Which lines say something new: repeats are left out, as CCNet leaves out lines that a crawl has shown before.
+"""Which lines say something new: repeats are left out, as CCNet leaves out lines that a crawl has
+shown before.
 
-CCNet drops a line when its letters are those of an earlier line. Documentation repeats itself less exactly (one
-parameter is described in forty functions, each time with another name in it), so here a line also goes when more
-than `MAX_SEEN_SHARE` of its six-word sequences have been read before.
+CCNet drops a line when its letters are those of an earlier line. Documentation repeats itself less
+exactly (one parameter is described in forty functions, each time with another name in it), so here
+a line also goes when more than `MAX_SEEN_SHARE` of its six-word sequences have been read before.
 """
 
 import re

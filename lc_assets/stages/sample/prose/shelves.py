@@ -1,9 +1,11 @@
 """Which packages are read, and which of them stand together.
 
-The packages are those that this project depends on, so whoever runs it has them. A shelf is a set of packages on one
-subject; its modules, in the order of the list and then of their paths, are the chapters that `pages` cuts into pages.
+The packages are those that this project depends on, so whoever runs it has them. A shelf is a set
+of packages on one subject; its modules, in the order of the list and then of their paths, are the
+chapters that `pages` cuts into pages.
 
-Chosen by measuring (docs/sample.md): together they give about 14 million characters, whatever else is installed.
+Chosen by measuring (docs/sample.md): together they give about 14 million characters, whatever else
+is installed.
 """
 
 from dataclasses import dataclass
@@ -64,8 +66,30 @@ SHELVES = (
             "rsa",
         ),
     ),
-    Shelf("installing", ("pip", "setuptools", "packaging", "filelock", "platformdirs", "importlib_metadata", "future")),
-    Shelf("types", ("pydantic", "pydantic_core", "attrs", "msgspec", "typing_extensions", "typeguard", "structlog")),
+    Shelf(
+        "installing",
+        (
+            "pip",
+            "setuptools",
+            "packaging",
+            "filelock",
+            "platformdirs",
+            "importlib_metadata",
+            "future",
+        ),
+    ),
+    Shelf(
+        "types",
+        (
+            "pydantic",
+            "pydantic_core",
+            "attrs",
+            "msgspec",
+            "typing_extensions",
+            "typeguard",
+            "structlog",
+        ),
+    ),
     Shelf(
         "the web",
         (
@@ -106,6 +130,11 @@ SHELVES = (
         ),
     ),
     Shelf("matplotlib on one page", ("matplotlib",), one_page=True),
-    Shelf("google-cloud-storage with its repeats", ("google-cloud-storage",), one_page=True, keep_repeats=True),
+    Shelf(
+        "google-cloud-storage with its repeats",
+        ("google-cloud-storage",),
+        one_page=True,
+        keep_repeats=True,
+    ),
     Shelf("zarr with its repeats", ("zarr",), one_page=True, keep_repeats=True),
 )

@@ -1,0 +1,36 @@
+"""The bytes that the chain publishes over a tiny upstream are those of version 0.1.0."""
+
+import hashlib
+import json
+from pathlib import Path
+
+from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings
+from lc_assets_tests.builders import build_all, tiny_workshop
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "lake" / "digests.json"
+"""SHA-256 by ``stage/partition/file``, written by version 0.1.0 from the same recipe."""
+
+
+def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
+    """Token files, rows, orders, indices, mixes and the decisions before them equal those of 0.1.0."""
+    workshop = tiny_workshop(
+        tmp_path,
+        longpack=LongPackSettings(
+            wanted=True, max_tokens=600, depth=2, hub_share=1.0, portals="keep"
+        ),
+        packing=PackingSettings(
+            wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2
+        ),
+        reports=ReportSettings(wanted=True, sample=3),
+    )
+    folders = {name: built.published.folder for name, built in build_all(workshop).items()}
+    golden = json.loads(GOLDEN.read_text("utf-8"))
+    found = {name: digest_of(folders, name) for name in golden}
+    assert found == golden
+
+
+def digest_of(folders: dict[str, Path], name: str) -> str:
+    """SHA-256 of one published file; empty when it is missing."""
+    stage, key, file = name.split("/", 2)
+    path = folders[f"{stage}/{key}"] / file
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
