@@ -1,64 +1,117 @@
-"""The decorators of compiled functions, and whether there is a compiler at all."""
+"""Compile numeric functions with numba when they are first called.
+
+Importing a module with kernels costs nothing: numba, which takes half a second to import, is
+imported at the first call. A kernel may stand beside the plain functions that call it.
+
+Machine code is cached on disk, beside the source or in ``NUMBA_CACHE_DIR``. Numba by itself would
+reuse it after an edit to a function or a constant in another file. Here a cached result is valid
+only for the same bytecode of the kernel and of all kernels that it calls, in whatever module they
+are, and for the same values of the global constants that they use.
+"""
 
 import hashlib
-from collections.abc import Callable
-from functools import cache
-from importlib import resources
+import threading
+from collections.abc import Callable, Iterator
+from functools import update_wrapper
 from importlib.util import find_spec
-from typing import Any, ParamSpec, TypeVar
+from types import FunctionType, ModuleType
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+import numpy as np
 
 Takes = ParamSpec("Takes")
 Gives = TypeVar("Gives")
 
 COMPILED = find_spec("numba") is not None
-"""Whether numba is installed; where it is not, plain twins do the work."""
+"""Whether numba is installed."""
+
+_LOCK = threading.RLock()
+
+
+class Kernel(Generic[Takes, Gives]):
+    """A function that is compiled at its first call, with the kernels that it calls.
+
+    Attributes:
+        py_func: the function, as numba calls it too.
+        dispatcher: numba's compiled function; None before the first call.
+    """
+
+    def __init__(self, function: Callable[Takes, Gives], *, inline: bool = False) -> None:
+        update_wrapper(self, function)
+        self.py_func = cast("FunctionType", function)
+        self.inline = inline
+        self.dispatcher: Any = None
+
+    def __call__(self, *args: Takes.args, **kwargs: Takes.kwargs) -> Gives:
+        """Compile the function if that has not been done, and call it."""
+        result: Gives = (self.dispatcher or self.compile())(*args, **kwargs)
+        return result
+
+    def compile(self) -> Any:
+        """Make numba's dispatcher; numba compiles when it sees the types of the arguments."""
+        with _LOCK:
+            if self.dispatcher is None:
+                stamp = fingerprint(self.py_func)
+                names = self.py_func.__globals__
+                for name in self.py_func.__code__.co_names:
+                    # Numba knows its own dispatchers only, and looks globals up when it compiles.
+                    if isinstance(found := names.get(name), Kernel):
+                        names[name] = found.compile()
+                self.dispatcher = self._inlined() if self.inline else self._cached(stamp)
+        return self.dispatcher
+
+    def _inlined(self) -> Any:
+        import numba  # noqa: PLC0415 - half a second
+
+        return numba.njit(inline="always")(self.py_func)
+
+    def _cached(self, stamp: str) -> Any:
+        import numba  # noqa: PLC0415 - as above
+
+        try:
+            made = numba.njit(cache=True, nogil=True)(self.py_func)
+        except RuntimeError:  # "cannot cache function: no locator available"
+            return numba.njit(nogil=True)(self.py_func)
+        made._cache._cache_file._source_stamp = stamp
+        return made
 
 
 def compiled(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
-    """Compile a function at its first call, for the types it is called with; the machine code is
-    cached on disk.
+    """Compile a function at its first call, for the types it is called with.
 
-    Without the interpreter's lock, so that threads may call it side by side. Where numba is missing
-    the function stays as it is: right, and far too slow to be used on purpose. Where neither the
-    package's folder nor the user's cache may be written to, every process compiles for itself;
-    ``NUMBA_CACHE_DIR`` names another folder.
+    It runs without the interpreter's lock, so threads may call it at the same time. Where neither
+    the package's folder nor the user's cache can be written to, every process compiles for itself.
     """
-    if not COMPILED:
-        return function
-    # Takes half a second, which nobody should pay who compiles nothing.
-    import numba  # noqa: PLC0415
-
-    try:
-        made: Any = numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # "cannot cache function: no locator available"
-        uncached: Callable[Takes, Gives] = numba.njit(nogil=True)(function)
-        return uncached
-    # Numba would take a stale result for sound when only a function that this one calls was edited,
-    # in another file.
-    made._cache._cache_file._source_stamp = sources_digest(function.__module__.rpartition(".")[0])
-    compiled_function: Callable[Takes, Gives] = made
-    return compiled_function
-
-
-@cache
-def sources_digest(package: str) -> str:
-    """SHA-256 of the sources of all kernels beside a kernel: what a cached result must have been
-    compiled from.
-    """
-    files = sorted(
-        (file for file in resources.files(package).iterdir() if file.name.endswith(".py")),
-        key=lambda file: file.name,
-    )
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return Kernel(function)
 
 
 def inlined(function: Callable[Takes, Gives]) -> Callable[Takes, Gives]:
-    """Compile a function into its callers: a call with arrays costs 10 ns, which is much in a loop
-    of 50 ns.
-    """
-    if not COMPILED:
-        return function
-    import numba  # noqa: PLC0415 - as above
+    """Compile a function into its callers.
 
-    made: Callable[Takes, Gives] = numba.njit(inline="always")(function)
-    return made
+    A call with arrays costs 10 ns, which is much in a loop of 50 ns.
+    """
+    return Kernel(function, inline=True)
+
+
+def fingerprint(function: Callable[..., Any]) -> str:
+    """SHA-256 of everything that a kernel's machine code is compiled from; see the module."""
+    digest = hashlib.sha256()
+    for part in _parts(function, set()):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()
+
+
+def _parts(function: Any, seen: set[str]) -> Iterator[bytes]:
+    seen.add(f"{function.__module__}.{function.__qualname__}")
+    code = function.__code__
+    yield repr((code.co_code, code.co_consts, code.co_names, code.co_varnames)).encode()
+    for name in code.co_names:
+        value = function.__globals__.get(name)
+        callee = getattr(value, "py_func", None)
+        if callee is not None:
+            if f"{callee.__module__}.{callee.__qualname__}" not in seen:
+                yield from _parts(callee, seen)
+        elif isinstance(value, np.ndarray):
+            yield repr((name, value.dtype, value.shape)).encode() + value.tobytes()
+        elif not isinstance(value, ModuleType) and not callable(value):
+            yield repr((name, value)).encode()

@@ -1,10 +1,32 @@
-"""Compiled functions: cached where that is possible, compiled anyway where it is not."""
+"""Compiled functions: cached where that is possible, and never from another source."""
+
+import subprocess
+import sys
 
 import numba
 import numpy as np
-import pytest
 
-from lc_assets.compiling import COMPILED, compiled
+from lc_assets.compiling import compiled, fingerprint
+
+CALLEE = """
+from lc_assets.compiling import compiled, inlined
+STEP = {step}
+@{how}
+def stepped(value):
+    return value + STEP
+"""
+CALLER = """
+from callee.kernels import stepped
+from lc_assets.compiling import compiled
+@compiled
+def twice(value):
+    return stepped(stepped(value))
+"""
+RUN = """
+from caller.kernels import twice
+result = twice(0)
+print(result, sum(twice.dispatcher.stats.cache_hits.values()))
+"""
 
 
 def total(values):
@@ -14,15 +36,14 @@ def total(values):
     return found
 
 
-@pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 def test_a_folder_that_may_not_be_written_to_is_no_reason_to_fail(monkeypatch):
     """Numba refuses to make a function that it could not keep."""
-    honest = numba.njit
+    original = numba.njit
 
     def refusing(*args, **options):
         if options.get("cache"):
             raise RuntimeError("cannot cache function 'total': no locator available for file")
-        return honest(*args, **options)
+        return original(*args, **options)
 
     monkeypatch.setattr(numba, "njit", refusing)
     assert compiled(total)(np.arange(5)) == 10
@@ -30,3 +51,44 @@ def test_a_folder_that_may_not_be_written_to_is_no_reason_to_fail(monkeypatch):
 
 def test_a_compiled_function_is_the_function():
     assert compiled(total)(np.arange(5)) == total(range(5))
+
+
+def test_importing_kernels_does_not_import_numba():
+    """A command that computes nothing starts without waiting for the compiler."""
+    modules = "lc_assets.text.signals, lc_assets.compiling"
+    code = f"import sys, {modules}; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_cached_result_is_used_only_for_the_same_kernels_in_all_folders(tmp_path):
+    """An edit to a constant or a kernel in another folder is compiled, an unchanged one is not."""
+    for name, text in (("caller", CALLER), ("callee", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        (tmp_path / name / "kernels.py").write_text(text, "utf-8")
+
+    def run(step, how="compiled"):
+        source = CALLEE.format(step=step, how=how)
+        (tmp_path / "callee" / "kernels.py").write_text(source, "utf-8")
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}){RUN}"
+        command = [sys.executable, "-B", "-c", code]
+        ended = subprocess.run(command, check=True, capture_output=True, text=True)
+        return ended.stdout.split()
+
+    assert run(1) == ["2", "0"]
+    assert run(1) == ["2", "1"]
+    assert run(3) == ["6", "0"]
+    assert run(5, "inlined") == ["10", "0"]
+    assert run(7, "inlined") == ["14", "0"]
+
+
+def test_a_fingerprint_holds_for_another_process():
+    """It depends on nothing but code and constants."""
+    code = "from lc_assets.text.kernels.signals import measure; "
+    code += "from lc_assets.compiling import fingerprint; print(fingerprint(measure.py_func))"
+    runs = {
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout
+        for _ in range(2)
+    }
+    assert len(runs) == 1
+    assert fingerprint(total) == fingerprint(total)

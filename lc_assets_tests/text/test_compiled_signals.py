@@ -2,14 +2,12 @@
 for it.
 """
 
-import hashlib
 import itertools
 import math
 import re
 import time
 import unicodedata
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,10 +15,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
-from lc_assets.text import kernels, signals
+from lc_assets.text import signals
 from lc_assets.text.kernels.characters import LIMIT, character_tables
 from lc_assets.text.kernels.rounding import LARGEST, round8
-from lc_assets.text.kernels.signals import entropy, measure
+from lc_assets.text.kernels.signals import entropy
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals, signals_of, signals_of_document
 from lc_assets.text.words import fold, read_document
@@ -212,17 +210,6 @@ def test_the_loops_take_the_c_librarys_logarithm():
             assert entropy(np.array([count]), n_words) == -count / n_words * math.log(
                 count / n_words
             )
-
-
-def test_machine_code_is_kept_for_the_sources_it_was_made_from():
-    """Numba looks at the file of a function alone; a caller in another file must not keep the code
-    of what it called before.
-    """
-    files = Path(kernels.__file__).parent.glob("*.py")
-    digest = hashlib.sha256(
-        b"".join(file.read_bytes() for file in sorted(files, key=lambda file: file.name))
-    ).hexdigest()
-    assert measure._cache._cache_file._source_stamp == digest
 
 
 def repeated(piece: str):
