@@ -35,7 +35,7 @@ from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
 from lc_assets.errors import BadInput, without_secrets
 from lc_assets.partitions import read_by
-from lc_assets.resources import WorkshopResource
+from lc_assets.resources import BuildContextResource
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import keys_of
@@ -187,12 +187,12 @@ def _unless_secret(variable: str, value: str) -> str:
 
 def _resources(*, lake: str, **settings: Any) -> dict[str, Any]:
     if not lake.startswith(SCHEME):
-        return {"workshop": WorkshopResource(lake=lake, **settings)}
+        return {"workshop": BuildContextResource(lake=lake, **settings)}
     # A second that a folder need not pay.
-    from lc_assets.resources_on_gcs import BucketWorkshopResource, gcs_resource  # noqa: PLC0415
+    from lc_assets.resources_on_gcs import BucketBuildContextResource, gcs_resource  # noqa: PLC0415
 
     gcs = gcs_resource(os.environ.get("LC_GCP_PROJECT"))
-    return {"gcs": gcs, "workshop": BucketWorkshopResource(lake=lake, gcs=gcs, **settings)}
+    return {"gcs": gcs, "workshop": BucketBuildContextResource(lake=lake, gcs=gcs, **settings)}
 
 
 def _watched(asset: dg.AssetsDefinition, stage: Stage, asker: Asker) -> dg.AssetsDefinition:

@@ -73,7 +73,7 @@ class NotPublished(LcError, LookupError):
     """The artefact asked for has not been published."""
 
 
-class AuditFailed(LcError):
+class CheckFailed(LcError):
     """A stage's own audit found its output wrong, so nothing was published."""
 
 

@@ -16,7 +16,7 @@ import dagster as dg
 
 from lc_assets.engines.progress import in_log
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.fates import fates_into
 from lc_assets.stages.hiring import hire
 from lc_assets.stages.recipe import read_recipe
@@ -61,7 +61,7 @@ mismatch) is not tried again.
 """
 
 
-class WorkshopResource(dg.ConfigurableResource):
+class BuildContextResource(dg.ConfigurableResource):
     """Where and how the stages work.
 
     Attributes:
@@ -86,7 +86,7 @@ class WorkshopResource(dg.ConfigurableResource):
     task_seconds: float = 0.0
 
     @contextlib.contextmanager
-    def open(self, log: logging.Logger) -> Iterator[Workshop]:
+    def open(self, log: logging.Logger) -> Iterator[BuildContext]:
         """Open the workshop for one asset; a deliberate error fails the step with its sentence, or
         asks for another attempt.
         """
@@ -100,14 +100,14 @@ class WorkshopResource(dg.ConfigurableResource):
         if _size_of(where) > before:
             log.info(f"what became of each shard: {where}")
 
-    def workshop(self, log: logging.Logger) -> Workshop:
+    def workshop(self, log: logging.Logger) -> BuildContext:
         """The workshop; progress goes to ``log``."""
         lake, upstream, crawl = (
             self.lake_folder(),
             Upstream(self.upstream),
             Upstream(self.crawl) if self.crawl else None,
         )
-        return Workshop(
+        return BuildContext(
             lake=lake,
             upstream=upstream,
             recipe=read_recipe(

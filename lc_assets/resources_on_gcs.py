@@ -8,12 +8,12 @@ folder need not pay.
 import dagster as dg
 from dagster_gcp import GCSResource
 
-from lc_assets.resources import WorkshopResource
+from lc_assets.resources import BuildContextResource
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.lake import LakeFolder
 
 
-class BucketWorkshopResource(WorkshopResource):
+class BucketBuildContextResource(BuildContextResource):
     """Where and how the stages work, when the lake is a bucket.
 
     Attributes:

@@ -21,21 +21,21 @@ from lc_assets.formats.redpajama.documents import DocumentRecord, write_document
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import Built, Workshop
+from lc_assets.sample.crawl import CrawledPage, write_crawl
+from lc_assets.sample.page_html import WebPage
+from lc_assets.sample.writing import CRAWL
+from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import CHAIN, Step
-from lc_assets.stages.document_settings import FilteringSettings, RawSettings
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.documents.document_settings import FilteringSettings, RawSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.row_settings import (
+from lc_assets.stages.rows.row_settings import (
     GriddingSettings,
     MegatronSettings,
     MixSettings,
     TokenizingSettings,
 )
-from lc_assets.stages.sample.crawl import CrawledPage, write_crawl
-from lc_assets.stages.sample.page_html import WebPage
-from lc_assets.stages.sample.writing import CRAWL
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import signals_of
@@ -213,9 +213,9 @@ def recipe_file(path: Path, recipe: Recipe) -> Path:
     return path
 
 
-def tiny_workshop(
+def tiny_context(
     tmp_path: Path, *, upstream: Path | None = None, workers: int = 1, **changes: Any
-) -> Workshop:
+) -> BuildContext:
     """A workshop over a tiny upstream, with nothing built yet.
 
     Args:
@@ -226,7 +226,7 @@ def tiny_workshop(
     """
     tmp_path.mkdir(parents=True, exist_ok=True)
     root = tiny_upstream(tmp_path / "upstream") if upstream is None else upstream
-    return Workshop(
+    return BuildContext(
         lake=LakeFolder(tmp_path / "lake"),
         upstream=Upstream(str(root)),
         recipe=tiny_recipe(tmp_path, **changes),
@@ -239,17 +239,17 @@ def tiny_workshop(
 class TinyLake:
     """A workshop whose whole chain is built."""
 
-    workshop: Workshop
+    context: BuildContext
     built: dict[str, Built]
 
     @property
     def root(self) -> Path:
         """The lake's folder."""
-        return self.workshop.lake.root
+        return self.context.lake.root
 
-    def with_recipe(self, recipe: Recipe) -> Workshop:
+    def with_recipe(self, recipe: Recipe) -> BuildContext:
         """The same workshop with other settings."""
-        return replace(self.workshop, recipe=recipe)
+        return replace(self.context, recipe=recipe)
 
 
 def wanted_steps() -> tuple[Step, ...]:
@@ -259,19 +259,19 @@ def wanted_steps() -> tuple[Step, ...]:
     return tuple(step for step in CHAIN if step.stage.wanted(Recipe()))
 
 
-def build_all(workshop: Workshop, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
+def build_all(context: BuildContext, snapshots: Sequence[str] = SNAPSHOTS) -> dict[str, Built]:
     """Build every partition of the chain, upstream first; by name, such as ``grid/2023-06``."""
     return {
-        f"{step.name}/{key}": step.verb(workshop, key)
+        f"{step.name}/{key}": step.verb(context, key)
         for step in CHAIN
-        for key in keys_of(step.stage, workshop.recipe, snapshots)
+        for key in keys_of(step.stage, context.recipe, snapshots)
     }
 
 
 def tiny_lake(tmp_path: Path, **changes: Any) -> TinyLake:
     """Build the whole chain over a tiny upstream."""
-    workshop = tiny_workshop(tmp_path, **changes)
-    return TinyLake(workshop, build_all(workshop))
+    context = tiny_context(tmp_path, **changes)
+    return TinyLake(context, build_all(context))
 
 
 def _toml_lines(table: dict[str, Any], place: tuple[str, ...]) -> Iterator[str]:

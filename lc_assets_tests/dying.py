@@ -22,7 +22,7 @@ from typing import IO, Any, Self
 
 import pytest
 
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
@@ -33,10 +33,10 @@ import lc_assets.packing.kernels.fitting
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import LcError
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_writing import write_data_set, write_parts
+from lc_assets.stages.megatron.megatron_settings import Writing, settle
+from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.upstream import Upstream
@@ -46,7 +46,7 @@ points = ctypes.CDLL(None)
 
 def build(lake, upstream, crawl, recipe, stage, key):
     places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = Workshop(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
     step(stage).verb(workshop, key)
 
 def write(source, prefix):
@@ -168,15 +168,15 @@ class Dying:
         self._process = _forking()
 
     @classmethod
-    def over(cls, workshop: Workshop) -> Self:
+    def over(cls, context: BuildContext) -> Self:
         """To build partitions of a workshop, whose lake is a folder."""
-        path = recipe_file(workshop.lake.root.parent / "dying.toml", workshop.recipe)
-        crawl = workshop.crawl.root if workshop.crawl else ""
+        path = recipe_file(context.lake.root.parent / "dying.toml", context.recipe)
+        crawl = context.crawl.root if context.crawl else ""
         return cls(
-            workshop.lake.root,
+            context.lake.root,
             {
-                "lake": workshop.lake.url,
-                "upstream": workshop.upstream.root,
+                "lake": context.lake.url,
+                "upstream": context.upstream.root,
                 "crawl": crawl,
                 "recipe": str(path),
             },

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.stages.building import Built, Finding, Workshop
+from lc_assets.stages.building import BuildContext, Built, CheckResult
 from lc_assets.stages.catalogue import CHAIN, step
-from lc_assets.stages.raw import PARTS
+from lc_assets.stages.documents.raw_snapshot import PARTS
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.upstream import Upstream
@@ -88,14 +88,14 @@ def field_changed(line: bytes, **fields: Any) -> bytes:
 
 
 def build_snapshot(
-    workshop: Workshop, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT
+    context: BuildContext, snapshot: str, stages: Sequence[str] = PER_SNAPSHOT
 ) -> dict[str, Built]:
     """Build some stages of one snapshot, in the chain's order."""
     keys = {
         name: snapshot if step(name).stage.partitioned_by == "snapshot" else GLOBAL
         for name in stages
     }
-    return {name: step(name).verb(workshop, key) for name, key in keys.items()}
+    return {name: step(name).verb(context, key) for name, key in keys.items()}
 
 
 def digests(built: Mapping[str, Built]) -> dict[str, str]:
@@ -103,7 +103,7 @@ def digests(built: Mapping[str, Built]) -> dict[str, str]:
     return {name: found.published.digest for name, found in built.items()}
 
 
-def finding(built: Built, claim: str) -> Finding:
+def finding(built: Built, claim: str) -> CheckResult:
     """What a build's audit said of one claim."""
     (found,) = [found for found in built.findings if found.claim == claim]
     return found
@@ -122,15 +122,15 @@ def unpublished(lake: LakeFolder, *stages: str) -> bool:
     )
 
 
-def at_upstream(workshop: Workshop, upstream: Path, lake: Path) -> Workshop:
+def at_upstream(context: BuildContext, upstream: Path, lake: Path) -> BuildContext:
     """The same settings over another upstream, into another lake."""
-    return replace(workshop, upstream=Upstream(str(upstream)), lake=LakeFolder(lake))
+    return replace(context, upstream=Upstream(str(upstream)), lake=LakeFolder(lake))
 
 
-def with_policies(workshop: Workshop, **policies: Any) -> Workshop:
+def with_policies(context: BuildContext, **policies: Any) -> BuildContext:
     """The same workshop with other settings of the filter."""
-    filtering = msgspec.structs.replace(workshop.recipe.filtering, **policies)
-    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering))
+    filtering = msgspec.structs.replace(context.recipe.filtering, **policies)
+    return replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
 
 
 def copied(upstream: Path, to: Path) -> Path:

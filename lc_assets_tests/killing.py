@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets_tests.builders import recipe_file
 
 FORKING = """
@@ -21,7 +21,7 @@ from pathlib import Path
 import pandera.errors, pandera.pyarrow
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
@@ -40,7 +40,7 @@ def build(lake, upstream, crawl, recipe, stage, key, kill_at):
 
     os.fsync = counting
     places = {"lake": LakeFolder(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = Workshop(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
     step(stage).verb(workshop, key)
 
 for line in sys.stdin:
@@ -63,12 +63,12 @@ class Killer:
     manager.
     """
 
-    def __init__(self, workshop: Workshop) -> None:
-        path = recipe_file(workshop.lake.root.parent / "killed.toml", workshop.recipe)
-        crawl = workshop.crawl.root if workshop.crawl else ""
+    def __init__(self, context: BuildContext) -> None:
+        path = recipe_file(context.lake.root.parent / "killed.toml", context.recipe)
+        crawl = context.crawl.root if context.crawl else ""
         self._asked = {
-            "lake": str(workshop.lake.root),
-            "upstream": workshop.upstream.root,
+            "lake": str(context.lake.root),
+            "upstream": context.upstream.root,
             "crawl": crawl,
             "recipe": str(path),
         }

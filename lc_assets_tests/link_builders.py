@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.link_tables import PAGE_LINKS
-from lc_assets.stages.page_linking import LINKS_SUFFIX
+from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.links.page_linking import LINKS_SUFFIX
 from lc_assets.stages.tables import FILTERED, read_all
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import Fingerprint, receipt_of

@@ -12,17 +12,17 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.blending import read_mix
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.longpack_settings import LongPackSettings, ReportSettings
-from lc_assets.stages.raw import read_manifest
+from lc_assets.stages.documents.raw_snapshot import read_manifest
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReportSettings
+from lc_assets.stages.mixes.blended_mix import read_mix
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.lake import CURRENT, GLOBAL, Place, Published
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS
-from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, tiny_upstream
 
 OLD = SNAPSHOTS[0]
 MIX = "one-sided"
@@ -37,13 +37,13 @@ def key_of(stage: str) -> str:
 class TwoVersions:
     """The workshop over the newer upstream, and both versions of every partition by name."""
 
-    workshop: Workshop
+    context: BuildContext
     old: dict[str, Published]
     new: dict[str, Published]
 
     def place(self, stage: str) -> Place:
         """Where the partition of a stage lies."""
-        return self.workshop.lake.place(stage, key_of(stage))
+        return self.context.lake.place(stage, key_of(stage))
 
     def newer(self, stage: str) -> Published:
         """What a build is to end with."""
@@ -66,29 +66,29 @@ class TwoVersions:
 
     def build(self, stage: str) -> Published:
         """Build the partition here, to its end."""
-        return step(stage).verb(self.workshop, key_of(stage)).published
+        return step(stage).verb(self.context, key_of(stage)).published
 
 
-def all_wanted(folder: Path, upstream: Path) -> Workshop:
+def all_wanted(folder: Path, upstream: Path) -> BuildContext:
     """A workshop whose recipe asks for every stage there is."""
     settings = {
         "longpack": LongPackSettings(wanted=True, max_tokens=600, portals="keep"),
         "reports": ReportSettings(wanted=True),
     }
-    workshop = tiny_workshop(folder, upstream=upstream, **settings)
-    assert all(found.stage.wanted(workshop.recipe) for found in CHAIN)
-    return workshop
+    context = tiny_context(folder, upstream=upstream, **settings)
+    assert all(found.stage.wanted(context.recipe) for found in CHAIN)
+    return context
 
 
 def built_twice(folder: Path) -> TwoVersions:
     """Build everything over an old and a new upstream."""
-    workshop = all_wanted(folder, tiny_upstream(folder / "old", seed=1))
-    old = build_all(workshop)
+    context = all_wanted(folder, tiny_upstream(folder / "old", seed=1))
+    old = build_all(context)
     root = tiny_upstream(folder / "new")
-    workshop = replace(workshop, upstream=Upstream(str(root)), crawl=Upstream(f"{root}/{CRAWL}"))
-    new = build_all(workshop)
+    context = replace(context, upstream=Upstream(str(root)), crawl=Upstream(f"{root}/{CRAWL}"))
+    new = build_all(context)
     return TwoVersions(
-        workshop,
+        context,
         {name: found.published for name, found in old.items()},
         {name: found.published for name, found in new.items()},
     )

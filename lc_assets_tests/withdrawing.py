@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 
 from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
-from lc_assets.stages.building import Built, Workshop
-from lc_assets.stages.document_settings import DeduplicationSettings
-from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.keying import keyed_documents
+from lc_assets.stages.building import BuildContext, Built
+from lc_assets.stages.documents.document_keys import keyed_documents
+from lc_assets.stages.documents.document_settings import DeduplicationSettings
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.versions import Published
@@ -26,8 +26,8 @@ from lc_assets_tests.builders import (
     build_all,
     made_up_record,
     made_up_text,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 from lc_assets_tests.faults import digests
@@ -76,25 +76,25 @@ def id_of(snapshot: str, line: int, tag: str = TAGS[0]) -> str:
 class WithdrawingLake:
     """A workshop whose recipe names one list, and what was built when that was empty."""
 
-    workshop: Workshop
+    context: BuildContext
     built: dict[str, Built]
 
     @property
     def lake(self) -> LakeFolder:
         """The lake."""
-        return self.workshop.lake
+        return self.context.lake
 
     @property
     def list_file(self) -> Path:
         """The list."""
-        return Path(self.workshop.recipe.withdrawals.lists[0])
+        return Path(self.context.recipe.withdrawals.lists[0])
 
     def copy(self, folder: Path) -> "WithdrawingLake":
         """The same lake and an empty list elsewhere, to be changed."""
         shutil.copytree(self.lake.root, folder / "lake")
         return replace(
             self,
-            workshop=with_list(replace(self.workshop, lake=LakeFolder(folder / "lake")), folder),
+            context=with_list(replace(self.context, lake=LakeFolder(folder / "lake")), folder),
         )
 
     def say(
@@ -109,7 +109,7 @@ class WithdrawingLake:
 
     def build(self) -> dict[str, Built]:
         """Build what is out of date, upstream first."""
-        return build_all(self.workshop)
+        return build_all(self.context)
 
     def rebuilt(self) -> set[str]:
         """Build, and name the partitions that were computed."""
@@ -143,13 +143,13 @@ class WithdrawingLake:
         return line
 
 
-def with_list(workshop: Workshop, folder: Path, **settings: Any) -> Workshop:
+def with_list(context: BuildContext, folder: Path, **settings: Any) -> BuildContext:
     """The same workshop with an empty list in ``folder``, and other settings of it."""
     path = folder / "withdrawn.csv"
     if not path.exists():
         path.write_text(",".join(COLUMNS) + "\n")
     named = WithdrawalSettings(lists=(str(path),), **settings)
-    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, withdrawals=named))
+    return replace(context, recipe=msgspec.structs.replace(context.recipe, withdrawals=named))
 
 
 def withdrawing_lake(
@@ -157,11 +157,11 @@ def withdrawing_lake(
 ) -> WithdrawingLake:
     """Build the chain with an empty list."""
     upstream = upstream_with_copies(folder / "upstream")
-    workshop = tiny_workshop(
+    context = tiny_context(
         folder,
         upstream=upstream,
         deduplication=DeduplicationSettings(signatures="computed"),
         **changes,
     )
-    workshop = with_list(workshop, folder)
-    return WithdrawingLake(workshop, build_all(workshop, snapshots))
+    context = with_list(context, folder)
+    return WithdrawingLake(context, build_all(context, snapshots))

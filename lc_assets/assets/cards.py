@@ -7,8 +7,8 @@ from lc_assets.assets.reporting import report
 from lc_assets.assets.rows import longcrawl
 from lc_assets.assets.training import blended_mix
 from lc_assets.partitions import ALL_SNAPSHOTS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import card
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages.reports import data_set_card as card
 
 
 @dg.asset(
@@ -18,7 +18,7 @@ from lc_assets.stages import card
     deps=[longcrawl, dg.AssetDep(blended_mix, partition_mapping=ALL_SNAPSHOTS)],
 )
 def data_set_card(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Data sheet of the published rows and mixes: Markdown that Hugging Face reads, and one page of
     HTML.

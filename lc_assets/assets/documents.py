@@ -11,9 +11,13 @@ from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import passages, report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import UPSTREAM, WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import filtering, keying, raw, sweeping, watching
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages import watching
 from lc_assets.stages.claims import documents_files, dropped_files
+from lc_assets.stages.documents import document_keys as keying
+from lc_assets.stages.documents import filtered_documents as filtering
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents import sweeping
 from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
 from lc_assets.storage.versions import Published
 from lc_assets.text import sweeps
@@ -36,7 +40,7 @@ HEAD, TAIL = 180, 120
     code_version=raw.STAGE.code_version,
 )
 def raw_snapshot(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """One crawl snapshot as RedPajama-V2 publishes it: which files, how large, with what content;
     nothing is copied.
@@ -66,7 +70,7 @@ def raw_snapshot(
     deps=[raw_snapshot],
 )
 def filtered_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Documents of one snapshot that pass the rules and are no duplicates; the others with the
     reasons against them.
@@ -144,7 +148,7 @@ def _some_shards(filtered: Published) -> list[Path]:
     deps=[filtered_documents],
 )
 def document_keys(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """An index of one snapshot's filtered documents by id, address, domain and digest, with the
     values they were judged by.

@@ -12,14 +12,15 @@ from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import passages, report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import html_index as indexing
-from lc_assets.stages import link_claims as claiming
-from lc_assets.stages import longpack, watching
-from lc_assets.stages import page_links as linking
-from lc_assets.stages.crawl_files import crawl_of
-from lc_assets.stages.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
-from lc_assets.stages.longpacking.growing import Lengths, beside_the_paper, lengths_of, roots_tried
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages import watching
+from lc_assets.stages.links import html_index as indexing
+from lc_assets.stages.links import page_links as linking
+from lc_assets.stages.links.crawl_files import crawl_of
+from lc_assets.stages.links.link_tables import HTML_INDEX, LINK_CLAIMS, PAGE_LINKS
+from lc_assets.stages.longpack import link_claims as claiming
+from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack.growing import Lengths, beside_the_paper, lengths_of, roots_tried
 from lc_assets.stages.tables import FILTERED
 from lc_assets.vocabulary import parse_snapshot
 
@@ -36,7 +37,7 @@ SHOWN_DOCUMENTS = 4
     deps=[filtered_documents],
 )
 def html_index(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Which record of the crawl's archives holds the page of each filtered document of one
     snapshot, as it was fetched.
@@ -70,7 +71,7 @@ def html_index(
     deps=[html_index, filtered_documents],
 )
 def page_links(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Which pages the pages of one snapshot point at, by which words; and why other links lead to
     none.
@@ -96,7 +97,7 @@ def page_links(
     deps=[page_links, filtered_documents, removed_documents],
 )
 def link_claims(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Which page's text goes before which root of one snapshot, along links: the first root by a
     keyed hash keeps a page.
@@ -121,7 +122,7 @@ def link_claims(
     deps=[link_claims, filtered_documents],
 )
 def longpack_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """One snapshot's packed documents: each a root behind what it points at, anchor texts above,
     with a span per part.

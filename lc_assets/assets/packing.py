@@ -12,11 +12,12 @@ from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import packed, packing_tokens
+from lc_assets.resources import BuildContextResource
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.packing_tables import PACKED_SPANS
+from lc_assets.stages.packing import packed_rows as packed
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.tables import TOKENIZED, read_all
+from lc_assets.stages.tokens import packing_tokens
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 SHOWN_ROWS = 2
@@ -32,7 +33,7 @@ SHOWN_ROWS = 2
     deps=[filtered_documents, removed_documents, link_claims, longpack_documents],
 )
 def packing_token_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Token ids of one snapshot's documents that are to be packed into rows, of any length, natural
     or LongPack's.
@@ -66,7 +67,7 @@ def packing_token_documents(
     deps=[packing_token_documents],
 )
 def packed_rows(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Rows of a fixed length filled with documents of any, every span known: Zarr, Megatron's
     files, spans for masks.

@@ -1,4 +1,4 @@
-"""Small plots for the Dagster UI: what `lc_assets.stages.drawing` draws, shown inline as
+"""Small plots for the Dagster UI: what `lc_assets.stages.reports.drawing` draws, shown inline as
 Markdown.
 """
 
@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec
 
 import dagster as dg
 
-from lc_assets.stages import drawing
+from lc_assets.stages.reports import drawing
 
 Numbers = ParamSpec("Numbers")
 

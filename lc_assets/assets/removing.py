@@ -13,20 +13,18 @@ from lc_assets.assets.reporting import report, table
 from lc_assets.formats.redpajama.minhash import SCHEMA
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import (
-    contamination,
-    near_pairs,
-    removals,
-    signature_bands,
-    signing,
-    touching,
-    withdrawals,
-    withdrawing,
-)
-from lc_assets.stages.banded_documents import BANDED
-from lc_assets.stages.contamination_files import EVIDENCE
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages.decontamination import contaminated_documents as contamination
+from lc_assets.stages.decontamination.contamination_files import EVIDENCE
+from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.deduplication.banded_documents import BANDED
 from lc_assets.stages.tables import WITHDRAWN, read_table
+from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
+from lc_assets.stages.withdrawal import touching
+from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.vocabulary import parse_snapshot
 
 SHOWN = 10
@@ -41,7 +39,7 @@ SHOWN = 10
     deps=[raw_snapshot, filtered_documents],
 )
 def document_signatures(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """MinHash signatures of one snapshot's filtered documents: RedPajama-V2's own where it
     published them, computed else.
@@ -69,7 +67,7 @@ def document_signatures(
     deps=[filtered_documents, document_signatures],
 )
 def signature_index(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Signatures of one snapshot cut into bands and sorted, once: newer snapshots look up in it
     what is like something of theirs.
@@ -100,7 +98,7 @@ def signature_index(
     ],
 )
 def near_duplicate_pairs(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Near duplicates of one snapshot among itself and the older ones, each pair compared by its
     texts.
@@ -131,7 +129,7 @@ def near_duplicate_pairs(
     deps=[filtered_documents],
 )
 def contaminated_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Filtered documents of one snapshot that hold items of the recipe's evaluation sets, and
     where; none when it names none.
@@ -164,7 +162,7 @@ def contaminated_documents(
     ],
 )
 def withdrawn_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Documents of all snapshots that must no longer be served, by the recipe's lists: what these
     name, and the same content.
@@ -196,7 +194,7 @@ def withdrawn_documents(
     deps=[withdrawn_documents, document_keys],
 )
 def snapshot_withdrawals(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """One snapshot's withdrawn documents; where a changed list finds none of its documents, nothing
     behind this is stale.
@@ -231,7 +229,7 @@ def snapshot_withdrawals(
     ],
 )
 def removed_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Which filtered documents of one snapshot do not go on, for which others, and why; taken back
     by another setting.

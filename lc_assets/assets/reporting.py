@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from lc_assets.assets import plots
 from lc_assets.assets.columns import Origins, lineage
-from lc_assets.stages import markdown
-from lc_assets.stages.building import Built, Finding
+from lc_assets.stages.building import Built, CheckResult
 from lc_assets.stages.meanings import meaning
+from lc_assets.stages.reports import markdown
 from lc_assets.storage.receipts import Receipt
 from lc_assets.tally import Tally
 
@@ -118,7 +118,7 @@ def _fates(tally: Tally, counted: str) -> dict[str, dg.MetadataValue]:
     }
 
 
-def audited(findings: Sequence[Finding]) -> str:
+def audited(findings: Sequence[CheckResult]) -> str:
     """What the audit before publishing found, a line per claim."""
     return "\n".join(
         f"- {'✓' if finding.passed else '✗'} {finding.claim.replace('_', ' ')}: {finding.words}"

@@ -15,11 +15,12 @@ from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import lengths, referrals
-from lc_assets.stages.length_claims import SHARES_FILE
-from lc_assets.stages.referral_claims import DENSITIES_FILE
-from lc_assets.stages.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages.reports import length_report as lengths
+from lc_assets.stages.reports import referral_report as referrals
+from lc_assets.stages.reports.length_claims import SHARES_FILE
+from lc_assets.stages.reports.referral_claims import DENSITIES_FILE
+from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import read_table
 from lc_assets.vocabulary import parse_snapshot
 
@@ -33,7 +34,7 @@ from lc_assets.vocabulary import parse_snapshot
     deps=[filtered_documents, removed_documents, link_claims, longpack_documents, packed_rows],
 )
 def length_report(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """How long one snapshot's documents are in tokens: natural ones, LongPack's, pieces of packed
     rows; how roots grew.
@@ -73,7 +74,7 @@ def length_report(
     deps=[length_report, filtered_documents, longpack_documents, packed_rows],
 )
 def referral_report(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """How densely a sample of one snapshot's documents comes back to what they said before, beside
     the LongPack paper's tables.

@@ -9,10 +9,14 @@ from lc_assets.assets.removing import removed_documents
 from lc_assets.assets.reporting import report, table
 from lc_assets.partitions import ALL_SNAPSHOTS, SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import flattening, gridding, lineage, ordering, tokenizing
+from lc_assets.resources import BuildContextResource
 from lc_assets.stages.claims import documents_files
+from lc_assets.stages.lineage import row_lineage as lineage
+from lc_assets.stages.rows import longcrawl as ordering
+from lc_assets.stages.rows import longcrawl_flat as flattening
+from lc_assets.stages.rows import token_grid as gridding
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_all
+from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 
 
@@ -25,7 +29,7 @@ from lc_assets.vocabulary import SPLITS, parse_snapshot
     deps=[filtered_documents, removed_documents],
 )
 def token_documents(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Token ids of one snapshot's documents that fill a row, whole, in Megatron's .bin/.idx with an
     identity table.
@@ -59,7 +63,7 @@ def token_documents(
     deps=[token_documents],
 )
 def token_grid(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Rows of one length, 65,536 tokens by default, of one snapshot, shuffled, rolled and split, as
     Zarr; their documents in a table.
@@ -93,7 +97,7 @@ def token_grid(
     deps=[token_grid, removed_documents],
 )
 def row_lineage(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """An index of one snapshot's rows: each row's document, and every document's rows, in
     milliseconds.
@@ -120,7 +124,7 @@ def row_lineage(
     deps=[dg.AssetDep(token_grid, partition_mapping=ALL_SNAPSHOTS)],
 )
 def longcrawl(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """One global order over the rows of all published snapshots: a uniform shuffle of their union,
     as a small index.
@@ -144,7 +148,7 @@ def longcrawl(
     deps=[longcrawl],
 )
 def longcrawl_flat(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """All rows in the global order as one Zarr in LongCrawl64's published layout, for readers that
     know only that.

@@ -10,8 +10,9 @@ from lc_assets.assets.reporting import report, table
 from lc_assets.assets.rows import token_grid
 from lc_assets.partitions import ALL_SNAPSHOTS, MIXES, SNAPSHOTS
 from lc_assets.pools import WORKERS
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages import blending, megatron
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages.megatron import megatron_rows as megatron
+from lc_assets.stages.mixes import blended_mix as blending
 from lc_assets.vocabulary import parse_snapshot
 
 
@@ -24,7 +25,7 @@ from lc_assets.vocabulary import parse_snapshot
     deps=[token_grid],
 )
 def megatron_rows(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """Train and heldout rows of one snapshot as Megatron .bin/.idx, with the GPT index Megatron
     would build.
@@ -51,7 +52,7 @@ def megatron_rows(
     ],
 )
 def blended_mix(
-    context: dg.AssetExecutionContext, workshop: WorkshopResource
+    context: dg.AssetExecutionContext, workshop: BuildContextResource
 ) -> dg.MaterializeResult:
     """One weighted blend of snapshots and kinds of rows as Megatron's dataset_index and
     dataset_sample_index, an index per source.

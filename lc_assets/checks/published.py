@@ -4,7 +4,7 @@ against its digest.
 A stage's audit has tested the same claims before publishing; here a person sees them in the UI,
 with the numbers, and can ask for them at any time. All of them but warnings block what is
 downstream in the same run. What serves text is held against the lists of withdrawals as they are
-now, too (`lc_assets.stages.serving`).
+now, too (`lc_assets.stages.releases.serving`).
 """
 
 import inspect
@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import dagster as dg
 
 from lc_assets.errors import LcError
-from lc_assets.resources import WorkshopResource
-from lc_assets.stages.building import Claim, Finding, Stage, evidence_of, put_to_test
+from lc_assets.resources import BuildContextResource
+from lc_assets.stages.building import Check, CheckResult, Stage, check_input_of, run_check
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.serving import CLAIM as WITHDRAWN
-from lc_assets.stages.serving import ROSTERS_OF, nothing_withdrawn_is_served
+from lc_assets.stages.releases.serving import CLAIM as WITHDRAWN
+from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
 from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets.storage.versions import Published
 
@@ -51,7 +51,7 @@ def checks_of(
             name=f"{asset.to_python_identifier()}_checks", specs=specs, can_subset=True
         )
         def check(
-            context: dg.AssetCheckExecutionContext, workshop: WorkshopResource
+            context: dg.AssetCheckExecutionContext, workshop: BuildContextResource
         ) -> Iterator[dg.AssetCheckResult]:
             chosen = {key.name for key in context.selected_asset_check_keys}
             with workshop.open(context.log) as opened:
@@ -69,30 +69,30 @@ def checks_of(
 
 def findings_of(
     lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
-) -> list[Finding]:
+) -> list[CheckResult]:
     """Test the chosen claims on what is published, and by ``recipe`` whether it may be served
     still.
     """
     published = lake.place(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
-    evidence = evidence_of(lake, published, by_head=stage.by_head)
-    found = [put_to_test(claim, evidence) for claim in wanted]
+    evidence = check_input_of(lake, published, by_head=stage.by_head)
+    found = [run_check(claim, evidence) for claim in wanted]
     served = [_still_servable(lake, recipe, published)] if WITHDRAWN in chosen else []
     return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
 
 
-def _still_servable(lake: LakeFolder, recipe: Recipe, published: Published) -> Finding:
+def _still_servable(lake: LakeFolder, recipe: Recipe, published: Published) -> CheckResult:
     try:
         return nothing_withdrawn_is_served(lake, recipe, published)
     except LcError as error:
-        return Finding(
+        return CheckResult(
             claim=WITHDRAWN,
             passed=False,
             words=f"cannot be tested: {type(error).__name__}: {error}",
         )
 
 
-def every_file_is_as_published(published: Published) -> Finding:
+def every_file_is_as_published(published: Published) -> CheckResult:
     """Read every file again and compare its digest with the receipt."""
     damage = published.damage()
     n_files = len(published.receipt.files)
@@ -105,7 +105,7 @@ def every_file_is_as_published(published: Published) -> Finding:
         if damage
         else f"{n_files:,} files, {published.receipt.n_bytes:,} bytes"
     )
-    return Finding(
+    return CheckResult(
         claim=WHOLE,
         passed=not damage,
         words=words,
@@ -113,11 +113,11 @@ def every_file_is_as_published(published: Published) -> Finding:
     )
 
 
-def _sentence(claim: Claim) -> str:
+def _sentence(claim: Check) -> str:
     return inspect.getdoc(claim) or ""
 
 
-def _result(finding: Finding, asset: dg.AssetKey) -> dg.AssetCheckResult:
+def _result(finding: CheckResult, asset: dg.AssetKey) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         asset_key=asset,
         check_name=finding.claim,

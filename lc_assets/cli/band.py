@@ -55,7 +55,7 @@ def band(
     Example: lc band pages.jsonl.gz banded --measure gzip_ratio --drop-low 0.2 --drop-high 0.2
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.banding import band_corpus
+    from lc_assets.stages.documents.banding import band_corpus
     from lc_assets.text.bands import Shares
 
     shares = Shares(low=drop_low, high=drop_high)

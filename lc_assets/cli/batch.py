@@ -12,7 +12,7 @@ from lc_assets.cli.printing import say, shortened, table, visible
 if TYPE_CHECKING:
     from lc_assets.formats.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
-    from lc_assets.stages.tracing import Row
+    from lc_assets.stages.lineage.tracing import Row
 
 SHOWN_TOKENS = 8
 SHOWN_CHARS = 60
@@ -112,7 +112,7 @@ def origin_of(source: "ZarrRows | RiffledReader", position: int) -> "Row | None"
     """
     from lc_assets.formats.riffled import RiffledReader
     from lc_assets.loaders.arrays import ZarrRows
-    from lc_assets.stages.tracing import row_of_array
+    from lc_assets.stages.lineage.tracing import row_of_array
 
     if isinstance(source, RiffledReader):
         origin = source.origin(position)

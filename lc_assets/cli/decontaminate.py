@@ -12,7 +12,7 @@ from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
 from lc_assets.cli.sample import engine_of
 
 if TYPE_CHECKING:
-    from lc_assets.stages.decontaminating import Decontaminated
+    from lc_assets.stages.decontamination.decontaminating import Decontaminated
 
 SHOWN_ITEMS = 10
 SHOWN_CHARS = 60
@@ -88,7 +88,7 @@ def decontaminate(
     import msgspec
 
     from lc_assets.errors import BadInput
-    from lc_assets.stages.decontaminating import decontaminate as run
+    from lc_assets.stages.decontamination.decontaminating import decontaminate as run
     from lc_assets.stages.settings import DecontaminationSettings
 
     *inputs, out = sources

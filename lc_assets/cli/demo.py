@@ -14,8 +14,8 @@ from lc_assets.cli.workplace import Workplace
 from lc_assets.vocabulary import ROW_TOKENS
 
 if TYPE_CHECKING:
+    from lc_assets.sample.writing import SampleReport
     from lc_assets.stages.planning import Plan
-    from lc_assets.stages.sample.writing import SampleReport
 
 
 def demo(
@@ -70,7 +70,7 @@ def write_or_find_sample(
 ) -> "SampleReport":
     """Write the sample, or find that a finished one stands."""
     from lc_assets.cli.sample import engine_of, show_sample, texts_of
-    from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
+    from lc_assets.sample.writing import REPORT, SampleReport, write_sample
     from lc_assets.storage.receipts import decode_json
 
     path = place.sample / REPORT
@@ -116,7 +116,7 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     from lc_assets.cli.plan import look_at_all
     from lc_assets.engines.local import LocalEngine
     from lc_assets.engines.progress import on_terminal
-    from lc_assets.stages.building import Workshop
+    from lc_assets.stages.building import BuildContext
     from lc_assets.stages.planning import plan
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
@@ -128,7 +128,7 @@ def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
         LocalEngine(watch=on_terminal),
     )
     looked = look_at_all(
-        Workshop(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine),
+        BuildContext(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine),
         snapshots,
     )
     return [made for made in plan(lake, recipe, snapshots, **looked) if made.status != "current"]

@@ -14,9 +14,9 @@ from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
+from lc_assets.sample.writing import SampleReport
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.stages.sample.writing import SampleReport
-from lc_assets.stages.tracing import row_of_order
+from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.digests import short
 from lc_assets.storage.lake import LakeFolder

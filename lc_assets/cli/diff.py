@@ -8,7 +8,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import heading, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.stages.comparing import Difference
+    from lc_assets.stages.releases.comparing import Difference
 
 MOST_PARTITIONS = 3
 
@@ -29,7 +29,7 @@ def diff(
 
     Example: lc diff v1 now --lake lake
     """
-    from lc_assets.stages import comparing
+    from lc_assets.stages.releases import comparing
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.receipts import encode_json
 

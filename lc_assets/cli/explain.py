@@ -11,7 +11,7 @@ from lc_assets.cli.printing import facts, heading, say, shortened, table, visibl
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.explaining import Explained, RuleVerdict
+    from lc_assets.stages.documents.explaining import Explained, RuleVerdict
 
 EXCERPT = 240
 """Characters of a text's head and of its tail that are shown."""
@@ -51,8 +51,8 @@ def explain(
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
-    from lc_assets.stages import explaining
-    from lc_assets.stages.measuring import lists_of, models_of
+    from lc_assets.stages.documents import explaining
+    from lc_assets.stages.documents.measuring import lists_of, models_of
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.located import is_in_bucket
     from lc_assets.storage.upstream import Upstream

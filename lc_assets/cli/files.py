@@ -19,8 +19,8 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import SOURCES, GlobalOrder
 from lc_assets.formats.parquet.opening import guarded
 from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
-from lc_assets.stages.link_tables import LINK_CLAIMS, SPANS
-from lc_assets.stages.packing_tables import PACKED_SPANS
+from lc_assets.stages.links.link_tables import LINK_CLAIMS, SPANS
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.tables import DROPPED, FILTERED, MANIFEST, ROWS, TOKENIZED
 
 _ROWS_AT_ONCE: Final = 1 << 14

@@ -13,7 +13,7 @@ from lc_assets.cli.printing import heading, say, table
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lc_assets.stages.judging_runs import Summary
+    from lc_assets.stages.documents.judging_runs import Summary
     from lc_assets.text.rules import RuleSet
 
 Rules = Annotated[str, typer.Option("--rules", help="A preset's name, or a file of rules.")]
@@ -68,7 +68,7 @@ def judge(
     Example: lc judge pages.jsonl.gz judged --rules gopher-paper
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.judging_runs import judge_corpus
+    from lc_assets.stages.documents.judging_runs import judge_corpus
 
     summary = judge_corpus(
         [source],

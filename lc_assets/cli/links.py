@@ -40,9 +40,9 @@ def links(
     Example: lc links crawl/2023-06 links --extractor html5
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.link_listing import FIELDS, list_links
-    from lc_assets.stages.page_linking import LINKS, TARGETS
-    from lc_assets.stages.page_links import links_by_fate
+    from lc_assets.stages.links.link_listing import FIELDS, list_links
+    from lc_assets.stages.links.page_linking import LINKS, TARGETS
+    from lc_assets.stages.links.page_links import links_by_fate
 
     *sources, out = places
     if not sources or extractor not in FIELDS:

@@ -13,8 +13,8 @@ from lc_assets.cli.sample import engine_of
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.longpack_settings import LongPackSettings
-    from lc_assets.stages.longpacking.outside import Outcome
+    from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+    from lc_assets.stages.longpack.outside import Outcome
     from lc_assets.tally import Tally
 
 
@@ -124,7 +124,7 @@ def longpack(
     """
     import time
 
-    from lc_assets.stages.longpacking.outside import Crawl, pack_crawl
+    from lc_assets.stages.longpack.outside import Crawl, pack_crawl
 
     begun = time.perf_counter()
     archives, cleaned = _sorted_out(warc or [], pages or [], more or [])
@@ -164,7 +164,7 @@ def show(outcome: "Outcome") -> None:
     """Print what was seen, what became of it, and how documents grew, beside the paper's
     figures.
     """
-    from lc_assets.stages.longpacking.growing import beside_the_paper
+    from lc_assets.stages.longpack.growing import beside_the_paper
 
     _balance(outcome.pages, "documents", "pages")
     _balance(outcome.archives, "records", "pages with links known")
@@ -223,7 +223,7 @@ def _sorted_out(
 def _settings(given: dict[str, Any]) -> "LongPackSettings":
     import msgspec
 
-    from lc_assets.stages.longpack_settings import LongPackSettings
+    from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 
     try:
         return msgspec.convert(given | {"wanted": True}, LongPackSettings)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from lc_assets.mixing.launch import Launch
-    from lc_assets.stages.caching import Entry
+    from lc_assets.stages.megatron.caching import Entry
 
 app = typer.Typer(
     name="megatron",
@@ -64,7 +64,7 @@ def index(
 
     Example: lc megatron index data/web --seq-length 4096 --out web-index
     """
-    from lc_assets.stages.megatron_files import index_prefix
+    from lc_assets.stages.megatron.megatron_files import index_prefix
 
     made = index_prefix(
         prefix,
@@ -121,7 +121,7 @@ def blend(
 
     Example: lc megatron blend --weights 0.7 0.2 0.1 --size 100000 --out blend
     """
-    from lc_assets.stages.megatron_files import write_blend
+    from lc_assets.stages.megatron.megatron_files import write_blend
 
     made = write_blend(
         out, weights=_words(weights, more), sizes=_words(sizes, more), size=size, uint8=uint8
@@ -194,7 +194,7 @@ def cache(
     from lc_assets.cli.sample import engine_of
     from lc_assets.errors import BadInput
     from lc_assets.formats.launch_arguments import read_launch
-    from lc_assets.stages import caching
+    from lc_assets.stages.megatron import caching
 
     asked, stated = read_launch(launch)
     place = folder or (Path(stated) if stated else None)

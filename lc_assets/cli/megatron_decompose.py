@@ -34,8 +34,8 @@ def decompose(
 
     Example: lc megatron decompose data/mine --output by-length --shortest 256 --longest 8192
     """
-    from lc_assets.stages.decomposing import decompose as run
-    from lc_assets.stages.megatron_merging import prefix_of
+    from lc_assets.stages.megatron.decomposing import decompose as run
+    from lc_assets.stages.megatron.megatron_merging import prefix_of
 
     tally = run(prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed)
     say(f"{tally.seen:,} tokens = {tally.kept:,} in pieces + {tally.seen - tally.kept:,} left over")

@@ -38,8 +38,8 @@ def merge(
     Example: lc megatron merge parts --output data/mine --max-size 30GB
     """
     from lc_assets.formats.megatron import bin_path
-    from lc_assets.stages.megatron_merging import data_sets_of
-    from lc_assets.stages.megatron_merging import merge as merge_data_sets
+    from lc_assets.stages.megatron.megatron_merging import data_sets_of
+    from lc_assets.stages.megatron.megatron_merging import merge as merge_data_sets
 
     found = data_sets_of(sources)
     receipts = merge_data_sets(
@@ -77,8 +77,8 @@ def export(
 
     Example: lc megatron export data/mine --to nanogpt --output train.bin --over-last 50256
     """
-    from lc_assets.stages import megatron_exporting
-    from lc_assets.stages.megatron_merging import prefix_of
+    from lc_assets.stages.megatron import megatron_exporting
+    from lc_assets.stages.megatron.megatron_merging import prefix_of
 
     if over_last is not None and kind != "nanogpt":
         raise BadInput("--over-last is nanoGPT's; leave it out, or take --to nanogpt")

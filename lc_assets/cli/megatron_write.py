@@ -65,8 +65,8 @@ def write(
     Example: lc megatron write corpus --output data/mine --tokenizer gpt2 --append-eod
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.megatron_settings import Writing, settle
-    from lc_assets.stages.megatron_writing import write_data_set, write_parts
+    from lc_assets.stages.megatron.megatron_settings import Writing, settle
+    from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 
     settled = settle(
         Writing(
@@ -105,7 +105,13 @@ def _names(named: tuple[Path, Path], folder: Path) -> tuple[str, str]:
 
 
 def _summary(tally: "Tally") -> None:
-    from lc_assets.stages.megatron_writing import BY_TWIN, CHARACTERS, FILES, TOKENS, UNCHECKED
+    from lc_assets.stages.megatron.megatron_writing import (
+        BY_TWIN,
+        CHARACTERS,
+        FILES,
+        TOKENS,
+        UNCHECKED,
+    )
 
     say(
         f"{tally.seen:,} documents = {tally.kept:,} written + {sum(tally.dropped.values()):,} "

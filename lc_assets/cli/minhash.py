@@ -47,7 +47,7 @@ def minhash(
     Example: lc minhash documents minhash --workers 2
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.signing import COMPUTED, TOO_SHORT, sign_corpus
+    from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT, sign_corpus
     from lc_assets.text.minhash import FAST, RPV2
 
     scheme = FAST if fast else RPV2

@@ -10,7 +10,7 @@ from lc_assets.errors import BadInput
 Choice = TypeVar("Choice", bound=str)
 
 if TYPE_CHECKING:
-    from lc_assets.stages.document_settings import ListSettings
+    from lc_assets.stages.documents.document_settings import ListSettings
     from lc_assets.stages.settings import ModelSettings
 
 Lake = Annotated[
@@ -163,7 +163,7 @@ def list_settings(
     stop_words: Path | None, bad_words: Path | None, domains: Path | None
 ) -> "ListSettings":
     """The settings that the options above mean."""
-    from lc_assets.stages.document_settings import ListSettings
+    from lc_assets.stages.documents.document_settings import ListSettings
 
     return ListSettings(
         stop_words=_said(stop_words), bad_words=_said(bad_words), domains=_said(domains)

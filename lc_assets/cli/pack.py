@@ -9,8 +9,8 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import complain, facts, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.stages.longpack_settings import PackingSettings
-    from lc_assets.stages.packing_corpora import PackedCorpus
+    from lc_assets.stages.longpack.longpack_settings import PackingSettings
+    from lc_assets.stages.packing.packing_corpora import PackedCorpus
 
 
 def pack(
@@ -93,9 +93,9 @@ def pack(
 
     from lc_assets.cli.sample import engine_of
     from lc_assets.errors import BadInput
-    from lc_assets.stages.longpack_settings import PackingSettings
-    from lc_assets.stages.megatron_settings import Writing, settle
-    from lc_assets.stages.packing_corpora import CorpusPacking, pack_corpus
+    from lc_assets.stages.longpack.longpack_settings import PackingSettings
+    from lc_assets.stages.megatron.megatron_settings import Writing, settle
+    from lc_assets.stages.packing.packing_corpora import CorpusPacking, pack_corpus
 
     *inputs, out = sources
     if not inputs:

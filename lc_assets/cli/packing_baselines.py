@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lc_assets.packing.length_buckets import BucketCount
-    from lc_assets.stages.joined_texts import Packed
+    from lc_assets.stages.packing.joined_texts import Packed
 
 Sources = Annotated[
     list[Path],
@@ -79,8 +79,8 @@ def pack_similar(
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.packing.similarity import Likeness
-    from lc_assets.stages.similar_packing import SimilarSettings
-    from lc_assets.stages.similar_packing import pack_similar as run
+    from lc_assets.stages.packing.similar_packing import SimilarSettings
+    from lc_assets.stages.packing.similar_packing import pack_similar as run
 
     *inputs, out = _named(sources, "lc pack-similar IN OUT --max-tokens 49152")
     likeness = Likeness(
@@ -130,8 +130,8 @@ def pack_code(
     Example: lc pack-code repositories.jsonl.gz packed --max-tokens 65536
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.code_packing import CodeSettings
-    from lc_assets.stages.code_packing import pack_code as run
+    from lc_assets.stages.packing.code_packing import CodeSettings
+    from lc_assets.stages.packing.code_packing import pack_code as run
 
     *inputs, out = _named(sources, "lc pack-code IN OUT --max-tokens 65536")
     settings = CodeSettings(
@@ -165,7 +165,7 @@ def buckets(
     """
     from lc_assets.cli.sample import engine_of
     from lc_assets.packing.length_buckets import EDGES
-    from lc_assets.stages.length_bucketing import bucket_corpus
+    from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
     wanted = EDGES if edges is None else numbers_of(edges)
     found = bucket_corpus(

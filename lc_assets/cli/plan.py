@@ -11,7 +11,7 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
-    from lc_assets.stages.building import Workshop
+    from lc_assets.stages.building import BuildContext
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
     from lc_assets.storage.lake import LakeFolder
@@ -49,7 +49,7 @@ def plan(
     from lc_assets.engines.local import LocalEngine
     from lc_assets.engines.progress import on_terminal
     from lc_assets.stages import costing, planning
-    from lc_assets.stages.building import Workshop
+    from lc_assets.stages.building import BuildContext
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
@@ -61,10 +61,10 @@ def plan(
     )
     names = chosen_snapshots(folder, source, snapshot)
     archives, engine = Upstream(crawl) if crawl else None, LocalEngine(watch=on_terminal)
-    workshop = Workshop(
+    context = BuildContext(
         lake=folder, upstream=source, recipe=settings, engine=engine, crawl=archives
     )
-    looked = look_at_all(workshop, names) if look_upstream else {}
+    looked = look_at_all(context, names) if look_upstream else {}
     plans = planning.plan(folder, settings, names, **looked)
     show_plans(plans, costing.costs_of(folder, settings, plans), every=every)
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
@@ -102,26 +102,27 @@ def _in_lake(lake: "LakeFolder") -> set[str]:
     return {key for stage in stages for key in lake.keys(stage)}
 
 
-def look_at_all(workshop: "Workshop", snapshots: list[str]) -> dict[str, dict[str, str]]:
+def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict[str, str]]:
     """Digests of each snapshot's files as they are upstream now, and in the crawl where pages were
     looked up in it before.
 
     Returns:
         Arguments of `lc_assets.stages.planning.plan`.
     """
-    from lc_assets.stages import html_index, raw
+    from lc_assets.stages.documents import raw_snapshot as raw
+    from lc_assets.stages.links import html_index
     from lc_assets.storage.digests import digest_of
     from lc_assets.vocabulary import parse_snapshot
 
-    found = {name: raw.look_at_snapshot(workshop, parse_snapshot(name)) for name in snapshots}
-    wanted = workshop.crawl is not None and html_index.STAGE.wanted(workshop.recipe)
-    indexed = workshop.lake.keys(html_index.STAGE.name) if wanted else ()
+    found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}
+    wanted = context.crawl is not None and html_index.STAGE.wanted(context.recipe)
+    indexed = context.lake.keys(html_index.STAGE.name) if wanted else ()
     return {
         "upstream_digests": {
             name: digest_of(raw.manifest_of(files).to_pylist()) for name, files in found.items()
         },
         "crawl_digests": {
-            name: html_index.look_at_crawl(workshop, parse_snapshot(name))
+            name: html_index.look_at_crawl(context, parse_snapshot(name))
             for name in snapshots
             if name in indexed
         },

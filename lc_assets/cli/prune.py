@@ -9,7 +9,7 @@ from lc_assets.cli.printing import complain, say, sized, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
-    from lc_assets.stages.pruning import Pruning
+    from lc_assets.stages.releases.pruning import Pruning
     from lc_assets.storage.lake import LakeFolder
 
 STILL_HELD = 3
@@ -42,7 +42,7 @@ def prune(
 
     Example: lc prune lake --dry-run
     """
-    from lc_assets.stages import pruning
+    from lc_assets.stages.releases import pruning
     from lc_assets.storage.bucket_lake import open_lake
 
     folder = open_lake(lake)
@@ -68,7 +68,7 @@ def prune(
 
 def withdrawn_ids(lake: "LakeFolder") -> list[str]:
     """Ids of the withdrawn documents, as `withdrawn_documents` was last materialized."""
-    from lc_assets.stages.withdrawing import withdrawn_lines
+    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
     return [line["id"] for line in withdrawn_lines(lake.place("withdrawn").require())]
 

@@ -18,7 +18,7 @@ from lc_assets.cli.plan import OUT_OF_DATE, chosen_snapshots, look_at_all, show_
 from lc_assets.cli.printing import complain, lasted, say
 
 if TYPE_CHECKING:
-    from lc_assets.stages.building import Built, Workshop
+    from lc_assets.stages.building import BuildContext, Built
     from lc_assets.stages.planning import Plan, Run
     from lc_assets.stages.rebuilding import Rebuilt
 
@@ -80,25 +80,25 @@ def rebuild(
     from lc_assets.stages.fates import fates_into
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
-    workshop = _workshop(
+    context = _workshop(
         str(lake), upstream, crawl, recipe, withdrawn, workers, engine, task_seconds
     )
-    names = chosen_snapshots(workshop.lake, workshop.upstream, snapshot)
-    looked = look_at_all(workshop, names) if look_upstream else {}
+    names = chosen_snapshots(context.lake, context.upstream, snapshot)
+    looked = look_at_all(context, names) if look_upstream else {}
 
     def ask() -> "list[Plan]":
-        return planning.plan(workshop.lake, workshop.recipe, names, **looked)
+        return planning.plan(context.lake, context.recipe, names, **looked)
 
     plans = ask()
     behind = [made for made in plans if made.status != "current"]
-    show_plans(plans, costing.costs_of(workshop.lake, workshop.recipe, behind), every=False)
+    show_plans(plans, costing.costs_of(context.lake, context.recipe, behind), every=False)
     if dry_run or not behind:
         raise typer.Exit(OUT_OF_DATE if behind else 0)
     started = time.monotonic()
-    how = _plainly(workshop)
+    how = _plainly(context)
     if home is not None:
         how = _through_dagster(
-            workshop,
+            context,
             home,
             recipe,
             own,
@@ -121,18 +121,18 @@ def _workshop(
     workers: int | None,
     engine: str,
     task_seconds: float,
-) -> "Workshop":
+) -> "BuildContext":
     import os
 
     from lc_assets.engines.progress import on_terminal
-    from lc_assets.stages.building import Workshop
+    from lc_assets.stages.building import BuildContext
     from lc_assets.stages.hiring import hire
     from lc_assets.stages.recipe import read_recipe
     from lc_assets.storage.bucket_lake import open_lake
     from lc_assets.storage.upstream import Upstream
 
     opened, read, archives = open_lake(lake), Upstream(upstream), Upstream(crawl) if crawl else None
-    return Workshop(
+    return BuildContext(
         lake=opened,
         upstream=read,
         recipe=read_recipe(recipe, withdrawn=withdrawn),
@@ -150,7 +150,7 @@ def _workshop(
 
 
 @contextlib.contextmanager
-def _plainly(workshop: "Workshop") -> "Iterator[Callable[[Run], None]]":
+def _plainly(context: "BuildContext") -> "Iterator[Callable[[Run], None]]":
     """Build by the stages' verbs."""
 
     def build(run: "Run") -> None:
@@ -161,7 +161,7 @@ def _plainly(workshop: "Workshop") -> "Iterator[Callable[[Run], None]]":
         for made in run.plans:
             started = time.monotonic()
             try:
-                built = step(made.stage).verb(workshop, run.key)
+                built = step(made.stage).verb(context, run.key)
             except LcError as error:
                 raise PartitionFailed(made.name, str(error)) from error
             say(f"{made.name:<28} {lasted(time.monotonic() - started):>10}   {_said(built)}")
@@ -184,7 +184,7 @@ def _said(built: "Built") -> str:
 
 @contextlib.contextmanager
 def _through_dagster(
-    workshop: "Workshop",
+    context: "BuildContext",
     home: Path,
     recipe: Path | None,
     own: Path | None,
@@ -199,11 +199,11 @@ def _through_dagster(
     from lc_assets.definitions import build_defs
 
     defs = build_defs(
-        lake=workshop.lake.url,
-        upstream=workshop.upstream.root,
+        lake=context.lake.url,
+        upstream=context.upstream.root,
         recipe=str(recipe) if recipe else None,
         snapshots=str(own) if own else None,
-        workers=getattr(workshop.engine, "workers", 1),
+        workers=getattr(context.engine, "workers", 1),
         crawl=crawl,
         withdrawn=withdrawn,
         engine=engine,

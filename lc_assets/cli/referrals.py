@@ -11,7 +11,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.stages.referring import Measured, Measuring
+    from lc_assets.stages.reports.referring import Measured, Measuring
 
 TITLES = {
     "pairs": "Pairs of mentions of one concept, per token (the paper's table 4)",
@@ -90,7 +90,7 @@ def referrals(
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
     from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.referring import Measuring, measure_corpus
+    from lc_assets.stages.reports.referring import Measuring, measure_corpus
 
     settings = Measuring(
         buckets=edges_of(buckets),

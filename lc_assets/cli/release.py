@@ -32,7 +32,7 @@ def release(
 
     Example: lc release lake v1
     """
-    from lc_assets.stages import releasing
+    from lc_assets.stages.releases import releasing
     from lc_assets.storage.bucket_lake import open_lake
 
     folder = open_lake(lake)

@@ -14,8 +14,8 @@ from lc_assets.cli.printing import say, sized, table
 
 if TYPE_CHECKING:
     from lc_assets.engines.engine import Engine
-    from lc_assets.stages.sample.page import Texts
-    from lc_assets.stages.sample.writing import SampleReport
+    from lc_assets.sample.page import Texts
+    from lc_assets.sample.writing import SampleReport
     from lc_assets.vocabulary import Shard
 
 ASSETS_OF_A_SNAPSHOT = "'*megatron_rows'"
@@ -33,7 +33,7 @@ def sample(
 
     Example: lc sample sample --from ~/texts --snapshot 2023-06
     """
-    from lc_assets.stages.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
+    from lc_assets.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
 
     engine = engine_of(workers)
     report = write_sample(
@@ -62,16 +62,16 @@ def engine_of(workers: int | None) -> "Engine":
 
 def texts_of(source: Path | None, engine: "Engine") -> "Texts":
     """The pages of a folder of texts, or those that the installed packages bring."""
-    from lc_assets.stages.sample.folder_texts import texts_from_folder
-    from lc_assets.stages.sample.prose.gather import installed_prose
+    from lc_assets.sample.folder_texts import texts_from_folder
+    from lc_assets.sample.prose.gather import installed_prose
 
     return installed_prose(engine=engine) if source is None else texts_from_folder(source)
 
 
 def show_sample(folder: Path, report: "SampleReport") -> None:
     """Print what a sample holds: a line per snapshot and bucket, and what all is made of."""
-    from lc_assets.stages.document_settings import FilteringSettings
-    from lc_assets.stages.sample.writing import CRAWL
+    from lc_assets.sample.writing import CRAWL
+    from lc_assets.stages.documents.document_settings import FilteringSettings
     from lc_assets.vocabulary import Shard
 
     shards = [Shard.parse(tag) for tag in report.shards]

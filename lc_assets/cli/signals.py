@@ -9,7 +9,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import complain, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.stages.signalling import Signalling
+    from lc_assets.stages.documents.signalling import Signalling
     from lc_assets.tally import Tally
     from lc_assets.text.signal_lists import WordLists
 
@@ -42,7 +42,7 @@ def signals(
 
     Example: lc signals corpus signals --lang en --stop-words stop_words.json
     """
-    from lc_assets.stages.signalling import Signalling, signal_corpus
+    from lc_assets.stages.documents.signalling import Signalling, signal_corpus
 
     settings = Signalling(
         language=lang,
@@ -63,7 +63,7 @@ def signals(
 
 
 def _to_standard_output(source: Path, settings: "Signalling") -> None:
-    from lc_assets.stages.signalling import signal_stream
+    from lc_assets.stages.documents.signalling import signal_stream
     from lc_assets.tally import Tally
 
     stream = typer.get_binary_stream("stdout")
@@ -78,7 +78,7 @@ def _to_standard_output(source: Path, settings: "Signalling") -> None:
 
 def summary(tally: "Tally", lists: "WordLists") -> list[str]:
     """What was read and written, and what was left out, in sentences."""
-    from lc_assets.stages.signalling import BYTES, WITHOUT_BAD_WORDS, WITHOUT_STOP_WORDS
+    from lc_assets.stages.documents.signalling import BYTES, WITHOUT_BAD_WORDS, WITHOUT_STOP_WORDS
 
     unread = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
     absent = [

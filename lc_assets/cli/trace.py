@@ -136,7 +136,7 @@ def trace_row(
 ) -> None:
     """From a row of the global order, or of one snapshot's grid, to its document."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import tracing
+    from lc_assets.stages.lineage import tracing
     from lc_assets.vocabulary import parse_snapshot
 
     if snapshot is None:
@@ -161,7 +161,7 @@ def trace_packed_row(
 ) -> None:
     """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages.packed_tracing import stretches_of_row
+    from lc_assets.stages.lineage.packed_tracing import stretches_of_row
     from lc_assets.vocabulary import parse_snapshot
 
     packed = lake.place("packed", parse_snapshot(snapshot)).require()
@@ -179,7 +179,7 @@ def trace_packed_row(
 def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int | None) -> None:
     """From a sample of a mix, or one token of it, to the documents it takes tokens of."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import tracing
+    from lc_assets.stages.lineage import tracing
 
     if sample is None:
         raise BadInput("--mix wants --sample too: the number of a sample, from 0")
@@ -194,7 +194,7 @@ def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int
 def trace_id(lake: "LakeFolder", identity: str) -> None:
     """From a document id to its rows, or to the reason why there is none."""
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import histories, packed_whereabouts, whereabouts
+    from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
 
     found, packed = (
         whereabouts.find_id(lake, identity),
@@ -222,7 +222,7 @@ def trace_documents(lake: "LakeFolder", kind: "Kind", value: str) -> None:
     others.
     """
     from lc_assets.cli import trace_shown
-    from lc_assets.stages import histories, packed_whereabouts, whereabouts
+    from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
 
     rows, packed = (
         whereabouts.rows_by(lake, kind, value),

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from lc_assets.cli.printing import facts, heading, say, shortened, table
 from lc_assets.formats.redpajama.listings import documents_path
-from lc_assets.stages import histories, packed_whereabouts, whereabouts
-from lc_assets.stages.packed_tracing import Stretch
+from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
+from lc_assets.stages.lineage.packed_tracing import Stretch
 from lc_assets.vocabulary import parse_document_id
 
 if TYPE_CHECKING:
-    from lc_assets.stages.tracing import Piece, Row, Sample
+    from lc_assets.stages.lineage.tracing import Piece, Row, Sample
     from lc_assets.storage.lake import LakeFolder
     from lc_assets.storage.versions import Published
 

@@ -45,8 +45,8 @@ def verify(
     from lc_assets.formats.megatron import bin_path
     from lc_assets.formats.named_tokenizers import vocabulary_of
     from lc_assets.formats.tokenizer_places import located
-    from lc_assets.stages.megatron_merging import prefix_of
-    from lc_assets.stages.megatron_verifying import Expected, verify_data_set
+    from lc_assets.stages.megatron.megatron_merging import prefix_of
+    from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
 
     prefix = prefix_of(_on_this_machine(path))
     if not is_megatron(prefix) and not bin_path(prefix).is_file():

@@ -113,8 +113,8 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
 
 def show_touched(lake: "LakeFolder", entry: "Withdrawal", recipe: "Recipe") -> None:
     """Print what an entry finds, and what is made again for it."""
-    from lc_assets.stages import touching
-    from lc_assets.stages.withdrawing import STAGE, resolve
+    from lc_assets.stages.withdrawal import touching
+    from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve
 
     inputs: dict[str, Published] = {
         published.name: published
@@ -161,8 +161,8 @@ def show_report(lake: "LakeFolder") -> None:
     """Print what is withdrawn, by date and reason, what was taken out for it, and which versions on
     the disk hold it still.
     """
-    from lc_assets.stages import reporting_withdrawals as reporting
-    from lc_assets.stages.withdrawing import withdrawn_lines
+    from lc_assets.stages.withdrawal import reporting_withdrawals as reporting
+    from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
     lines = withdrawn_lines(lake.place("withdrawn").require())
     found = reporting.report(lake, lines)

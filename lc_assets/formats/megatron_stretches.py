@@ -2,7 +2,7 @@
 
 Here: reading without the map, so that what is read is never this process's memory twice. Not here:
     the files' format
-(`lc_assets.formats.megatron`), where the ids are wanted (`lc_assets.stages.gathering`).
+(`lc_assets.formats.megatron`), where the ids are wanted (`lc_assets.stages.rows.gathering`).
 """
 
 import os

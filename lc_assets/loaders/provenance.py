@@ -5,7 +5,7 @@ Here: looking rows up in ``rows.parquet``, which lies beside a grid's arrays, an
     ``spans.parquet`` beside packed
 rows; read when first asked for, and of it only the row groups and columns that are needed. Not
 here: which rows a step has (`loaders.grid`), the way from a document to its rows
-    (`lc_assets.stages.whereabouts`).
+    (`lc_assets.stages.lineage.whereabouts`).
 """
 
 from collections import defaultdict

@@ -19,7 +19,7 @@ file                                                              what
 The tokenizer's identity differs from version to version of megatron-core, the arrays do not: one
 build serves several versions by several names.
 
-Here: names and descriptions. Not here: files (`lc_assets.stages.caching`).
+Here: names and descriptions. Not here: files (`lc_assets.stages.megatron.caching`).
 Source: Megatron-LM ``megatron/core/datasets``: ``megatron_dataset.py``, ``gpt_dataset.py``,
     ``blended_dataset.py``,
 ``blended_megatron_dataset_builder.py`` (core 0.16.1; unchanged in this up to 0.19.2).

@@ -11,7 +11,7 @@
 Megatron has neither. It reads both all the same, because it never compares what a cached index
 holds.
 
-Here: arrays. Not here: which mix continues which (`lc_assets.stages.mix_plans`).
+Here: arrays. Not here: which mix continues which (`lc_assets.stages.mixes.mix_plans`).
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ time.
 The pieces of a document stand longest first; then short pieces are always ends of documents. With a
 seed, their order is drawn by a hash of the document's key, and what is left over still is its end.
 
-Here: where the pieces are. Not here: writing them (`lc_assets.stages.decomposing`).
+Here: where the pieces are. Not here: writing them (`lc_assets.stages.megatron.decomposing`).
 Source: Pouransari et al. 2024, "Dataset decomposition: faster LLM training with variable sequence
     length curriculum"; their
 pieces hold one token more, for the last target; one of 2^k tokens has 2^k - 1 targets.

@@ -19,7 +19,7 @@ import msgspec
 
 from lc_assets.engines.engine import Engine
 from lc_assets.engines.likeness import versions_of
-from lc_assets.errors import AuditFailed, Busy, LcError, NotPublished
+from lc_assets.errors import Busy, CheckFailed, LcError, NotPublished
 from lc_assets.publishing import disk_said_plainly, make_folder, remove_drafts
 from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
@@ -50,7 +50,7 @@ BUSY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
+class BuildContext:
     """Where a stage works: what it reads, where it publishes, by which settings, on which engine.
 
     ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a
@@ -65,7 +65,7 @@ class Workshop:
     say: Callable[[str], object] = lambda _words: None
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one claim's test found.
 
     Attributes:
@@ -84,7 +84,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class StagingFolder:
     """A version's folder while it is being filled.
 
     Attributes:
@@ -105,7 +105,7 @@ class Draft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class CheckInput:
     """What a claim may look at: the version's folder, its counts and what it was made from."""
 
     folder: Path
@@ -115,14 +115,14 @@ class Evidence:
     inputs: Mapping[str, Published]
 
     @classmethod
-    def of(cls, draft: Draft, tally: Tally, lake: LakeFolder) -> Self:
+    def of(cls, staging: StagingFolder, tally: Tally, lake: LakeFolder) -> Self:
         """The evidence of what has just been written."""
         return cls(
-            folder=draft.folder,
-            fingerprint=draft.fingerprint,
+            folder=staging.folder,
+            fingerprint=staging.fingerprint,
             tally=tally,
             lake=lake,
-            inputs=draft.inputs,
+            inputs=staging.inputs,
         )
 
     def only_input(self, stage: str) -> Published:
@@ -139,7 +139,7 @@ class Evidence:
         )
 
 
-Claim = Callable[[Evidence], Finding]
+Check = Callable[[CheckInput], CheckResult]
 """A test of what a stage wrote. Its name and docstring are what the Dagster UI shows."""
 
 
@@ -173,7 +173,7 @@ class Stage:
     code_version: str
     upstream: tuple[str, ...]
     params: Callable[[Recipe, str], dict[str, Any]]
-    claims: tuple[Claim, ...]
+    claims: tuple[Check, ...]
     partitioned_by: Literal["snapshot", "mix", "nothing"] = "snapshot"
     global_upstream: bool = False
     reads: Callable[[Recipe, str, str], bool] = lambda _recipe, _key, _upstream_key: True
@@ -260,7 +260,7 @@ class Built:
 
     published: Published
     reused: bool
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckResult, ...] = ()
 
     @property
     def tally(self) -> Tally:
@@ -269,10 +269,10 @@ class Built:
 
 
 def build(
-    workshop: Workshop,
+    context: BuildContext,
     stage: Stage,
     key: str,
-    fill: Callable[[Draft], Tally],
+    fill: Callable[[StagingFolder], Tally],
     *,
     inputs: Mapping[str, Published] | None = None,
     foreign_inputs: Mapping[str, str] | None = None,
@@ -298,23 +298,23 @@ def build(
         NotWritable: when the lake may not be written to.
         Busy: when another run has been building this partition for longer than `BUSY_SECONDS`.
     """
-    read = stage.inputs(workshop.lake, workshop.recipe, key) if inputs is None else inputs
+    read = stage.inputs(context.lake, context.recipe, key) if inputs is None else inputs
     digests = {name: published.digest for name, published in read.items()} | dict(
         foreign_inputs or {}
     )
-    fingerprint = stage.fingerprint(stage.resolved(workshop.recipe, key), key, digests)
-    place = workshop.lake.place(stage.name, key)
+    fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
+    place = context.lake.place(stage.name, key)
     with _alone(place):
         before, standing = place.state(), place.finished(fingerprint.version)
         if standing is not None:
             return _republish(place, standing, before)
-        draft = _draft_of(stage, place, fingerprint, read)
-        with disk_said_plainly(draft.folder), measured_by(draft.meter) as measured:
-            tally = _fill(draft, fill)
+        staging = _draft_of(stage, place, fingerprint, read)
+        with disk_said_plainly(staging.folder), measured_by(staging.meter) as measured:
+            tally = _fill(staging, fill)
         started = time.perf_counter()
-        findings = audit(stage, Evidence.of(draft, tally, workshop.lake))
-        _refuse_what_is_wrong(findings, place, draft)
-        files = version_files(draft.folder, draft.facts)
+        findings = audit(stage, CheckInput.of(staging, tally, context.lake))
+        _refuse_what_is_wrong(findings, place, staging)
+        files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
             "randomness": dict(randomness or {}),
@@ -322,9 +322,9 @@ def build(
             "measured": measured,
         }
         measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
-        receipt = receipt_of(draft.folder, fingerprint, tally, files=files, **more)
+        receipt = receipt_of(staging.folder, fingerprint, tally, files=files, **more)
         return Built(
-            published=_publish(place, draft.folder, receipt, before),
+            published=_publish(place, staging.folder, receipt, before),
             reused=False,
             findings=tuple(findings),
         )
@@ -332,24 +332,24 @@ def build(
 
 def _draft_of(
     stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapping[str, Published]
-) -> Draft:
+) -> StagingFolder:
     shards = shards_of(stage.sharding, fingerprint, inputs, place) if stage.sharding else None
-    draft = Draft(
+    staging = StagingFolder(
         folder=place.folder / fingerprint.version,
         fingerprint=fingerprint,
         inputs=inputs,
         shards=shards,
     )
     if shards is None:
-        draft.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
-    return draft
+        staging.meter.bytes_read = sum(published.receipt.n_bytes for published in inputs.values())
+    return staging
 
 
-def _fill(draft: Draft, fill: Callable[[Draft], Tally]) -> Tally:
-    make_folder(draft.folder)
-    remove_drafts(draft.folder)
-    tally = fill(draft)
-    remove_drafts(draft.folder)  # of workers that were killed, and whose tasks others did again
+def _fill(staging: StagingFolder, fill: Callable[[StagingFolder], Tally]) -> Tally:
+    make_folder(staging.folder)
+    remove_drafts(staging.folder)
+    tally = fill(staging)
+    remove_drafts(staging.folder)  # of workers that were killed, and whose tasks others did again
     return tally
 
 
@@ -360,24 +360,26 @@ def _publish(place: Place, folder: Path, receipt: Receipt, before: int) -> Publi
     return published
 
 
-def audit(stage: Stage, evidence: Evidence) -> list[Finding]:
+def audit(stage: Stage, check_input: CheckInput) -> list[CheckResult]:
     """Put every claim of a stage to the test, on a draft or on what is published."""
-    return [put_to_test(claim, evidence) for claim in stage.claims]
+    return [run_check(claim, check_input) for claim in stage.claims]
 
 
-def put_to_test(claim: Claim, evidence: Evidence) -> Finding:
+def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
     """Test one claim; where what it reads is too damaged to be read, the claim does not hold."""
     try:
-        return claim(evidence)
+        return claim(check_input)
     except LcError as error:
-        return Finding(
+        return CheckResult(
             claim=claim.__name__,
             passed=False,
             words=f"cannot be tested: {type(error).__name__}: {error}",
         )
 
 
-def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()) -> Evidence:
+def check_input_of(
+    lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()
+) -> CheckInput:
     """The evidence for re-testing a published version: its inputs are the very versions it was made
     from.
 
@@ -397,7 +399,7 @@ def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str
         for name, digest in fingerprint.inputs.items()
     }
     inputs = {name: version for name, version in found.items() if version is not None}
-    return Evidence(
+    return CheckInput(
         folder=published.folder,
         fingerprint=fingerprint,
         tally=published.receipt.tally,
@@ -407,8 +409,8 @@ def evidence_of(lake: LakeFolder, published: Published, *, by_head: Sequence[str
 
 
 def run_shards(
-    workshop: Workshop,
-    draft: Draft,
+    context: BuildContext,
+    staging: StagingFolder,
     function: Callable[[Any], Tally],
     tasks: Sequence[Any],
     *,
@@ -425,13 +427,13 @@ def run_shards(
         what: says in a few words what is being done.
     """
     run = ShardRun(
-        engine=workshop.engine,
-        folder=draft.folder,
-        fingerprint=draft.fingerprint,
-        meter=draft.meter,
-        shards=draft.shards,
-        say=workshop.say,
-        facts=draft.facts,
+        engine=context.engine,
+        folder=staging.folder,
+        fingerprint=staging.fingerprint,
+        meter=staging.meter,
+        shards=staging.shards,
+        say=context.say,
+        facts=staging.facts,
     )
     return run.run(function, tasks, what=what)
 
@@ -470,15 +472,17 @@ def rejected_folder(place: Place, version: str) -> Path:
     return place.folder / f"rejected-{version}"
 
 
-def _refuse_what_is_wrong(findings: Sequence[Finding], place: Place, draft: Draft) -> None:
+def _refuse_what_is_wrong(
+    findings: Sequence[CheckResult], place: Place, staging: StagingFolder
+) -> None:
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    rejected = rejected_folder(place, draft.folder.name)
+    rejected = rejected_folder(place, staging.folder.name)
     shutil.rmtree(rejected, ignore_errors=True)
-    draft.folder.rename(rejected)
+    staging.folder.rename(rejected)
     said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
-    raise AuditFailed(
+    raise CheckFailed(
         f"{place.name} is not published, its audit failed: {said}. What was written is kept in "
         f"{rejected}"
     )

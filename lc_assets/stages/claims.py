@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from lc_assets.publishing import finished
-from lc_assets.stages.building import Claim, Evidence, Finding
+from lc_assets.stages.building import Check, CheckInput, CheckResult
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.sharding import SHARDS_FILE, read_records
 from lc_assets.stages.tables import DROPPED, count_lines, read_schema, read_table
@@ -57,20 +57,20 @@ def by_chunk(rows: Iterable[int], chunk_rows: int) -> list[list[int]]:
     return [list(group) for _, group in itertools.groupby(rows, key=lambda row: row // chunk_rows)]
 
 
-def counts_add_up(evidence: Evidence) -> Finding:
+def counts_add_up(check_input: CheckInput) -> CheckResult:
     """Documents in = kept + dropped: the tables on disk give the counts of the receipt, reason by
     reason.
     """
-    kept = sum(count_lines(path) for path in documents_files(evidence.folder))
+    kept = sum(count_lines(path) for path in documents_files(check_input.folder))
     dropped = Counter(
         reason
-        for path in dropped_files(evidence.folder)
+        for path in dropped_files(check_input.folder)
         for reason in read_table(path, ["reason"])["reason"].to_pylist()
     )
-    tally = evidence.tally
+    tally = check_input.tally
     agrees = kept == tally.kept and dict(dropped) == tally.dropped
     found = f"{kept:,} kept + {dropped.total():,} dropped"
-    return Finding(
+    return CheckResult(
         claim="counts_add_up",
         passed=agrees,
         words=f"{tally.seen:,} in = {found}"
@@ -80,45 +80,45 @@ def counts_add_up(evidence: Evidence) -> Finding:
     )
 
 
-def all_that_was_kept_came_in(*stages: str) -> Claim:
+def all_that_was_kept_came_in(*stages: str) -> Check:
     """Make the claim that a stage saw exactly the documents that ``stages`` kept, those of them
     that it was made from.
     """
 
-    def nothing_was_lost_on_the_way(evidence: Evidence) -> Finding:
+    def nothing_was_lost_on_the_way(check_input: CheckInput) -> CheckResult:
         """The documents that came in are as many as the stage before kept."""
         read = [
             stage
             for stage in stages
             if len(stages) == 1
-            or any(name.startswith(f"{stage}/") for name in evidence.fingerprint.inputs)
+            or any(name.startswith(f"{stage}/") for name in check_input.fingerprint.inputs)
         ]
-        before = sum(evidence.only_input(stage).receipt.tally.kept for stage in read)
-        return Finding(
+        before = sum(check_input.only_input(stage).receipt.tally.kept for stage in read)
+        return CheckResult(
             claim="nothing_was_lost_on_the_way",
-            passed=before == evidence.tally.seen,
-            words=f"{' and '.join(read)} kept {before:,} documents, {evidence.tally.seen:,} came in",
-            numbers={"kept before": before, "documents in": evidence.tally.seen},
+            passed=before == check_input.tally.seen,
+            words=f"{' and '.join(read)} kept {before:,} documents, {check_input.tally.seen:,} came in",
+            numbers={"kept before": before, "documents in": check_input.tally.seen},
         )
 
     return nothing_was_lost_on_the_way
 
 
-def tables_fit(schema: pa.Schema | None = None) -> Claim:
+def tables_fit(schema: pa.Schema | None = None) -> Check:
     """Make the claim that all tables fit their schemas; without one, the kept tables' first file
     sets the columns.
     """
 
-    def the_tables_fit_their_schemas(evidence: Evidence) -> Finding:
+    def the_tables_fit_their_schemas(check_input: CheckInput) -> CheckResult:
         """Every table fits its pandera schema: columns, types, ids' form, no nulls where none may
         be, ids unique per shard.
         """
-        kept, dropped = documents_files(evidence.folder), dropped_files(evidence.folder)
+        kept, dropped = documents_files(check_input.folder), dropped_files(check_input.folder)
         columns = schema or (read_schema(kept[0]) if kept else pa.schema([]))
         wrong = complaints_about(kept, columns, unique="id") + complaints_about(
             dropped, DROPPED, unique="id"
         )
-        return Finding(
+        return CheckResult(
             claim="the_tables_fit_their_schemas",
             passed=not wrong,
             words=f"{len(kept) + len(dropped):,} tables fit" if not wrong else "; ".join(wrong[:5]),
@@ -128,19 +128,19 @@ def tables_fit(schema: pa.Schema | None = None) -> Claim:
     return the_tables_fit_their_schemas
 
 
-def the_shards_add_up(evidence: Evidence) -> Finding:
+def the_shards_add_up(check_input: CheckInput) -> CheckResult:
     """What ``shards.jsonl`` says of the shards adds up to the counts, and each shard's files are
     there; names what is not so.
     """
-    path = evidence.folder / SHARDS_FILE
+    path = check_input.folder / SHARDS_FILE
     if not path.is_file():
-        n_shards = evidence.tally.also.get("shards", 0)
+        n_shards = check_input.tally.also.get("shards", 0)
         words = (
             f"nothing is noted of {n_shards:,} shards, so no newer version can take one over"
             if n_shards
             else "there are no shards"
         )
-        return Finding(
+        return CheckResult(
             claim="the_shards_add_up", passed=not n_shards, words=words, severity="warning"
         )
     records = read_records(path)
@@ -148,11 +148,11 @@ def the_shards_add_up(evidence: Evidence) -> Finding:
         fact.path
         for record in records
         for fact in record.files
-        if _n_bytes(evidence.folder / fact.path) != fact.n_bytes
+        if _n_bytes(check_input.folder / fact.path) != fact.n_bytes
     ]
     counted = Tally.total([record.tally for record in records])
-    agrees = counted == evidence.tally
-    return Finding(
+    agrees = counted == check_input.tally
+    return CheckResult(
         claim="the_shards_add_up",
         passed=agrees and not lost,
         words=f"{len(records):,} shards, {sum(len(record.files) for record in records):,} files"
@@ -161,7 +161,7 @@ def the_shards_add_up(evidence: Evidence) -> Finding:
             if agrees
             else (
                 f"; together {counted.kept:,} of {counted.seen:,} kept, the receipt says "
-                f"{evidence.tally}"
+                f"{check_input.tally}"
             )
         )
         + (f"; not as noted: {', '.join(lost[:3])}" if lost else ""),
@@ -173,13 +173,13 @@ def _n_bytes(path: Path) -> int:
     return path.stat().st_size if path.is_file() else -1
 
 
-def every_document_is_named_once(evidence: Evidence) -> Finding:
+def every_document_is_named_once(check_input: CheckInput) -> CheckResult:
     """No document id stands twice, neither among the kept nor among the dropped nor in both."""
     n_ids = n_repeated = 0
-    for ids in _ids_by_shard(evidence.folder):
+    for ids in _ids_by_shard(check_input.folder):
         n_ids += len(ids)
         n_repeated += len(ids) - len(set(ids))
-    return Finding(
+    return CheckResult(
         claim="every_document_is_named_once",
         passed=n_repeated == 0,
         words=f"{n_ids:,} ids, {n_repeated:,} repeated",

@@ -21,15 +21,19 @@ from typing import Any, Final
 import msgspec
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.card_settings import CardSettings
-from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings, RawSettings
-from lc_assets.stages.longpack_settings import (
+from lc_assets.stages.documents.document_settings import (
+    DeduplicationSettings,
+    FilteringSettings,
+    RawSettings,
+)
+from lc_assets.stages.longpack.longpack_settings import (
     LongPackSettings,
     PackingSettings,
     ReportSettings,
     WebSettings,
 )
-from lc_assets.stages.row_settings import (
+from lc_assets.stages.reports.card_settings import CardSettings
+from lc_assets.stages.rows.row_settings import (
     FlatteningSettings,
     GriddingSettings,
     MegatronSettings,

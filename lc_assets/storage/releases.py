@@ -7,7 +7,7 @@ leaves them. What is pinned is read through a `PinnedLake`: a lake in which the 
 the published ones.
 
 Here: the file, and reading by it. Not here: what belongs into a release
-    (`lc_assets.stages.releasing`).
+    (`lc_assets.stages.releases.releasing`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,7 +7,7 @@ of `LEAST_DOCUMENTS` documents at least: the hero of a novel is in all of its pi
 other's. With fewer documents no word is.
 
 Here: counting pieces, and the common words. Not here: which documents are looked at
-    (`lc_assets.stages.referring`), what comes of a
+    (`lc_assets.stages.reports.referring`), what comes of a
 common word (`lc_assets.text.concepts`).
 """
 

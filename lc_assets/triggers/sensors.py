@@ -6,7 +6,8 @@ from functools import partial
 
 import dagster as dg
 
-from lc_assets.stages import html_index, raw
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.links import html_index
 from lc_assets.stages.watching import Survey, survey, survey_crawl
 from lc_assets.storage.upstream import Upstream
 from lc_assets.triggers.asking import Asker

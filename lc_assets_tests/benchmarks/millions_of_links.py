@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lc_assets.formats.npy import read_npy
-from lc_assets.stages.link_tables import PAGE_LINKS
-from lc_assets.stages.longpack_settings import LongPackSettings
-from lc_assets.stages.longpacking.claiming import Claims, claim_links
-from lc_assets.stages.longpacking.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
+from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.longpack.claiming import Claims, claim_links
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
 from lc_assets.tally import Tally
 from lc_assets_tests.memory import peak_mb
 

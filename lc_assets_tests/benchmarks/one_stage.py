@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
@@ -19,34 +19,30 @@ from lc_assets_tests.memory import peak_mb
 def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
     """Build it and print what it took, with the memory of the bare process."""
     start_rss_mb = peak_mb()
-    workshop = Workshop(
+    context = BuildContext(
         lake=LakeFolder(Path(lake)),
         upstream=Upstream(upstream),
         recipe=read_recipe(Path(recipe)),
         engine=LocalEngine(workers=1),
     )
-    receipt = step(stage).verb(workshop, key).published.receipt
+    receipt = step(stage).verb(context, key).published.receipt
     print(
         json.dumps(
             receipt.measured
-            | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(workshop, receipt) / 1e6}
+            | {"start_rss_mb": start_rss_mb, "input_mb": input_bytes(context, receipt) / 1e6}
         )
     )
 
 
-def input_bytes(workshop: Workshop, receipt: Receipt) -> int:
+def input_bytes(context: BuildContext, receipt: Receipt) -> int:
     """Size of what the stage read: published files, or upstream's, compressed as they are."""
     if receipt.fingerprint.stage in ("raw", "filtered"):
         return sum(
-            path.stat().st_size
-            for path in Path(workshop.upstream.root).rglob("*")
-            if path.is_file()
+            path.stat().st_size for path in Path(context.upstream.root).rglob("*") if path.is_file()
         )
-    inputs = [
-        workshop.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs
-    ]
+    inputs = [context.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs]
     behind_the_order = (
-        workshop.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
+        context.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
     )
     return sum(published.receipt.n_bytes for published in (*inputs, *behind_the_order))
 

@@ -8,16 +8,17 @@ import numpy as np
 
 from lc_assets.checks.published import WHOLE, every_file_is_as_published, findings_of
 from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages import costing, histories, planning, tracing, whereabouts
-from lc_assets.stages.building import evidence_of, put_to_test
+from lc_assets.stages import costing, planning
+from lc_assets.stages.building import check_input_of, run_check
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.document_settings import FilteringSettings
-from lc_assets.stages.gridding import (
+from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.stages.lineage import histories, tracing, whereabouts
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.rows.token_grid import (
     every_row_is_planned_once,
     order_and_shifts_are_uniform,
     train_and_heldout_share_nothing,
 )
-from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.watching import survey
 from lc_assets.triggers.asking import Asker
 from lc_assets_tests.benchmarks import scaled_lake as made
@@ -92,8 +93,8 @@ def checks_of_row_tables(bench: Bench) -> Measured:
     def check() -> int:
         published = bench.lake.published("grid")
         for version in published.values():
-            evidence = evidence_of(bench.lake, version)
-            findings = [put_to_test(claim, evidence) for claim in GRID_CLAIMS] + [
+            evidence = check_input_of(bench.lake, version)
+            findings = [run_check(claim, evidence) for claim in GRID_CLAIMS] + [
                 every_file_is_as_published(version)
             ]
             assert all(finding.passed for finding in findings), findings

@@ -5,12 +5,17 @@
 from pathlib import Path
 
 from lc_assets.formats.grid import create_grid
-from lc_assets.stages import keying, lineage, near_pairs, ordering, raw, signature_bands
-from lc_assets.stages.gridding import (
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.documents import document_keys as keying
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.lineage import row_lineage as lineage
+from lc_assets.stages.rows import longcrawl as ordering
+from lc_assets.stages.rows.row_plans import plan_rows
+from lc_assets.stages.rows.token_grid import (
     ROWS_FILE,
     count_of,
 )
-from lc_assets.stages.row_plans import plan_rows
 from lc_assets.stages.tables import KEYED, write_table
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
@@ -23,7 +28,7 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 def manifests(bench: Bench) -> Measured:
     """`raw` of every snapshot, by its verb, claims included; files."""
     return lambda: sum(
-        raw.take_stock(bench.workshop, parse_snapshot(name)).published.receipt.tally.also["files"]
+        raw.take_stock(bench.context, parse_snapshot(name)).published.receipt.tally.also["files"]
         for name in bench.scale.snapshots
     )
 
@@ -70,7 +75,7 @@ def bands_of_a_snapshot(bench: Bench) -> Measured:
     are shards; documents.
     """
     return lambda: (
-        signature_bands.cut_snapshot(bench.workshop, parse_snapshot(bench.scale.whole)).tally.kept
+        signature_bands.cut_snapshot(bench.context, parse_snapshot(bench.scale.whole)).tally.kept
     )
 
 
@@ -80,7 +85,7 @@ def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
     """
 
     def pair() -> int:
-        built = near_pairs.pair_snapshot(bench.workshop, parse_snapshot(bench.scale.whole))
+        built = near_pairs.pair_snapshot(bench.context, parse_snapshot(bench.scale.whole))
         assert built.tally.kept >= bench.scale.n_documents // 25
         return bench.scale.n_documents
 
@@ -129,12 +134,12 @@ def rows(bench: Bench) -> Measured:
 def row_index(bench: Bench) -> Measured:
     """`lineage` of every snapshot, by its verb, claims included; rows."""
     names = [parse_snapshot(name) for name in bench.scale.snapshots]
-    return lambda: sum(lineage.index_rows(bench.workshop, name).tally.kept for name in names)
+    return lambda: sum(lineage.index_rows(bench.context, name).tally.kept for name in names)
 
 
 def order(bench: Bench) -> Measured:
     """`longcrawl`: the riffle of all row tables, by its verb, claims included; rows."""
-    return lambda: ordering.order_snapshots(bench.workshop).tally.kept
+    return lambda: ordering.order_snapshots(bench.context).tally.kept
 
 
 def rest(bench: Bench) -> Measured:

@@ -15,7 +15,11 @@ import time
 from functools import partial
 from pathlib import Path
 
-from lc_assets.stages import near_pairs, raw, removals, signature_bands, signing
+from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.storage.lake import GLOBAL
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_versions as versions
@@ -35,7 +39,7 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
     for snapshot in names:
         if bench.lake.place("withdrawals", snapshot).pointer() is not None:
             continue
-        raw.take_stock(bench.workshop, snapshot)
+        raw.take_stock(bench.context, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
         suffixes = (signing.MINHASH_SUFFIX,)
         versions.write_promised_shards(
@@ -55,11 +59,11 @@ def main(folder: str, n_snapshots: str, percent: str) -> None:
     stand(bench, names)
     for snapshot in names[:-1]:
         for verb in VERBS.values():
-            verb(bench.workshop, snapshot)
+            verb(bench.context, snapshot)
     found: dict[str, float] = {}
     for name, verb in VERBS.items():
         begun = time.process_time()
-        built = verb(bench.workshop, names[-1])
+        built = verb(bench.context, names[-1])
         found[name] = round(time.process_time() - begun, 3)
         found[f"{name} kept"] = built.tally.kept
     print(

@@ -31,8 +31,8 @@ import pyarrow.compute as pc
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.redpajama import listings
-from lc_assets.stages.building import Workshop
-from lc_assets.stages.document_settings import RawSettings
+from lc_assets.stages.building import BuildContext
+from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import KEYED, TOKENIZED
@@ -166,10 +166,10 @@ class Bench:
         return LakeFolder(self.folder / "lake")
 
     @property
-    def workshop(self) -> Workshop:
+    def context(self) -> BuildContext:
         """For stages that are built by their own verbs."""
         upstream = MadeUpUpstream(self.scale)
-        return Workshop(lake=self.lake, upstream=upstream, recipe=RECIPE, engine=LocalEngine())  # type: ignore[arg-type]
+        return BuildContext(lake=self.lake, upstream=upstream, recipe=RECIPE, engine=LocalEngine())  # type: ignore[arg-type]
 
 
 def mark_of(path: str) -> str:

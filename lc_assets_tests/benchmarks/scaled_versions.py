@@ -14,13 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
-from lc_assets.stages import claims, removals, sharding, signing, sweeping, withdrawals
-from lc_assets.stages.blending import MIX_FILE, Mix
+from lc_assets.stages import claims, sharding
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.filtering import rules_of, schema_of
+from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.documents import sweeping
+from lc_assets.stages.documents.filtered_documents import rules_of, schema_of
+from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import DROPPED, SWEEP
+from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.storage.digests import FileFact
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of, version_files

@@ -17,9 +17,9 @@ import pytest
 from lc_assets.cli.dagster_runs import instance_at
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets_tests.benchmarks.timing import BUSY
-from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import House
 
 STAGES = ("raw", "filtered", "keys", "signatures", "signature_bands", "near_pairs", "contamination")
@@ -63,11 +63,11 @@ def by_verbs(upstream: Path, folder: Path) -> tuple[float, str, float]:
     """CPU seconds, version of the last stage and seconds of one snapshot by the verbs; the other
     one warms up.
     """
-    workshop = tiny_workshop(folder, upstream=upstream, packing=PackingSettings())
+    context = tiny_context(folder, upstream=upstream, packing=PackingSettings())
     for snapshot in (OLD, NEW):
         cpu, wall = time.process_time(), time.perf_counter()
         for stage in STAGES:
-            version = step(stage).verb(workshop, snapshot).published.version
+            version = step(stage).verb(context, snapshot).published.version
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return cpu, version, wall
 
@@ -76,10 +76,10 @@ def in_process(
     upstream: Path, folder: Path, *, in_memory: bool
 ) -> tuple[tuple[float, str, float], int]:
     """The same by ``execute_in_process``, with the number of events."""
-    workshop = tiny_workshop(folder, upstream=upstream, packing=PackingSettings())
-    recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
+    context = tiny_context(folder, upstream=upstream, packing=PackingSettings())
+    recipe = recipe_file(folder / "recipe.toml", context.recipe)
     job = build_defs(
-        lake=workshop.lake.url, upstream=str(upstream), recipe=str(recipe)
+        lake=context.lake.url, upstream=str(upstream), recipe=str(recipe)
     ).resolve_job_def("snapshot_documents")
     home = folder / "home"
     home.mkdir()
@@ -96,7 +96,7 @@ def in_process(
             )
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         n_events = len(instance.all_logs(ended.run_id))
-    version = workshop.lake.place(STAGES[-1], NEW).require().version
+    version = context.lake.place(STAGES[-1], NEW).require().version
     return (cpu, version, wall), n_events
 
 

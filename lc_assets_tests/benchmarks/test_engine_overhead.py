@@ -12,7 +12,7 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.engines.processes import BENCH
 from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets_tests.benchmarks.timing import BUSY
-from lc_assets_tests.builders import build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import build_all, tiny_context, tiny_upstream
 
 TASKS = 4_000
 SHARDS, SHARD_SECONDS = 60, 0.02
@@ -86,9 +86,9 @@ def test_a_tiny_lake_by_workers_that_stay(tmp_path):
         {},
     )
     for name, chosen in (("first", engine), ("staying", engine), ("anew", Anew(engine))):
-        workshop = replace(tiny_workshop(tmp_path / name, upstream=upstream), engine=chosen)
+        context = replace(tiny_context(tmp_path / name, upstream=upstream), engine=chosen)
         begun = time.perf_counter()
-        built = build_all(workshop)
+        built = build_all(context)
         seconds[name] = time.perf_counter() - begun
     print(
         f"\n{len(built)} partitions: {seconds['staying']:.1f} s by workers that stay, "

@@ -12,9 +12,14 @@ import pytest
 from isal import igzip
 
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
-from lc_assets.stages.document_settings import FilteringSettings
-from lc_assets.stages.filtering import FilterTask, filter_shard, rules_of, schema_of
-from lc_assets.stages.raw import PARTS, ShardFiles
+from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.stages.documents.filtered_documents import (
+    FilterTask,
+    filter_shard,
+    rules_of,
+    schema_of,
+)
+from lc_assets.stages.documents.raw_snapshot import PARTS, ShardFiles
 from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import scalar_values

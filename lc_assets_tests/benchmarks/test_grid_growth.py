@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lc_assets.stages.gathering import gather
-from lc_assets.stages.gridding import rows_of
-from lc_assets.stages.row_plans import plan_rows
-from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.rows.gathering import gather
+from lc_assets.stages.rows.row_plans import plan_rows
+from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.stages.rows.token_grid import rows_of
 from lc_assets.stages.tables import TOKENIZED, read_table, write_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS

@@ -11,10 +11,10 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.formats.megatron_idx import idx_blocks
-from lc_assets.stages import megatron_writing
-from lc_assets.stages.megatron_merging import merge
-from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.megatron import megatron_writing
+from lc_assets.stages.megatron.megatron_merging import merge
+from lc_assets.stages.megatron.megatron_settings import Writing, settle
+from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE
 from lc_assets_tests.benchmarks.crawl import prose

@@ -23,7 +23,7 @@ from lc_assets.mixing.gpt_index import (
 )
 from lc_assets.mixing.launch import Launch, Sources
 from lc_assets.mixing.shuffling import compiled_shuffle
-from lc_assets.stages.caching import build_cache, look_at_cache
+from lc_assets.stages.megatron.caching import build_cache, look_at_cache
 from lc_assets_tests.benchmarks.timing import BUSY
 from lc_assets_tests.megatron_peer import Peer, digest, interpreter
 from lc_assets_tests.oracles.gpt_index import slow_gpt_index

@@ -15,10 +15,10 @@ from lc_assets.loaders.rows import open_rows
 from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
 from lc_assets.packing.methods import METHODS, Shape, pack
 from lc_assets.packing.pieces import balance, cut_evenly, whole
-from lc_assets.stages.longpack_settings import PackingSettings
-from lc_assets.stages.packing_documents import DOCUMENTS, read_documents
-from lc_assets.stages.packing_plans import plan_packing
-from lc_assets.stages.packing_writing import Vocabulary, write_plan, write_task
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
+from lc_assets.stages.packing.packing_documents import DOCUMENTS, read_documents
+from lc_assets.stages.packing.packing_plans import plan_packing
+from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.tables import TableWriter
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, median_seconds, say

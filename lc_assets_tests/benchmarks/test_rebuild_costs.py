@@ -21,24 +21,24 @@ import pytest
 from lc_assets.cli.dagster_runs import Recorder, instance_at
 from lc_assets.definitions import build_defs
 from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
 from lc_assets.stages.fates import fates_into
-from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import Run, plan
-from lc_assets.stages.raw import look_at_snapshot, manifest_of
 from lc_assets.stages.rebuilding import rebuild
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.storage.digests import digest_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
     recipe_file,
+    tiny_context,
     tiny_documents,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 
@@ -74,15 +74,15 @@ class Cost:
 class Side:
     """A lake of its own, and how its partitions are built."""
 
-    workshop: Workshop
+    context: BuildContext
     folder: Path
-    build: Callable[[Workshop, Run], None]
+    build: Callable[[BuildContext, Run], None]
     names: list[str]
 
     def ask(self, *, looking: bool):
-        lake, recipe = self.workshop.lake, self.workshop.recipe
+        lake, recipe = self.context.lake, self.context.recipe
         found = (
-            {name: look_at_snapshot(self.workshop, parse_snapshot(name)) for name in self.names}
+            {name: look_at_snapshot(self.context, parse_snapshot(name)) for name in self.names}
             if looking
             else {}
         )
@@ -90,9 +90,9 @@ class Side:
         return plan(lake, recipe, self.names, upstream_digests=digests)
 
     def versions(self) -> dict[str, str]:
-        places = ((step.name, key) for step in CHAIN for key in self.workshop.lake.keys(step.name))
+        places = ((step.name, key) for step in CHAIN for key in self.context.lake.keys(step.name))
         return {
-            f"{stage}/{key}": self.workshop.lake.place(stage, key).require().version
+            f"{stage}/{key}": self.context.lake.place(stage, key).require().version
             for stage, key in places
         }
 
@@ -103,7 +103,7 @@ class Side:
 
         def build(run: Run) -> None:
             runs.append(run)
-            self.build(self.workshop, run)
+            self.build(self.context, run)
 
         begun = time.process_time()
         with fates_into(log):
@@ -122,14 +122,14 @@ class Side:
         )
 
     def cook(self, **changes: object) -> None:
-        self.workshop = replace(
-            self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, **changes)
+        self.context = replace(
+            self.context, recipe=msgspec.structs.replace(self.context.recipe, **changes)
         )
 
 
-def by_verbs(workshop: Workshop, run: Run) -> None:
+def by_verbs(context: BuildContext, run: Run) -> None:
     for made in run.plans:
-        step(made.stage).verb(workshop, run.key)
+        step(made.stage).verb(context, run.key)
 
 
 @pytest.fixture(scope="module")
@@ -146,15 +146,15 @@ def sides(tmp_path_factory) -> Iterator[tuple[Side, Side]]:
         "withdrawals": WithdrawalSettings(lists=(str(folder / "withdrawn.csv"),)),
     }
     verbs, dagster = (
-        tiny_workshop(folder / name, upstream=upstream, **settings) for name in ("verbs", "dagster")
+        tiny_context(folder / name, upstream=upstream, **settings) for name in ("verbs", "dagster")
     )
     (folder / "home").mkdir()
     shutil.copy(Path(__file__).parents[2] / "dagster.yaml", folder / "home")
     with instance_at(folder / "home") as instance:
 
-        def by_dagster(workshop: Workshop, run: Run) -> None:
-            recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
-            defs = build_defs(lake=workshop.lake.url, upstream=str(upstream), recipe=str(recipe))
+        def by_dagster(context: BuildContext, run: Run) -> None:
+            recipe = recipe_file(folder / "recipe.toml", context.recipe)
+            defs = build_defs(lake=context.lake.url, upstream=str(upstream), recipe=str(recipe))
             Recorder(defs, instance, lambda _words: None).build(run)
 
         yield Side(verbs, folder, by_verbs, list(SIX)), Side(dagster, folder, by_dagster, list(SIX))
@@ -164,7 +164,7 @@ def test_four_rebuilds_and_what_they_cost(sides):
     """Nothing for nothing; what is behind a threshold; what is of a snapshot; what holds a
     document. Both ways the same.
     """
-    upstream = Path(sides[0].workshop.upstream.root)
+    upstream = Path(sides[0].context.upstream.root)
     table = []
 
     def both(what: str, *, looking: bool = False) -> Cost:
@@ -183,7 +183,7 @@ def test_four_rebuilds_and_what_they_cost(sides):
     )
 
     per_snapshot = {name.split("/")[0] for name in first.changed if name.endswith(SIX[0])}
-    filtering = sides[0].workshop.recipe.filtering
+    filtering = sides[0].context.recipe.filtering
     for side in sides:
         side.cook(filtering=msgspec.structs.replace(filtering, min_words=41))
     idle = both("one threshold changed, which drops no document")
@@ -214,7 +214,7 @@ def test_four_rebuilds_and_what_they_cost(sides):
     )
     assert added.seconds < first.seconds / 2
 
-    holder, lake = SIX[3], sides[0].workshop.lake
+    holder, lake = SIX[3], sides[0].context.lake
     out = min(rows_table(lake.place("grid", holder).require())["id"].to_pylist())
     with (sides[0].folder / "withdrawn.csv").open("a") as lines:
         lines.write(

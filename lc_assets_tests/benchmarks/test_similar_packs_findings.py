@@ -14,8 +14,8 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.packing.similarity import Likeness
 from lc_assets.randomness import rng_for
-from lc_assets.stages.referring import Measuring, measure_corpus
-from lc_assets.stages.similar_packing import SimilarSettings, pack_similar
+from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
+from lc_assets.stages.reports.referring import Measuring, measure_corpus
 from lc_assets.text.referral_tables import group_of
 
 MAX_TOKENS = 49_152

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
-from lc_assets.stages import tokenizing
-from lc_assets.stages.row_settings import TokenizingSettings
+from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
-from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens import token_documents as tokenizing
+from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard
 from lc_assets.tokens.prefixes import first_ids
 from lc_assets.tokens.tokenizers import GigatokenTokenizer
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS

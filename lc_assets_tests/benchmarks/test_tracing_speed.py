@@ -10,11 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.key_index import KeyIndex
-from lc_assets.stages import histories, packed_tracing, packed_whereabouts, tracing, whereabouts
 from lc_assets.stages.keyed_tables import KeyedTable
-from lc_assets.stages.link_tables import SPANS
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
-from lc_assets.stages.longpacking.page_index import INDEX, PAGES_FILE, write_page_index
+from lc_assets.stages.lineage import (
+    histories,
+    packed_tracing,
+    packed_whereabouts,
+    tracing,
+    whereabouts,
+)
+from lc_assets.stages.links.link_tables import SPANS
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpack.page_index import INDEX, PAGES_FILE, write_page_index
 from lc_assets.stages.tables import DROPPED, write_table
 from lc_assets.text.addresses import host_of
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say

@@ -21,17 +21,17 @@ from lc_assets.mixing.blending import blend_all
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.publishing import publish as publish_file
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages import near_pairs
-from lc_assets.stages.blending import MIX_FILE, Mix, MixSource
-from lc_assets.stages.gridding import ROWS_FILE, count_of
-from lc_assets.stages.keying import write_keys
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication.removed_documents import REMOVALS, TABLE
+from lc_assets.stages.documents.document_keys import write_keys
 from lc_assets.stages.line_reading import write_in_groups
-from lc_assets.stages.lineage import write_index
-from lc_assets.stages.packing_tables import PACKED_SPANS, SPANS_FILE
-from lc_assets.stages.packing_writing import MOST_PIECES
-from lc_assets.stages.removals import REMOVALS, TABLE
-from lc_assets.stages.row_plans import plan_rows
-from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.lineage.row_lineage import write_index
+from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix, MixSource
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
+from lc_assets.stages.packing.packing_writing import MOST_PIECES
+from lc_assets.stages.rows.row_plans import plan_rows
+from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lc_assets.stages import tracing
+from lc_assets.stages.lineage import tracing
 from lc_assets.storage.bucket import Bucket
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets_tests.bucket_server import bucket_server
@@ -42,7 +42,7 @@ def go_up(lake, url):
 @pytest.fixture(scope="module")
 def in_bucket(server, standing_lake):
     """The standing lake, copied into a bucket; read only."""
-    go_up(standing_lake.workshop.lake, URL)
+    go_up(standing_lake.context.lake, URL)
     return standing_lake
 
 
@@ -62,7 +62,7 @@ def fetched(copies):
 
 
 def version(tiny, stage, key="all"):
-    return f"{stage}/{key}/{tiny.workshop.lake.place(stage, key).require().version}"
+    return f"{stage}/{key}/{tiny.context.lake.place(stage, key).require().version}"
 
 
 SHOWN = ["", "grid", f"grid/{SNAPSHOT}", "mixes/one-sided"]
@@ -130,7 +130,7 @@ def test_what_lies_within_a_version_is_shown_by_its_own_files(
 
 @pytest.mark.parametrize("asked", ASKED)
 def test_trace_says_the_same(lc, in_bucket, copies, asked):
-    row = tracing.row_of_order(in_bucket.workshop.lake, "train", ROW)
+    row = tracing.row_of_order(in_bucket.context.lake, "train", ROW)
     words = ASKED[asked](row)
     ours, theirs = lc("trace", URL, *words), lc("trace", in_bucket.root, *words)
     assert (ours.code, ours.err) == (0, "")
@@ -152,9 +152,9 @@ def test_a_batch_is_the_same_and_needs_no_rows_on_this_machine(lc, in_bucket, co
 
 
 def test_explain_plan_and_diff_say_the_same(lc, in_bucket, copies, tmp_path):
-    row = tracing.row_of_order(in_bucket.workshop.lake, "train", ROW)
-    recipe = recipe_file(tmp_path / "recipe.toml", in_bucket.workshop.recipe)
-    upstream = in_bucket.workshop.upstream.root
+    row = tracing.row_of_order(in_bucket.context.lake, "train", ROW)
+    recipe = recipe_file(tmp_path / "recipe.toml", in_bucket.context.recipe)
+    upstream = in_bucket.context.upstream.root
     grid = version(in_bucket, "grid", SNAPSHOT)
     for before, after in (
         (
@@ -198,8 +198,8 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
 
     url, one = "gs://crawl/other", lake_with_copies.copy(tmp_path / "one")
     go_up(one.lake, url)
-    recipe = recipe_file(tmp_path / "recipe.toml", one.workshop.recipe)
-    built = ("--upstream", one.workshop.upstream.root, "--recipe", recipe)
+    recipe = recipe_file(tmp_path / "recipe.toml", one.context.recipe)
+    built = ("--upstream", one.context.upstream.root, "--recipe", recipe)
     assert lc("release", url, "v1").code == 0
     assert release_names(open_lake(url)) == ["v1"]
     assert lc("release", url, "v1", "--verify").code == 0

@@ -98,7 +98,7 @@ def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
     them.
     """
     shard = "2023-06/0000/en_head.json.gz"
-    root = standing_lake.workshop.upstream.root
+    root = standing_lake.context.upstream.root
     assert (
         lc("explain", standing_lake.root, f"{shard}/0")
         .out.strip()

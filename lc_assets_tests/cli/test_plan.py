@@ -5,7 +5,7 @@ import shutil
 import msgspec
 import pytest
 
-from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_upstream, write_shard
 
@@ -17,7 +17,7 @@ def planned(lc, standing_lake, tmp_path):
     def run(
         *words,
         upstream=standing_lake.root.parent / "upstream",
-        recipe=standing_lake.workshop.recipe,
+        recipe=standing_lake.context.recipe,
         lake=standing_lake.root,
     ):
         path = recipe_file(tmp_path / "recipe.toml", recipe)
@@ -45,7 +45,7 @@ def test_all_shows_what_is_current_too(planned, standing_lake):
 
 def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, standing_lake):
     changed = msgspec.structs.replace(
-        standing_lake.workshop.recipe,
+        standing_lake.context.recipe,
         gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
     )
     said = planned(recipe=changed)

@@ -12,16 +12,16 @@ import pytest
 
 from lc_assets.definitions import ASSET_OF
 from lc_assets.errors import CorruptFile
-from lc_assets.stages import tokenizing
-from lc_assets.stages.longpack_settings import PackingSettings
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
+from lc_assets.stages.rows.row_settings import MixSettings
+from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     N_LONG,
     build_all,
     recipe_file,
+    tiny_context,
     tiny_documents,
-    tiny_workshop,
     write_shard,
 )
 
@@ -31,14 +31,14 @@ ONE = "2023-06"
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory) -> Path:
     """A small lake of one snapshot, whole, over its upstream; to be copied."""
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path_factory.mktemp("whole"),
         packing=PackingSettings(),
         mixes={"mine": MixSettings(samples=60)},
     )
-    build_all(workshop, [ONE])
-    recipe_file(workshop.lake.root.parent / "recipe.toml", workshop.recipe)
-    return workshop.lake.root.parent
+    build_all(context, [ONE])
+    recipe_file(context.lake.root.parent / "recipe.toml", context.recipe)
+    return context.lake.root.parent
 
 
 @pytest.fixture

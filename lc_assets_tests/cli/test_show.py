@@ -8,7 +8,7 @@ from lc_assets_tests.builders import N_LONG
 
 
 def version(lake, stage, key="all"):
-    return lake.workshop.lake.place(stage, key).require().folder
+    return lake.context.lake.place(stage, key).require().folder
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from lc_assets.cli.batch import decode
 from lc_assets.cli.printing import shown, visible
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import histories, tracing, whereabouts
+from lc_assets.stages.lineage import histories, tracing, whereabouts
 from lc_assets_tests.builders import N_LONG, SURPRISES
 
 
@@ -20,7 +20,7 @@ def words_of(said):
 
 
 def test_a_row_leads_to_its_page(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
     said = lc("trace", standing_lake.root, "--row", 3, "--column", 10)
     assert said.code == 0
     assert (
@@ -38,7 +38,7 @@ def test_a_row_leads_to_its_page(lc, standing_lake):
 
 
 def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
-    lake = standing_lake.workshop.lake
+    lake = standing_lake.context.lake
     row = tracing.row_of_grid(lake.place("grid", "2023-14").require(), "heldout", 1)
     said = lc(
         "trace", standing_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
@@ -48,7 +48,7 @@ def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
 
 
 def test_a_sample_leads_to_its_pages(lc, standing_lake):
-    sample = tracing.sample_of_mix(standing_lake.workshop.lake, "one-sided", 7)
+    sample = tracing.sample_of_mix(standing_lake.context.lake, "one-sided", 7)
     said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7)
     assert (
         f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}"
@@ -61,7 +61,7 @@ def test_a_sample_leads_to_its_pages(lc, standing_lake):
 
 
 def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
-    lake = standing_lake.workshop.lake
+    lake = standing_lake.context.lake
     row = tracing.row_of_order(lake, "train", 5)
     (found,) = whereabouts.find_id(lake, row.id)
     said = lc("trace", standing_lake.root, "--id", row.id)
@@ -75,7 +75,7 @@ def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
 
 
 def test_a_position_of_a_sample_leads_to_its_token(lc, standing_lake):
-    sample = tracing.sample_of_mix(standing_lake.workshop.lake, "one-sided", 7)
+    sample = tracing.sample_of_mix(standing_lake.context.lake, "one-sided", 7)
     piece, column = sample.column_of(24)
     said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7, "--position", 24)
     assert f"position 24 is column {column} of train row {piece.row.row}" in said.out
@@ -83,16 +83,16 @@ def test_a_position_of_a_sample_leads_to_its_token(lc, standing_lake):
 
 
 def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
     said = lc("trace", standing_lake.root, "--row", 3)
-    for name, value in histories.values_judged(standing_lake.workshop.lake, row).items():
+    for name, value in histories.values_judged(standing_lake.context.lake, row).items():
         assert f"{name} {shown(value)}" in words_of(said)
     assert "0 documents were removed in its stead" in said.out
     assert row.segment in said.out
 
 
 def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
-    lake = standing_lake.workshop.lake
+    lake = standing_lake.context.lake
     rows = whereabouts.rows_by(lake, "domain", "example.org")
     said = lc("trace", standing_lake.root, "--domain", "example.org")
     assert said.out.count("position ") >= 10
@@ -111,12 +111,12 @@ def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
 
 
 def test_a_digest_leads_to_its_document(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.workshop.lake, "train", 3)
+    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
     assert row.id in lc("trace", standing_lake.root, "--digest", row.digest).out
 
 
 def test_a_version_is_traced_by_its_name(lc, standing_lake):
-    lake = standing_lake.workshop.lake
+    lake = standing_lake.context.lake
     order, grid = lake.place("longcrawl").require(), lake.place("grid", "2023-14").require()
     assert (
         lc("trace", standing_lake.root, "--row", 3, "--version", order.version).out
@@ -164,17 +164,17 @@ def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, standing_lake):
         ids = rows.read(slice(position, position + 1), slice(0, 16))[0]
         assert " ".join(map(str, [50256, *ids[:7].tolist()])) in said.out
         assert visible("<|endoftext|>" + decode(ids))[:40] in said.out
-        assert tracing.row_of_order(standing_lake.workshop.lake, "train", position).id in said.out
+        assert tracing.row_of_order(standing_lake.context.lake, "train", position).id in said.out
 
 
 @pytest.mark.parametrize("place", ["longcrawl", "flat"])
 def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, standing_lake, place):
-    folder = standing_lake.workshop.lake.place(place).require().folder
+    folder = standing_lake.context.lake.place(place).require().folder
     assert lc("batch", folder).out == lc("batch", standing_lake.root).out
 
 
 def test_a_grid_gives_its_own_rows(lc, standing_lake):
-    grid = standing_lake.workshop.lake.place("grid", "2023-14").require()
+    grid = standing_lake.context.lake.place("grid", "2023-14").require()
     said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
     assert tracing.row_of_grid(grid, "heldout", 0).id in said.out
 

@@ -20,7 +20,7 @@ def lake(lake_with_copies, tmp_path):
 
 @pytest.fixture
 def recipe(lake, tmp_path):
-    return recipe_file(tmp_path / "recipe.toml", lake.workshop.recipe)
+    return recipe_file(tmp_path / "recipe.toml", lake.context.recipe)
 
 
 def words_of(said):
@@ -151,7 +151,7 @@ def test_a_withdrawal_that_cannot_be_meant_is_refused(lc, lake, words, sentence)
 
 def test_the_report_says_what_was_taken_out_and_what_holds_it(lc, lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)), reason="court order", date="2026-02-01")
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
     said = lc("withdraw", lake.lake.root, "--report")
     assert "2026-02-01 court order 1 1 0 0 1 64 1" in words_of(said)
     assert "1 documents are withdrawn, 1 of them are served still: see `lc plan`" in said.out
@@ -229,7 +229,7 @@ def test_a_purge_ends_with_3_until_nothing_holds_them(lc, lake):
     """First they are published, then pinned, then given up."""
     lc("release", lake.lake.root, "v1")
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
     assert lc("prune", lake.lake.root, "--purge").code == 3
     lake.build()
     said = lc("prune", lake.lake.root, "--purge")

@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.planning import plan
-from lc_assets.stages.pruning import carry_out, plan_pruning
+from lc_assets.stages.releases.pruning import carry_out, plan_pruning
 from lc_assets_tests.builders import TAGS, build_all, recipe_file
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.endurance.taking_over import loader_of, rest_of
@@ -33,7 +33,7 @@ SNAPSHOTS = ("2023-06", "2023-14", "2023-23", "2023-40")
 class House:
     """A lake and what happens to it, chosen by ``rng``."""
 
-    workshop: Workshop
+    context: BuildContext
     dying: Dying
     rng: np.random.Generator
     n_snapshots: int = 1
@@ -64,9 +64,9 @@ class House:
 
     def build(self) -> dict[str, Built]:
         """Build what is not current; then all of it is."""
-        built = build_all(self.workshop, self.snapshots)
+        built = build_all(self.context, self.snapshots)
         assert {
-            made.status for made in plan(self.workshop.lake, self.workshop.recipe, self.snapshots)
+            made.status for made in plan(self.context.lake, self.context.recipe, self.snapshots)
         } == {"current"}
         return built
 
@@ -74,17 +74,17 @@ class House:
         """One more; after the last, a new lake is begun."""
         self.n_snapshots += 1
         if self.n_snapshots > len(SNAPSHOTS):
-            shutil.rmtree(self.workshop.lake.root)
+            shutil.rmtree(self.context.lake.root)
             self.n_snapshots, self.withdrawn = 1, []
             self._write_list()
 
     def settings(self) -> None:
         """Another limit for the filter, from which nearly everything follows."""
         filtering = msgspec.structs.replace(
-            self.workshop.recipe.filtering, min_words=int(self.rng.integers(40, 60))
+            self.context.recipe.filtering, min_words=int(self.rng.integers(40, 60))
         )
-        self.workshop = replace(
-            self.workshop, recipe=msgspec.structs.replace(self.workshop.recipe, filtering=filtering)
+        self.context = replace(
+            self.context, recipe=msgspec.structs.replace(self.context.recipe, filtering=filtering)
         )
 
     def a_withdrawal(self) -> None:
@@ -95,7 +95,7 @@ class House:
 
     def _write_list(self) -> None:
         entries = [f"document,{name},asked for,2026-03-01" for name in sorted(set(self.withdrawn))]
-        Path(self.workshop.recipe.withdrawals.lists[0]).write_text(
+        Path(self.context.recipe.withdrawals.lists[0]).write_text(
             "\n".join(["kind,value,reason,date", *entries, ""])
         )
 
@@ -104,7 +104,7 @@ class House:
         comes.
         """
         self.settings()
-        recipe_file(self.workshop.lake.root.parent / "dying.toml", self.workshop.recipe)
+        recipe_file(self.context.lake.root.parent / "dying.toml", self.context.recipe)
         stage = str(self.rng.choice(["filtered", "keys", "signatures"]))
         self.done["killed"] += self.dying.run(
             stage=stage, key=SNAPSHOTS[0], kill_at=int(self.rng.integers(1, 200))
@@ -112,18 +112,18 @@ class House:
 
     def pruning(self) -> None:
         """What nothing refers to goes."""
-        carry_out(self.workshop.lake, plan_pruning(self.workshop.lake))
+        carry_out(self.context.lake, plan_pruning(self.context.lake))
 
     def a_restart(self) -> None:
         """A fresh process goes on: with the training where this one stopped, then with the
         building, of which this one finds all done.
         """
-        loader, stop = loader_of(self.workshop.lake.root), 2
+        loader, stop = loader_of(self.context.lake.root), 2
         for _ in zip(range(stop), loader, strict=False):
             pass
         state = loader.state_dict()
         self.settings()
-        said = taken_over(self.workshop, self.snapshots, state)
+        said = taken_over(self.context, self.snapshots, state)
         loader.load_state_dict(state)
         assert rest_of(loader) == said["rest"]
         assert said["imported"] == []
@@ -132,7 +132,7 @@ class House:
 
     def train(self) -> None:
         """Some steps, a restart, and the rest: as one pass gives them."""
-        loader, resumed = (loader_of(self.workshop.lake.root, prefetch=n) for n in (2, 0))
+        loader, resumed = (loader_of(self.context.lake.root, prefetch=n) for n in (2, 0))
         stop = int(self.rng.integers(1, len(loader)))
         for _ in zip(range(stop), loader, strict=False):
             pass
@@ -146,16 +146,16 @@ class House:
 
 
 def taken_over(
-    workshop: Workshop, snapshots: tuple[str, ...], state: dict[str, Any]
+    context: BuildContext, snapshots: tuple[str, ...], state: dict[str, Any]
 ) -> dict[str, Any]:
     """What a fresh process says that trains to the end and builds everything: see
     `lc_assets_tests.endurance.taking_over`.
     """
-    recipe = recipe_file(workshop.lake.root.parent / "taken-over.toml", workshop.recipe)
+    recipe = recipe_file(context.lake.root.parent / "taken-over.toml", context.recipe)
     work = {
-        "lake": str(workshop.lake.root),
-        "upstream": workshop.upstream.root,
-        "crawl": workshop.crawl.root if workshop.crawl else None,
+        "lake": str(context.lake.root),
+        "upstream": context.upstream.root,
+        "crawl": context.crawl.root if context.crawl else None,
     }
     asked = json.dumps(work | {"recipe": str(recipe), "snapshots": snapshots, "state": state})
     command = [sys.executable, "-m", "lc_assets_tests.endurance.taking_over"]

@@ -13,7 +13,7 @@ from pathlib import Path
 from lc_assets.engines.local import LocalEngine
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
@@ -45,14 +45,14 @@ def main() -> None:
     imported = [name for name in TRAINERS if name in sys.modules]
     crawl = Upstream(asked["crawl"]) if asked["crawl"] else None
     recipe = read_recipe(Path(asked["recipe"]))
-    workshop = Workshop(
+    context = BuildContext(
         lake=lake,
         upstream=Upstream(asked["upstream"]),
         crawl=crawl,
         recipe=recipe,
         engine=LocalEngine(),
     )
-    build_all(workshop, asked["snapshots"])
+    build_all(context, asked["snapshots"])
     print(json.dumps({"rest": rest, "imported": imported}))
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 
 from lc_assets.randomness import rng_for
-from lc_assets_tests.builders import tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.dying import Dying
 from lc_assets_tests.endurance.house import SNAPSHOTS, House
 from lc_assets_tests.withdrawing import with_list
@@ -84,10 +84,10 @@ def test_the_slope_finds_a_leak_among_ups_and_downs(leak, is_flat):
 @pytest.mark.timeout(SECONDS * 2 + 600)
 def test_memory_and_files_stay_flat(tmp_path):
     upstream = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS)
-    workshop = with_list(tiny_workshop(tmp_path, upstream=upstream, mixes={}), tmp_path)
+    context = with_list(tiny_context(tmp_path, upstream=upstream, mixes={}), tmp_path)
     began, curve = time.monotonic(), []
-    with Dying.over(workshop) as dying:
-        house = House(workshop, dying, rng_for("soak", seed=64, key="house"))
+    with Dying.over(context) as dying:
+        house = House(context, dying, rng_for("soak", seed=64, key="house"))
         house.build()
         while time.monotonic() - began < SECONDS:
             house.live()

@@ -16,7 +16,7 @@ from typing import TypeVar
 from lc_assets.engines.choosing import engine_at
 from lc_assets.engines.engine import Engine, Terms
 from lc_assets.errors import LcError
-from lc_assets.stages.building import LIBRARIES, Workshop
+from lc_assets.stages.building import LIBRARIES, BuildContext
 from lc_assets.storage.bucket_lake import open_lake
 from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import CRAWL, build_all, tiny_recipe
@@ -54,7 +54,7 @@ def main(engine: str, root: str, upstream: str, folder: str, seconds: str) -> No
         libraries=LIBRARIES,
         terms=Terms(deaths=50),
     )
-    workshop = Workshop(
+    context = BuildContext(
         lake=lake,
         upstream=Upstream(upstream),
         recipe=tiny_recipe(Path(folder)),
@@ -62,7 +62,7 @@ def main(engine: str, root: str, upstream: str, folder: str, seconds: str) -> No
         crawl=Upstream(f"{upstream}/{CRAWL}"),
     )
     try:
-        found = digests(build_all(workshop))
+        found = digests(build_all(context))
     except LcError as error:
         print(f"{type(error).__name__}: {error}")
         raise SystemExit(1) from None

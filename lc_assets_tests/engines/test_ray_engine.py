@@ -27,7 +27,7 @@ from lc_assets.engines.on_ray import RayEngine
 from lc_assets.errors import BadInput, LcError, Unreachable, WorkerUnfit
 from lc_assets.stages.hiring import WORKERS_IMPORT
 from lc_assets.storage.upstream import Upstream
-from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
 from lc_assets_tests.engines import clusters
 from lc_assets_tests.engines.contract import QUICK, EngineContract
 from lc_assets_tests.engines.driving import Slowly
@@ -75,7 +75,7 @@ def of_this_machine(tmp_path_factory, upstream):
     begun warm.
     """
     for name in ("warm", "here"):
-        here = tiny_workshop(tmp_path_factory.mktemp(name), upstream=upstream)
+        here = tiny_context(tmp_path_factory.mktemp(name), upstream=upstream)
         here = replace(here, engine=LocalEngine(workers=2, preload=WORKERS_IMPORT))
         begun = time.monotonic()
         built = digests(build_all(here))
@@ -84,7 +84,7 @@ def of_this_machine(tmp_path_factory, upstream):
 
 def on_cluster(folder, upstream, address, *, deaths=2):
     """A workshop whose shards are done on the cluster."""
-    there = tiny_workshop(folder, upstream=upstream)
+    there = tiny_context(folder, upstream=upstream)
     engine = RayEngine(
         address=address,
         folders=(there.lake.root.resolve(),),

@@ -14,21 +14,21 @@ from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.loaders.contracts import NumberedRows
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.tracing import row_of_order
+from lc_assets.stages.lineage.tracing import row_of_order
 from lc_assets_tests.grid_builders import ids, write_grid
 
 
 @pytest.fixture
 def lake(standing_lake, tmp_path):
     """A copy of a built lake."""
-    return shutil.copytree(standing_lake.workshop.lake.root, tmp_path / "lake")
+    return shutil.copytree(standing_lake.context.lake.root, tmp_path / "lake")
 
 
 def test_a_batchs_rows_have_documents(standing_lake):
     """Every row of every step of an epoch: the same document that `lc trace` finds, and the tokens
     are its grid's.
     """
-    lake = standing_lake.workshop.lake
+    lake = standing_lake.context.lake
     loader = GridLoader(open_rows(lake.root), batch_rows=5, context_tokens=32)
     for step in range(len(loader)):
         documents = loader.provenance(step)

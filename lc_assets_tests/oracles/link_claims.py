@@ -1,5 +1,5 @@
 """Who holds what, by dictionaries and loops: the slow twin of
-`lc_assets.stages.longpacking.claiming`.
+`lc_assets.stages.longpack.claiming`.
 
 Nothing here is shared with it but the hash of roots and of the held-out split, the key of a text,
 and the count of tokens.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lc_assets.packing.roots import root_ranks
-from lc_assets.stages.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.text.duplicate_keys import text_key
 from lc_assets.text.page_keys import page_key
 from lc_assets.tokens.orders import heldout

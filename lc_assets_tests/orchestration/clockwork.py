@@ -21,7 +21,7 @@ import msgspec
 from lc_assets.definitions import ASSET_OF, build_defs
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import LcError
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import Plan, partitioned_by, plan
 from lc_assets.stages.recipe import Recipe, read_recipe
@@ -101,7 +101,7 @@ class Clockwork:
         """Build some stages of a partition, as a run would."""
         if looks := [stage for stage in LOOKS if stage in stages]:
             self.materialize(looks, partition)
-        workshop = Workshop(
+        workshop = BuildContext(
             lake=self.lake,
             upstream=Upstream(str(self.upstream)),
             recipe=read_recipe(self.recipe_path),

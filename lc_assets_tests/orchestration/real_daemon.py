@@ -18,11 +18,11 @@ import msgspec
 
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.withdrawal_lists import COLUMNS
-from lc_assets.stages.document_settings import DeduplicationSettings
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.documents.document_settings import DeduplicationSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream

@@ -12,12 +12,12 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
-from lc_assets.stages.card import PLOTS
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.stages.document_settings import FilteringSettings
-from lc_assets.stages.longpack_settings import PackingSettings
+from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.reports.data_set_card import PLOTS
 from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
@@ -334,7 +334,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     house.run("snapshot", NEW)
     before = house.lake.place("filtered", NEW).require()
     monkeypatch.setattr(
-        "lc_assets.stages.filtering._kept_line",
+        "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
     )
     house.cook(filtering=msgspec.structs.replace(house.recipe.filtering, min_words=41))

@@ -15,7 +15,7 @@ import pytest
 from lc_assets.formats.withdrawal_lists import Withdrawal, line_of
 from lc_assets.pools import UPSTREAM, WORKERS
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.gridding import rows_table
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream
 from lc_assets_tests.orchestration.real_daemon import TAGS, House, Since
 

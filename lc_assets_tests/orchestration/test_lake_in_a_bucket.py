@@ -12,7 +12,7 @@ from dagster_gcp.gcs.compute_log_manager import GCSComputeLogManager
 from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.definitions import build_defs
 from lc_assets.loaders.rows import open_rows
-from lc_assets.resources_on_gcs import BucketWorkshopResource
+from lc_assets.resources_on_gcs import BucketBuildContextResource
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import plan
 from lc_assets.storage.bucket_lake import open_lake
@@ -47,7 +47,7 @@ def house(tmp_path_factory, local):
     with pytest.MonkeyPatch.context() as patched, bucket_server(patched) as server:
         patched.setenv("LC_CACHE", str(folder / "cache"))
         recipe = recipe_file(folder / "recipe.toml", tiny_recipe(folder))
-        defs = build_defs(lake=LAKE, upstream=local.workshop.upstream.root, recipe=str(recipe))
+        defs = build_defs(lake=LAKE, upstream=local.context.upstream.root, recipe=str(recipe))
         instance = dg.DagsterInstance.ephemeral(tempdir=str(folder))
         requests = {}
         for job, key in [
@@ -73,7 +73,7 @@ def test_the_bucket_holds_the_same_bytes_as_a_folder(house, local):
     for step in CHAIN:
         wanted = {
             key: published.digest
-            for key, published in local.workshop.lake.published(step.name).items()
+            for key, published in local.context.lake.published(step.name).items()
         }
         found = other.published(step.name)
         assert {key: published.digest for key, published in found.items()} == wanted
@@ -148,7 +148,7 @@ def test_without_its_copies_a_machine_goes_on(house, tmp_path):
 
 def test_the_resource_is_dagster_gcps_and_only_then(monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:1")
-    assert isinstance(build_defs(lake=LAKE).resources["workshop"], BucketWorkshopResource)
+    assert isinstance(build_defs(lake=LAKE).resources["workshop"], BucketBuildContextResource)
     assert set(build_defs(lake="lake").resources) == {"workshop"}
 
 

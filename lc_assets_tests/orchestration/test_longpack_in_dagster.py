@@ -8,8 +8,8 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
-from lc_assets.stages.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.links.link_tables import LINK_CLAIMS
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
 from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
-from lc_assets.stages.packing_tables import PACKED_SPANS
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream

@@ -19,12 +19,15 @@ from lc_assets.errors import BadInput, CorruptFile, Unreachable
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.withdrawal_lists import COLUMNS
 from lc_assets.resources import PATIENCE, Patience
-from lc_assets.stages import catalogue, filtering, raw, tokenizing
-from lc_assets.stages.document_settings import DeduplicationSettings
-from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages import catalogue
+from lc_assets.stages.documents import filtered_documents as filtering
+from lc_assets.stages.documents import raw_snapshot as raw
+from lc_assets.stages.documents.document_settings import DeduplicationSettings
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.rows.row_settings import MixSettings
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
+from lc_assets.stages.tokens import token_documents as tokenizing
 from lc_assets.stages.watching import Survey
 from lc_assets.triggers import asking
 from lc_assets.triggers.out_of_date import decoded
@@ -36,11 +39,11 @@ from lc_assets_tests.builders import (
     N_LONG,
     SNAPSHOTS,
     build_all,
+    tiny_context,
     tiny_crawl,
     tiny_documents,
     tiny_recipe,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 from lc_assets_tests.faults import copied
@@ -80,7 +83,7 @@ def whole(tmp_path_factory, upstream) -> Path:
     only what they say.
     """
     folder = tmp_path_factory.mktemp("whole")
-    build_all(tiny_workshop(folder, upstream=upstream, **SMALL))
+    build_all(tiny_context(folder, upstream=upstream, **SMALL))
     return folder / "lake"
 
 
@@ -338,7 +341,7 @@ def test_an_audit_that_fails_is_not_repeated_not_even_by_night(built, monkeypatc
     lies.
     """
     monkeypatch.setattr(
-        "lc_assets.stages.filtering._kept_line",
+        "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": f"{NEW}/0000/en_head.json.gz/0", "raw_content": "x"},
     )
     built.cook(filtering=filtering_with(built, min_words=41))

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
-from lc_assets.stages.longpack_settings import PackingSettings, ReportSettings
+from lc_assets.stages.longpack.longpack_settings import PackingSettings, ReportSettings
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told
 

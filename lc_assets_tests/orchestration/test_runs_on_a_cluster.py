@@ -28,20 +28,20 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
-from lc_assets.resources import WorkshopResource
+from lc_assets.resources import BuildContextResource
 from lc_assets_tests.engines.work import chores, do_chore
 
 folder, engine, *kinds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
 
 @dg.asset
-def shards(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> None:
+def shards(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
     with workshop.open(context.log) as opened:
         for _ in opened.engine.run(do_chore, chores(folder, *kinds), what="shards of a test"):
             pass
 
 if __name__ == "__main__":
     with dg.DagsterInstance.ephemeral() as instance:
-        resource = WorkshopResource(lake=str(folder / "lake"), upstream=str(folder), engine=engine)
+        resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), engine=engine)
         dg.materialize([shards], instance=instance, resources={"workshop": resource})
 """
 

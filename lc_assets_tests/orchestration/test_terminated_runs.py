@@ -18,20 +18,20 @@ RUN = """
 import sys
 from pathlib import Path
 import dagster as dg
-from lc_assets.resources import WorkshopResource
+from lc_assets.resources import BuildContextResource
 from lc_assets_tests.engines.work import chores, do_chore
 
 folder = Path(sys.argv[1])
 
 @dg.asset
-def endless(context: dg.AssetExecutionContext, workshop: WorkshopResource) -> None:
+def endless(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
     with workshop.open(context.log) as opened:
         for _ in opened.engine.run(do_chore, chores(folder, "hang", "hang", "double"), what="hang"):
             pass
 
 if __name__ == "__main__":
     with dg.DagsterInstance.ephemeral() as instance:
-        resource = WorkshopResource(lake=str(folder / "lake"), upstream=str(folder), workers=2)
+        resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), workers=2)
         dg.materialize([endless], instance=instance, resources={"workshop": resource})
 """
 

@@ -11,8 +11,8 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.rule_files import read_rules
-from lc_assets.stages import banding
-from lc_assets.stages.banding import band_corpus
+from lc_assets.stages.documents import banding
+from lc_assets.stages.documents.banding import band_corpus
 from lc_assets.text.bands import Shares
 from lc_assets.text.measures import MeasuredText, measure
 

@@ -24,10 +24,10 @@ from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_verifying import Expected, verify_data_set
-from lc_assets.stages.megatron_writing import write_data_set
-from lc_assets.stages.releasing import release, release_damage
+from lc_assets.stages.megatron.megatron_settings import Writing, settle
+from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
+from lc_assets.stages.megatron.megatron_writing import write_data_set
+from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.storage.lake import CURRENT, Published
 from lc_assets.storage.receipts import RECEIPT
 from lc_assets.storage.releases import Gone, note_damage, publish_gone, read_release
@@ -44,9 +44,9 @@ BITS = int(os.environ.get("LC_BITS", "60"))
 def everything(tmp_path_factory):
     """A lake of every stage there is."""
     folder = tmp_path_factory.mktemp("everything")
-    workshop = all_wanted(folder, tiny_upstream(folder / "upstream"))
-    build_all(workshop)
-    return workshop.lake
+    context = all_wanted(folder, tiny_upstream(folder / "upstream"))
+    build_all(context)
+    return context.lake
 
 
 def places(published: Published, path: str, n_bytes: int) -> set[int]:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch
-from lc_assets.stages.building import Workshop
-from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_upstream, tiny_workshop
+from lc_assets.stages.building import BuildContext
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context, tiny_upstream
 from lc_assets_tests.faults import (
     PER_SNAPSHOT,
     adds_up,
@@ -69,39 +69,39 @@ def sound(tmp_path_factory):
     return Sound(
         root,
         digests(
-            build_snapshot(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT)
+            build_snapshot(tiny_context(tmp_path_factory.mktemp("never"), upstream=root), SNAPSHOT)
         ),
     )
 
 
 @pytest.fixture
-def workshop(tmp_path, sound):
+def context(tmp_path, sound):
     """A workshop over a copy of the upstream that may be spoiled."""
-    return tiny_workshop(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
+    return tiny_context(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
 
 
-def spoil(workshop: Workshop, part: str, fault) -> None:
-    fault(file_of(Path(workshop.upstream.root), part, TAG))
+def spoil(context: BuildContext, part: str, fault) -> None:
+    fault(file_of(Path(context.upstream.root), part, TAG))
 
 
-def mend(workshop: Workshop, sound: Sound, part: str) -> None:
-    file_of(Path(workshop.upstream.root), part, TAG).write_bytes(
+def mend(context: BuildContext, sound: Sound, part: str) -> None:
+    file_of(Path(context.upstream.root), part, TAG).write_bytes(
         file_of(sound.root, part, TAG).read_bytes()
     )
 
 
-def assert_stops(workshop: Workshop, words: str) -> None:
+def assert_stops(context: BuildContext, words: str) -> None:
     """`filtered` raises CorruptFile with these words and publishes nothing; `raw` stands."""
-    build_snapshot(workshop, SNAPSHOT, ["raw"])
+    build_snapshot(context, SNAPSHOT, ["raw"])
     with pytest.raises(CorruptFile, match=words):
-        build_snapshot(workshop, SNAPSHOT, ["filtered"])
-    assert unpublished(workshop.lake, "filtered")
-    assert workshop.lake.place("raw", SNAPSHOT).require().damage() == []
+        build_snapshot(context, SNAPSHOT, ["filtered"])
+    assert unpublished(context.lake, "filtered")
+    assert context.lake.place("raw", SNAPSHOT).require().damage() == []
 
 
-def assert_leaves_out(workshop: Workshop, reason: str) -> None:
+def assert_leaves_out(context: BuildContext, reason: str) -> None:
     """One shard of three is left out, counted and named; what is kept of the others adds up."""
-    built = build_snapshot(workshop, SNAPSHOT, JUDGED)
+    built = build_snapshot(context, SNAPSHOT, JUDGED)
     filtered = built["filtered"].tally
     assert (filtered.seen, filtered.kept) == (24, 18)
     assert filtered.dropped == {"duplicate": 2, "long_enough": 2, "symbols": 2}
@@ -114,8 +114,8 @@ def assert_leaves_out(workshop: Workshop, reason: str) -> None:
     assert adds_up(built["filtered"])
 
 
-def assert_whole_again(workshop: Workshop, sound: Sound, stages=JUDGED) -> None:
-    built = build_snapshot(workshop, SNAPSHOT, stages)
+def assert_whole_again(context: BuildContext, sound: Sound, stages=JUDGED) -> None:
+    built = build_snapshot(context, SNAPSHOT, stages)
     assert digests(built) == {name: sound.digests[name] for name in stages}
     assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 27)
     assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
@@ -146,13 +146,11 @@ POLICY_OF = {
 @pytest.mark.parametrize(
     ("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None)
 )
-def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(
-    workshop, sound, part, fault, words
-):
+def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(context, sound, part, fault, words):
     """The error names shard, part and damage; nothing is published; once the file is mended,
     nothing is left of it.
     """
-    strict = with_policies(workshop, **{POLICY_OF[part]: "fail"})
+    strict = with_policies(context, **{POLICY_OF[part]: "fail"})
     spoil(strict, part, fault)
     assert_stops(strict, rf"{TAG} \({part}\): {words}")
     mend(strict, sound, part)
@@ -163,12 +161,12 @@ def test_a_broken_file_stops_the_stage_where_the_policy_is_fail(
     ("part", "fault", "words"), BROKEN, ids=lambda value: getattr(value, "__name__", None)
 )
 def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(
-    workshop, sound, part, fault, words
+    context, sound, part, fault, words
 ):
     """The shard is counted as skipped and named in a warning, the others are kept; mended, all is
     whole.
     """
-    lenient = with_policies(workshop, **{POLICY_OF[part]: "skip_shard"})
+    lenient = with_policies(context, **{POLICY_OF[part]: "skip_shard"})
     spoil(lenient, part, fault)
     assert_leaves_out(lenient, f"{part} missing or broken")
     mend(lenient, sound, part)
@@ -176,11 +174,11 @@ def test_a_broken_file_leaves_its_shard_out_where_the_policy_is_to_skip(
 
 
 @pytest.mark.parametrize("fault", [gone, cut_short, emptied, other_columns, of_another_shard])
-def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, fault):
+def test_without_a_list_of_duplicates_every_document_is_unique(context, sound, fault):
     """`treat_as_unique` covers a list that is missing and one that is broken: counted, and shown as
     a warning.
     """
-    trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
+    trusting = with_policies(context, missing_duplicates="treat_as_unique")
     spoil(trusting, "duplicates", fault)
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
     filtered = built["filtered"].tally
@@ -199,11 +197,11 @@ def test_without_a_list_of_duplicates_every_document_is_unique(workshop, sound, 
     assert_whole_again(trusting, sound)
 
 
-def test_a_list_that_breaks_off_is_not_used_in_part(workshop):
+def test_a_list_that_breaks_off_is_not_used_in_part(context):
     """What could be read of a damaged list of duplicates plays no part: the counts are those of a
     list that is missing.
     """
-    trusting = with_policies(workshop, missing_duplicates="treat_as_unique")
+    trusting = with_policies(context, missing_duplicates="treat_as_unique")
     lines = [f"{TAG}.json.gz/0", f"{TAG}.json.gz/1", f"{SNAPSHOT}/0001/en_head.json.gz/2"]
     columns = {"shard_id": [f"{TAG}.json.gz"] * 3, "doc_id": lines, "digest": ["x"] * 3}
     pq.write_table(
@@ -224,12 +222,12 @@ def test_a_list_that_breaks_off_is_not_used_in_part(workshop):
         ("duplicates", "duplicates missing", {}),
     ],
 )
-def test_the_manifest_says_what_upstream_lacks(workshop, sound, part, also, dropped):
+def test_the_manifest_says_what_upstream_lacks(context, sound, part, also, dropped):
     """A file that is not there is counted by `raw` and shown as a warning, before anything is
     filtered.
     """
-    spoil(workshop, part, gone)
-    built = build_snapshot(workshop, SNAPSHOT, ["raw"])["raw"]
+    spoil(context, part, gone)
+    built = build_snapshot(context, SNAPSHOT, ["raw"])["raw"]
     assert built.tally.dropped == dropped
     assert (built.tally.seen, built.tally.kept, built.tally.also["files"]) == (
         3,
@@ -243,34 +241,34 @@ def test_the_manifest_says_what_upstream_lacks(workshop, sound, part, also, drop
         warned.words
         == f"missing: 1 {part} files of 3 shards; `filtering` applies its policies to them"
     )
-    mend(workshop, sound, part)
-    assert digests(build_snapshot(workshop, SNAPSHOT, ["raw"]))["raw"] == sound.digests["raw"]
+    mend(context, sound, part)
+    assert digests(build_snapshot(context, SNAPSHOT, ["raw"]))["raw"] == sound.digests["raw"]
 
 
 @pytest.mark.parametrize("part", ["documents", "signals", "duplicates"])
 @pytest.mark.parametrize("change", [gone, cut_short])
-def test_a_file_that_changed_since_the_manifest_stops_the_stage(workshop, sound, part, change):
+def test_a_file_that_changed_since_the_manifest_stops_the_stage(context, sound, part, change):
     """Whatever the policies: the manifest must be made again first, and then they apply."""
-    build_snapshot(workshop, SNAPSHOT, ["raw"])
-    spoil(workshop, part, change)
+    build_snapshot(context, SNAPSHOT, ["raw"])
+    spoil(context, part, change)
     with pytest.raises(
         Mismatch,
         match="has changed since the manifest was made: materialize `raw` of this snapshot again",
     ):
-        build_snapshot(workshop, SNAPSHOT, ["filtered"])
-    assert unpublished(workshop.lake, "filtered")
-    assert_leaves_out(workshop, f"{part} missing or broken")
-    mend(workshop, sound, part)
-    assert_whole_again(workshop, sound)
+        build_snapshot(context, SNAPSHOT, ["filtered"])
+    assert unpublished(context.lake, "filtered")
+    assert_leaves_out(context, f"{part} missing or broken")
+    mend(context, sound, part)
+    assert_whole_again(context, sound)
 
 
-def test_a_shard_without_documents_is_a_shard(workshop, sound):
+def test_a_shard_without_documents_is_a_shard(context, sound):
     """An empty gzip is sound: nothing comes in, nothing is skipped, empty tables stand for it
     through the chain.
     """
     for part in ("documents", "signals"):
-        edit_lines(file_of(Path(workshop.upstream.root), part, TAG), lambda _: [])
-    built = build_snapshot(workshop, SNAPSHOT)
+        edit_lines(file_of(Path(context.upstream.root), part, TAG), lambda _: [])
+    built = build_snapshot(context, SNAPSHOT)
     assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (24, 18)
     assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
     assert sorted(
@@ -281,31 +279,31 @@ def test_a_shard_without_documents_is_a_shard(workshop, sound):
     ]
     assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
     for part in ("documents", "signals"):
-        mend(workshop, sound, part)
-    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+        mend(context, sound, part)
+    assert_whole_again(context, sound, PER_SNAPSHOT)
 
 
-def test_the_chain_goes_on_without_a_skipped_shard(workshop, sound):
+def test_the_chain_goes_on_without_a_skipped_shard(context, sound):
     """What the other shards keep becomes rows; every stage adds up; mended, every stage has the
     bytes it would have had.
     """
-    spoil(workshop, "documents", cut_short)
-    built = build_snapshot(workshop, SNAPSHOT)
+    spoil(context, "documents", cut_short)
+    built = build_snapshot(context, SNAPSHOT)
     assert (built["tokens"].tally.seen, built["tokens"].tally.kept) == (18, 16)
     assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
     assert all(map(adds_up, built.values()))
-    mend(workshop, sound, "documents")
-    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+    mend(context, sound, "documents")
+    assert_whole_again(context, sound, PER_SNAPSHOT)
 
 
-def test_all_shards_may_be_broken(workshop, sound):
+def test_all_shards_may_be_broken(context, sound):
     """With every documents file cut short nothing is kept, all of it is counted, and the snapshot's
     chain stands empty.
     """
-    root, tags = Path(workshop.upstream.root), [f"{SNAPSHOT}/{tag}" for tag in TAGS]
+    root, tags = Path(context.upstream.root), [f"{SNAPSHOT}/{tag}" for tag in TAGS]
     for tag in tags:
         cut_short(file_of(root, "documents", tag))
-    built = build_snapshot(workshop, SNAPSHOT)
+    built = build_snapshot(context, SNAPSHOT)
     assert {name: found.tally.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
         "raw": 3
     }
@@ -314,27 +312,27 @@ def test_all_shards_may_be_broken(workshop, sound):
         file_of(root, "documents", tag).write_bytes(
             file_of(sound.root, "documents", tag).read_bytes()
         )
-    assert_whole_again(workshop, sound, PER_SNAPSHOT)
+    assert_whole_again(context, sound, PER_SNAPSHOT)
 
 
-def test_a_rerun_does_only_what_is_missing(workshop, sound):
+def test_a_rerun_does_only_what_is_missing(context, sound):
     """After a stop at the last shard, the tables of those that were finished are found and not
     written again.
     """
-    build_snapshot(workshop, SNAPSHOT, ["raw"])
-    manifest = workshop.lake.place("raw", SNAPSHOT).require().folder / "manifest.parquet"
+    build_snapshot(context, SNAPSHOT, ["raw"])
+    manifest = context.lake.place("raw", SNAPSHOT).require().folder / "manifest.parquet"
     sizes = Counter[str]()
     for line in pq.read_table(manifest).to_pylist():
         sizes[line["shard"]] += line["n_bytes"]
     last = min(sizes, key=sizes.__getitem__)  # the largest are begun first
-    broken = file_of(Path(workshop.upstream.root), "documents", last)
+    broken = file_of(Path(context.upstream.root), "documents", last)
     cut_short(broken)
     with pytest.raises(Mismatch):
-        build_snapshot(workshop, SNAPSHOT, ["filtered"])
+        build_snapshot(context, SNAPSHOT, ["filtered"])
     first = {
-        path: path.stat().st_mtime_ns for path in workshop.lake.root.glob("filtered/*/*/*.parquet")
+        path: path.stat().st_mtime_ns for path in context.lake.root.glob("filtered/*/*/*.parquet")
     }
     assert len(first) == 3 * (len(sizes) - 1)
     broken.write_bytes(file_of(sound.root, "documents", last).read_bytes())
-    assert_whole_again(workshop, sound)
+    assert_whole_again(context, sound)
     assert {path: path.stat().st_mtime_ns for path in first} == first

@@ -11,10 +11,10 @@ import filelock
 import pytest
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.errors import AuditFailed, Busy, NotPublished, StorageFull
+from lc_assets.errors import Busy, CheckFailed, NotPublished, StorageFull
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages import building
-from lc_assets.stages.building import Finding, Stage, Workshop, audit, build, evidence_of
+from lc_assets.stages.building import BuildContext, CheckResult, Stage, audit, build, check_input_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
@@ -24,13 +24,13 @@ from lc_assets.tally import Tally
 def it_says_hello(evidence):
     """The file says hello."""
     said = (evidence.folder / "a.txt").read_bytes()
-    return Finding(claim="it_says_hello", passed=said == b"hello", words=f"it says {said!r}")
+    return CheckResult(claim="it_says_hello", passed=said == b"hello", words=f"it says {said!r}")
 
 
 def it_is_short(evidence):
     """The file is short."""
     n_bytes = (evidence.folder / "a.txt").stat().st_size
-    return Finding(
+    return CheckResult(
         claim="it_is_short", passed=n_bytes < 4, words=f"{n_bytes} bytes", severity="warning"
     )
 
@@ -47,8 +47,8 @@ def a_stage(**changes):
 
 
 @pytest.fixture
-def workshop(tmp_path):
-    return Workshop(
+def context(tmp_path):
+    return BuildContext(
         lake=LakeFolder(tmp_path),
         upstream=Upstream("memory://none"),
         recipe=Recipe(),
@@ -66,10 +66,10 @@ def saying(words, calls=None):
     return fill
 
 
-def test_what_is_built_is_published_with_its_findings(workshop):
+def test_what_is_built_is_published_with_its_findings(context):
     """A warning does not block; the receipt states counts, settings and what it was made of."""
-    built = build(workshop, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
-    assert workshop.lake.place("toy", "k").require() == built.published
+    built = build(context, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
+    assert context.lake.place("toy", "k").require() == built.published
     assert [(finding.claim, finding.passed) for finding in built.findings] == [
         ("it_says_hello", True),
         ("it_is_short", False),
@@ -80,19 +80,19 @@ def test_what_is_built_is_published_with_its_findings(workshop):
     assert built.published.damage() == []
 
 
-def test_nothing_is_done_twice(workshop):
+def test_nothing_is_done_twice(context):
     """The same inputs, settings and code: nothing is computed, nothing is written."""
     calls = []
-    first = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    first = build(context, a_stage(), "k", saying(b"hello", calls))
     before = sorted(
         (path, path.stat().st_mtime_ns)
-        for path in workshop.lake.root.rglob("*")
+        for path in context.lake.root.rglob("*")
         if path.name != ".lock"
     )
-    again = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    again = build(context, a_stage(), "k", saying(b"hello", calls))
     after = sorted(
         (path, path.stat().st_mtime_ns)
-        for path in workshop.lake.root.rglob("*")
+        for path in context.lake.root.rglob("*")
         if path.name != ".lock"
     )
     assert len(calls) == 1
@@ -101,43 +101,43 @@ def test_nothing_is_done_twice(workshop):
     assert before == after
 
 
-def test_going_back_to_old_settings_finds_the_old_version(workshop):
+def test_going_back_to_old_settings_finds_the_old_version(context):
     """Version 1, then 2, then 1 again: the third build computes nothing and publishes the first's
     files.
     """
     calls = []
-    first = build(workshop, a_stage(), "k", saying(b"hello", calls))
-    build(workshop, a_stage(code_version="2"), "k", saying(b"hello", calls))
-    third = build(workshop, a_stage(), "k", saying(b"hello", calls))
+    first = build(context, a_stage(), "k", saying(b"hello", calls))
+    build(context, a_stage(code_version="2"), "k", saying(b"hello", calls))
+    third = build(context, a_stage(), "k", saying(b"hello", calls))
     assert len(calls) == 2
-    assert workshop.lake.place("toy", "k").require() == third.published == first.published
+    assert context.lake.place("toy", "k").require() == third.published == first.published
 
 
-def test_the_same_bytes_have_the_same_data_version(workshop):
+def test_the_same_bytes_have_the_same_data_version(context):
     """A new code version that changes no byte makes nothing downstream stale."""
-    first = build(workshop, a_stage(), "k", saying(b"hello"))
-    second = build(workshop, a_stage(code_version="2"), "k", saying(b"hello"))
+    first = build(context, a_stage(), "k", saying(b"hello"))
+    second = build(context, a_stage(code_version="2"), "k", saying(b"hello"))
     assert first.published.folder != second.published.folder
     assert first.published.digest == second.published.digest
 
 
-def test_a_failed_audit_publishes_nothing(workshop):
+def test_a_failed_audit_publishes_nothing(context):
     """The old version stays, the error names the claim, the rejected files can be looked at, a
     rerun starts anew.
     """
-    first = build(workshop, a_stage(), "k", saying(b"hello"))
+    first = build(context, a_stage(), "k", saying(b"hello"))
     with pytest.raises(
-        AuditFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"
+        CheckFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"
     ):
-        build(workshop, a_stage(code_version="2"), "k", saying(b"hullo"))
-    assert workshop.lake.place("toy", "k").require() == first.published
-    (rejected,) = workshop.lake.place("toy", "k").folder.glob("rejected-*")
+        build(context, a_stage(code_version="2"), "k", saying(b"hullo"))
+    assert context.lake.place("toy", "k").require() == first.published
+    (rejected,) = context.lake.place("toy", "k").folder.glob("rejected-*")
     assert (rejected / "a.txt").read_bytes() == b"hullo"
-    mended = build(workshop, a_stage(code_version="2"), "k", saying(b"hello"))
+    mended = build(context, a_stage(code_version="2"), "k", saying(b"hello"))
     assert not mended.reused
 
 
-def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(workshop):
+def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(context):
     """ENOSPC anywhere in a stage becomes StorageFull; the partition is still unpublished, then
     built.
     """
@@ -146,42 +146,42 @@ def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(workshop):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(StorageFull, match="free some space"):
-        build(workshop, a_stage(), "k", fill)
-    assert workshop.lake.place("toy", "k").current() is None
-    assert not build(workshop, a_stage(), "k", saying(b"hello")).reused
+        build(context, a_stage(), "k", fill)
+    assert context.lake.place("toy", "k").current() is None
+    assert not build(context, a_stage(), "k", saying(b"hello")).reused
 
 
-def test_two_runs_of_one_partition_do_not_interleave(workshop, monkeypatch):
+def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
     """While another process holds the partition, a run waits a while and then says so."""
     monkeypatch.setattr(building, "BUSY_SECONDS", 0.1)
-    place = workshop.lake.place("toy", "k")
+    place = context.lake.place("toy", "k")
     place.folder.mkdir(parents=True)
     with (
         filelock.FileLock(place.folder / ".lock"),
         pytest.raises(Busy, match="another run has been building toy/k"),
     ):
-        build(workshop, a_stage(), "k", saying(b"hello"))
+        build(context, a_stage(), "k", saying(b"hello"))
 
 
-def test_inputs_are_the_published_versions(workshop):
+def test_inputs_are_the_published_versions(context):
     """A stage's inputs are named with their digests, and it can find those very versions later."""
-    upstream = build(workshop, a_stage(), "k", saying(b"hello"))
+    upstream = build(context, a_stage(), "k", saying(b"hello"))
     reads = a_stage(name="reader", upstream=("toy",), claims=())
-    built = build(workshop, reads, "k", saying(b"x"))
+    built = build(context, reads, "k", saying(b"x"))
     assert built.published.receipt.fingerprint.inputs == {"toy/k": upstream.published.digest}
-    build(workshop, a_stage(code_version="2", claims=()), "k", saying(b"other"))
+    build(context, a_stage(code_version="2", claims=()), "k", saying(b"other"))
     assert (
-        evidence_of(workshop.lake, built.published).only_input("toy").folder
+        check_input_of(context.lake, built.published).only_input("toy").folder
         == upstream.published.folder
     )
     with pytest.raises(NotPublished, match="toy/other is not published"):
-        build(workshop, reads, "other", saying(b"x"))
+        build(context, reads, "other", saying(b"x"))
 
 
-def test_a_global_stage_reads_every_partition_it_wants(workshop):
+def test_a_global_stage_reads_every_partition_it_wants(context):
     """All published partitions are inputs, or those that it chooses."""
     for key in ("a", "b", "c"):
-        build(workshop, a_stage(), key, saying(b"hello"))
+        build(context, a_stage(), key, saying(b"hello"))
     everything = a_stage(name="all", upstream=("toy",), global_upstream=True, claims=())
     some = a_stage(
         name="some",
@@ -191,24 +191,25 @@ def test_a_global_stage_reads_every_partition_it_wants(workshop):
         reads=lambda recipe, key, other: other != "b",
     )
     assert list(
-        build(workshop, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs
+        build(context, everything, "all", saying(b"x")).published.receipt.fingerprint.inputs
     ) == ["toy/a", "toy/b", "toy/c"]
-    assert list(
-        build(workshop, some, "all", saying(b"x")).published.receipt.fingerprint.inputs
-    ) == ["toy/a", "toy/c"]
+    assert list(build(context, some, "all", saying(b"x")).published.receipt.fingerprint.inputs) == [
+        "toy/a",
+        "toy/c",
+    ]
 
 
-def test_an_audit_reads_what_stands_published(workshop):
+def test_an_audit_reads_what_stands_published(context):
     """The same claims, tested again later, see a change on disk."""
     stage = a_stage()
-    built = build(workshop, stage, "k", saying(b"hello"))
+    built = build(context, stage, "k", saying(b"hello"))
     assert all(
         finding.passed
-        for finding in audit(stage, evidence_of(workshop.lake, built.published))
+        for finding in audit(stage, check_input_of(context.lake, built.published))
         if finding.severity == "error"
     )
     (built.published.folder / "a.txt").write_bytes(b"hullo")
-    assert not audit(stage, evidence_of(workshop.lake, built.published))[0].passed
+    assert not audit(stage, check_input_of(context.lake, built.published))[0].passed
 
 
 KILLED_AT = """
@@ -217,7 +218,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from lc_assets.engines.local import LocalEngine
 from lc_assets.stages import building
-from lc_assets.stages.building import Stage, Workshop, build, run_shards
+from lc_assets.stages.building import Stage, BuildContext, build, run_shards
 from lc_assets.stages.recipe import Recipe
 from lc_assets import publishing
 from lc_assets.storage.lake import LakeFolder
@@ -247,7 +248,7 @@ def flush(path):
     real(path)
 
 publishing.flush = flush
-workshop = Workshop(lake=LakeFolder(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), engine=LocalEngine())
+workshop = BuildContext(lake=LakeFolder(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), engine=LocalEngine())
 stage = Stage(name="toy", code_version=sys.argv[3], upstream=(), params=lambda r, k: {}, claims=())
 built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
 print("digest", built.published.digest, built.tally.kept)

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 import yaml
 
-from lc_assets.errors import AuditFailed, BadInput
-from lc_assets.stages import card
-from lc_assets.stages.building import audit, evidence_of
-from lc_assets.stages.card_settings import CardSettings, SourceTerms
-from lc_assets.stages.data_sheet import Sheet, sheet_of
+from lc_assets.errors import BadInput, CheckFailed
+from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.recipe import parse_recipe
+from lc_assets.stages.reports import data_set_card as card
+from lc_assets.stages.reports.card_settings import CardSettings, SourceTerms
+from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
 from lc_assets.storage.receipts import decode_json
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
 
@@ -126,9 +126,9 @@ def test_what_pages_and_people_write_stays_text(sheet):
 
 
 def test_the_same_inputs_give_the_same_bytes(lake, published):
-    again = card.write_card(replace(lake.workshop, lake=lake.workshop.lake))
+    again = card.write_card(replace(lake.context, lake=lake.context.lake))
     assert again.reused
-    sheet = sheet_of(lake.workshop.lake, lake.built["longcrawl/all"].published, [])
+    sheet = sheet_of(lake.context.lake, lake.built["longcrawl/all"].published, [])
     assert (
         card.plots_of(sheet)["plots/yield.png"]
         == (published.folder / "plots/yield.png").read_bytes()
@@ -140,8 +140,8 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
 
     class WithoutDocuments:
         def place(self, stage, key):
-            place = lake.workshop.lake.place(stage, key)
-            return place if stage == "grid" else lake.workshop.lake.place(f"no-{stage}", key)
+            place = lake.context.lake.place(stage, key)
+            return place if stage == "grid" else lake.context.lake.place(f"no-{stage}", key)
 
     sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [])
     assert [line.documents for line in sheet.snapshots] == [None, None]
@@ -171,7 +171,7 @@ def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
         path.write_text(whole.replace(old, new))
         findings = {
             finding.claim: finding.passed
-            for finding in audit(card.STAGE, evidence_of(lake.workshop.lake, published))
+            for finding in audit(card.STAGE, check_input_of(lake.context.lake, published))
         }
     finally:
         path.write_text(whole)
@@ -179,9 +179,9 @@ def test_a_spoilt_card_is_found(lake, published, name, old, new, claim):
 
 
 def test_a_card_that_leaves_something_out_is_not_published(lake, monkeypatch):
-    recipe = msgspec.structs.replace(lake.workshop.recipe, card=CardSettings(title="Other"))
+    recipe = msgspec.structs.replace(lake.context.recipe, card=CardSettings(title="Other"))
     monkeypatch.setattr(card, "SECTIONS", (*card.SECTIONS, "Funding"))
-    with pytest.raises(AuditFailed, match="Funding"):
+    with pytest.raises(CheckFailed, match="Funding"):
         card.write_card(lake.with_recipe(recipe))
 
 

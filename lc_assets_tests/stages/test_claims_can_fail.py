@@ -15,7 +15,7 @@ import pytest
 
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.stages.building import Evidence, evidence_of
+from lc_assets.stages.building import CheckInput, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.sharding import SHARDS_FILE
 from lc_assets.storage.receipts import encode_json
@@ -40,13 +40,13 @@ def key_of(stage: str) -> str:
 
 
 @pytest.fixture
-def shown(lake, tmp_path) -> Callable[[str], Evidence]:
+def shown(lake, tmp_path) -> Callable[[str], CheckInput]:
     """Hand out a stage's evidence over a copy of its folder, to be spoilt."""
 
-    def show(stage: str) -> Evidence:
-        published = lake.workshop.lake.place(stage, key_of(stage)).require()
+    def show(stage: str) -> CheckInput:
+        published = lake.context.lake.place(stage, key_of(stage)).require()
         folder = Path(shutil.copytree(published.folder, tmp_path / published.folder.name))
-        return replace(evidence_of(lake.workshop.lake, published), folder=folder)
+        return replace(check_input_of(lake.context.lake, published), folder=folder)
 
     return show
 
@@ -75,328 +75,341 @@ def edit_array(path: Path, change: Callable[[np.ndarray], np.ndarray]) -> None:
     path.write_bytes(npy_bytes(change(np.array(read_npy(path)))))
 
 
-def lose_a_line(evidence: Evidence, pattern: str) -> Evidence:
-    edit_table(first(evidence.folder, pattern), lambda table: table.slice(1))
-    return evidence
+def lose_a_line(check_input: CheckInput, pattern: str) -> CheckInput:
+    edit_table(first(check_input.folder, pattern), lambda table: table.slice(1))
+    return check_input
 
 
-def repeat_the_first_id(evidence: Evidence, pattern: str) -> Evidence:
-    edit_column(first(evidence.folder, pattern), "id", lambda ids: [ids[0], *ids[:-1]])
-    return evidence
+def repeat_the_first_id(check_input: CheckInput, pattern: str) -> CheckInput:
+    edit_column(first(check_input.folder, pattern), "id", lambda ids: [ids[0], *ids[:-1]])
+    return check_input
 
 
-def misname_an_id(evidence: Evidence) -> Evidence:
+def misname_an_id(check_input: CheckInput) -> CheckInput:
     edit_column(
-        first(evidence.folder, "*.documents.parquet"),
+        first(check_input.folder, "*.documents.parquet"),
         "id",
         lambda ids: ["../../etc/passwd", *ids[1:]],
     )
-    return evidence
+    return check_input
 
 
-def lose_a_shard(evidence: Evidence) -> Evidence:
-    first(evidence.folder, "*.dropped.parquet").unlink()
-    return evidence
+def lose_a_shard(check_input: CheckInput) -> CheckInput:
+    first(check_input.folder, "*.dropped.parquet").unlink()
+    return check_input
 
 
-def forget_what_shards_there_are(evidence: Evidence) -> Evidence:
-    (evidence.folder / SHARDS_FILE).unlink()
-    return evidence
+def forget_what_shards_there_are(check_input: CheckInput) -> CheckInput:
+    (check_input.folder / SHARDS_FILE).unlink()
+    return check_input
 
 
-def see_one_more(evidence: Evidence) -> Evidence:
-    tally = evidence.tally
+def see_one_more(check_input: CheckInput) -> CheckInput:
+    tally = check_input.tally
     return replace(
-        evidence,
+        check_input,
         tally=msgspec.structs.replace(
             tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}
         ),
     )
 
 
-def say_also(evidence: Evidence, **also: int) -> Evidence:
+def say_also(check_input: CheckInput, **also: int) -> CheckInput:
     named = {name.replace("_", " "): count for name, count in also.items()}
     return replace(
-        evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named)
+        check_input,
+        tally=msgspec.structs.replace(check_input.tally, also=check_input.tally.also | named),
     )
 
 
-def forget_a_document(evidence: Evidence) -> Evidence:
+def forget_a_document(check_input: CheckInput) -> CheckInput:
     edit_column(
-        first(evidence.folder, "*.documents.parquet"),
+        first(check_input.folder, "*.documents.parquet"),
         "n_tokens",
         lambda lengths: [lengths[0] + 1, *lengths[1:]],
     )
-    return evidence
+    return check_input
 
 
-def give_an_id_beyond_the_vocabulary(evidence: Evidence) -> Evidence:
-    path = first(evidence.folder, "*.bin")
+def give_an_id_beyond_the_vocabulary(check_input: CheckInput) -> CheckInput:
+    path = first(check_input.folder, "*.bin")
     ids = np.fromfile(path, np.uint16)
     ids[3] = 50_257
     ids.tofile(path)
-    return evidence
+    return check_input
 
 
-def shift_a_row_elsewhere(evidence: Evidence) -> Evidence:
+def shift_a_row_elsewhere(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "rows.parquet",
+        check_input.folder / "rows.parquet",
         "shift",
         lambda shifts: [(shifts[0] + 1) % 64, *shifts[1:]],
     )
-    return evidence
+    return check_input
 
 
-def swap_two_documents(evidence: Evidence) -> Evidence:
+def swap_two_documents(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "rows.parquet",
+        check_input.folder / "rows.parquet",
         "document",
         lambda numbers: [numbers[1], numbers[0], *numbers[2:]],
     )
-    return evidence
+    return check_input
 
 
-def hold_out_what_is_trained_on(evidence: Evidence) -> Evidence:
+def hold_out_what_is_trained_on(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "rows.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
+        check_input.folder / "rows.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
     )
-    return evidence
+    return check_input
 
 
-def roll_every_row_alike(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "rows.parquet", "shift", lambda shifts: [0] * len(shifts))
-    return evidence
+def roll_every_row_alike(check_input: CheckInput) -> CheckInput:
+    edit_column(check_input.folder / "rows.parquet", "shift", lambda shifts: [0] * len(shifts))
+    return check_input
 
 
-def sort_by_line(evidence: Evidence) -> Evidence:
+def sort_by_line(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "rows.parquet",
+        check_input.folder / "rows.parquet",
         "priority",
         lambda priorities: list(range(len(priorities))),
     )
-    return evidence
+    return check_input
 
 
-def place_a_row_twice(evidence: Evidence) -> Evidence:
+def place_a_row_twice(check_input: CheckInput) -> CheckInput:
     edit_array(
-        evidence.folder / "train_row.npy", lambda rows: np.concatenate([rows[:1], rows[:-1]])
+        check_input.folder / "train_row.npy", lambda rows: np.concatenate([rows[:1], rows[:-1]])
     )
-    return evidence
+    return check_input
 
 
-def swap_two_places(evidence: Evidence) -> Evidence:
+def swap_two_places(check_input: CheckInput) -> CheckInput:
     def swapped(sources: np.ndarray) -> np.ndarray:
         other = int(np.flatnonzero(sources != sources[0])[-1])
         sources[[0, other]] = sources[[other, 0]]
         return sources
 
-    edit_array(evidence.folder / "train_source.npy", swapped)
-    return evidence
+    edit_array(check_input.folder / "train_source.npy", swapped)
+    return check_input
 
 
-def flip_a_flat_row(evidence: Evidence) -> Evidence:
+def flip_a_flat_row(check_input: CheckInput) -> CheckInput:
     """Write the first band again with two rows exchanged."""
     from lc_assets.formats.chunks import RowBlock
     from lc_assets.formats.flat import FlatReader, write_flat_band
 
-    reader = FlatReader(evidence.folder / "train.zarr")
+    reader = FlatReader(check_input.folder / "train.zarr")
     rows = reader.read(slice(0, reader.n_rows), slice(0, reader.row_tokens))
     write_flat_band(reader.path, RowBlock(0, reader.n_rows), rows[[1, 0, *range(2, len(rows))]])
-    return evidence
+    return check_input
 
 
-def change_a_megatron_token(evidence: Evidence) -> Evidence:
-    path = evidence.folder / "train.bin"
+def change_a_megatron_token(check_input: CheckInput) -> CheckInput:
+    path = check_input.folder / "train.bin"
     ids = np.fromfile(path, np.uint16)
     ids[0] ^= 1
     ids.tofile(path)
-    return evidence
+    return check_input
 
 
-def leave_a_document_out_of_the_epoch(evidence: Evidence) -> Evidence:
+def leave_a_document_out_of_the_epoch(check_input: CheckInput) -> CheckInput:
     edit_array(
-        evidence.folder / "train_document_index.npy",
+        check_input.folder / "train_document_index.npy",
         lambda order: np.where(order == 0, 1, order).astype(order.dtype),
     )
-    return evidence
+    return check_input
 
 
-def serve_a_sample_twice(evidence: Evidence) -> Evidence:
+def serve_a_sample_twice(check_input: CheckInput) -> CheckInput:
     edit_array(
-        evidence.folder / "train_shuffle_index.npy",
+        check_input.folder / "train_shuffle_index.npy",
         lambda order: np.concatenate([order[:1], order[:-1]]),
     )
-    return evidence
+    return check_input
 
 
-def take_a_sample_twice(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "dataset_sample_index.npy", np.zeros_like)
-    return evidence
+def take_a_sample_twice(check_input: CheckInput) -> CheckInput:
+    edit_array(check_input.folder / "dataset_sample_index.npy", np.zeros_like)
+    return check_input
 
 
-def take_from_one_source_first(evidence: Evidence) -> Evidence:
-    edit_array(evidence.folder / "dataset_index.npy", np.sort)
-    return evidence
+def take_from_one_source_first(check_input: CheckInput) -> CheckInput:
+    edit_array(check_input.folder / "dataset_index.npy", np.sort)
+    return check_input
 
 
-def lose_an_index(evidence: Evidence) -> Evidence:
-    first(evidence.folder, "*_sample_index.npy").unlink()
-    return evidence
+def lose_an_index(check_input: CheckInput) -> CheckInput:
+    first(check_input.folder, "*_sample_index.npy").unlink()
+    return check_input
 
 
-def list_a_file_twice(evidence: Evidence) -> Evidence:
-    edit_column(evidence.folder / "manifest.parquet", "path", lambda paths: [paths[1], *paths[1:]])
-    return evidence
-
-
-def say_that_more_was_kept(evidence: Evidence) -> Evidence:
-    path = first(evidence.folder, "*.sweep.parquet")
-    edit_column(path, "kept_with_the_others", lambda counts: [count + 1 for count in counts])
-    return evidence
-
-
-def lose_a_sweep(evidence: Evidence) -> Evidence:
-    first(evidence.folder, "*.sweep.parquet").unlink()
-    return evidence
-
-
-def sweep_below_nothing(evidence: Evidence) -> Evidence:
+def list_a_file_twice(check_input: CheckInput) -> CheckInput:
     edit_column(
-        first(evidence.folder, "*.sweep.parquet"), "kept_alone", lambda counts: [-1, *counts[1:]]
+        check_input.folder / "manifest.parquet", "path", lambda paths: [paths[1], *paths[1:]]
     )
-    return evidence
+    return check_input
 
 
-def sign_a_shard_otherwise(evidence: Evidence) -> Evidence:
-    path = first(evidence.folder, "*.minhash.parquet")
+def say_that_more_was_kept(check_input: CheckInput) -> CheckInput:
+    path = first(check_input.folder, "*.sweep.parquet")
+    edit_column(path, "kept_with_the_others", lambda counts: [count + 1 for count in counts])
+    return check_input
+
+
+def lose_a_sweep(check_input: CheckInput) -> CheckInput:
+    first(check_input.folder, "*.sweep.parquet").unlink()
+    return check_input
+
+
+def sweep_below_nothing(check_input: CheckInput) -> CheckInput:
+    edit_column(
+        first(check_input.folder, "*.sweep.parquet"), "kept_alone", lambda counts: [-1, *counts[1:]]
+    )
+    return check_input
+
+
+def sign_a_shard_otherwise(check_input: CheckInput) -> CheckInput:
+    path = first(check_input.folder, "*.minhash.parquet")
     table = pq.read_table(path)
     pq.write_table(
         table.replace_schema_metadata(table.schema.metadata | {b"minhash_scheme": b"another/1"}),
         path,
     )
-    return evidence
+    return check_input
 
 
-def swap_two_keys(evidence: Evidence, name: str) -> Evidence:
-    edit_array(evidence.folder / f"{name}_place.npy", lambda places: places[::-1])
-    return evidence
+def swap_two_keys(check_input: CheckInput, name: str) -> CheckInput:
+    edit_array(check_input.folder / f"{name}_place.npy", lambda places: places[::-1])
+    return check_input
 
 
-def lose_a_key(evidence: Evidence, name: str) -> Evidence:
+def lose_a_key(check_input: CheckInput, name: str) -> CheckInput:
     for part in ("key", "place"):
-        edit_array(evidence.folder / f"{name}_{part}.npy", lambda array: array[1:])
-    return evidence
+        edit_array(check_input.folder / f"{name}_{part}.npy", lambda array: array[1:])
+    return check_input
 
 
-def say_another_digest(evidence: Evidence) -> Evidence:
+def say_another_digest(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "documents.parquet",
+        check_input.folder / "documents.parquet",
         "text_digest",
         lambda digests: [*digests[:-1], digests[0]],
     )
-    return evidence
+    return check_input
 
 
-def edit_span(evidence: Evidence, column: str, change: Callable) -> Evidence:
+def edit_span(check_input: CheckInput, column: str, change: Callable) -> CheckInput:
     """Change one column of the first piece."""
     edit_column(
-        evidence.folder / "spans.parquet", column, lambda values: [change(values[0]), *values[1:]]
+        check_input.folder / "spans.parquet",
+        column,
+        lambda values: [change(values[0]), *values[1:]],
     )
-    return evidence
+    return check_input
 
 
-def lose_a_token(evidence: Evidence) -> Evidence:
+def lose_a_token(check_input: CheckInput) -> CheckInput:
     """The first piece lacks its document's last token: it is cut, and in no row."""
     edit_column(
-        evidence.folder / "spans.parquet", "document_stop", lambda stops: [stops[0] - 1, *stops[1:]]
+        check_input.folder / "spans.parquet",
+        "document_stop",
+        lambda stops: [stops[0] - 1, *stops[1:]],
     )
-    return evidence
+    return check_input
 
 
-def end_a_span_later(evidence: Evidence) -> Evidence:
+def end_a_span_later(check_input: CheckInput) -> CheckInput:
     edit_array(
-        evidence.folder / "train_span_stop.npy",
+        check_input.folder / "train_span_stop.npy",
         lambda stops: np.concatenate([stops[:1] - 1, stops[1:]]),
     )
-    return evidence
+    return check_input
 
 
-def give_two_spans_to_one_document(evidence: Evidence) -> Evidence:
+def give_two_spans_to_one_document(check_input: CheckInput) -> CheckInput:
     edit_array(
-        evidence.folder / "train_span_document.npy",
+        check_input.folder / "train_span_document.npy",
         lambda numbers: np.concatenate([numbers[1:2], numbers[1:]]),
     )
-    return evidence
+    return check_input
 
 
-def join_two_documents(evidence: Evidence) -> Evidence:
+def join_two_documents(check_input: CheckInput) -> CheckInput:
     """The same tokens, the first two pieces as one document."""
     from lc_assets.formats.megatron_idx import idx_bytes
 
-    lengths = MegatronReader(evidence.folder / "train").lengths
+    lengths = MegatronReader(check_input.folder / "train").lengths
     joined = np.concatenate([lengths[:2].sum(keepdims=True), lengths[2:]])
-    (evidence.folder / "train.idx").write_bytes(
+    (check_input.folder / "train.idx").write_bytes(
         idx_bytes(joined, np.arange(len(joined) + 1), np.dtype(np.uint16))
     )
-    return evidence
+    return check_input
 
 
-def swap_two_packed_rows(evidence: Evidence) -> Evidence:
+def swap_two_packed_rows(check_input: CheckInput) -> CheckInput:
     """Write the rows again, the first two exchanged."""
     from lc_assets.formats.chunks import RowBlock
     from lc_assets.formats.grid import GridReader, write_band
 
-    rows = GridReader(evidence.folder / "train.zarr").read()
+    rows = GridReader(check_input.folder / "train.zarr").read()
     write_band(
-        evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows[[1, 0, *range(2, len(rows))]]
+        check_input.folder / "train.zarr",
+        RowBlock(0, len(rows)),
+        rows[[1, 0, *range(2, len(rows))]],
     )
-    return evidence
+    return check_input
 
 
-def fill_up_with_another_token(evidence: Evidence) -> Evidence:
+def fill_up_with_another_token(check_input: CheckInput) -> CheckInput:
     """Write the rows again with another token at the end of the first one that is not full."""
     from lc_assets.formats.chunks import RowBlock
     from lc_assets.formats.grid import GridReader, write_band
 
-    rows = GridReader(evidence.folder / "train.zarr").read()
+    rows = GridReader(check_input.folder / "train.zarr").read()
     rows[int(np.argmax(rows[:, -1] == 50_256)), -1] = 7
-    write_band(evidence.folder / "train.zarr", RowBlock(0, len(rows)), rows)
-    return evidence
+    write_band(check_input.folder / "train.zarr", RowBlock(0, len(rows)), rows)
+    return check_input
 
 
-def hold_out_a_packed_text(evidence: Evidence) -> Evidence:
+def hold_out_a_packed_text(check_input: CheckInput) -> CheckInput:
     edit_column(
-        evidence.folder / "spans.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
+        check_input.folder / "spans.parquet", "digest", lambda digests: [digests[-1], *digests[1:]]
     )
-    return evidence
+    return check_input
 
 
 OF_A_CRAWL = ("html_index", "link_claims", "longpack")
 """Stages that the tiny lake does not have; the tests of their own spoil them."""
 
 SPOILS = [
-    ("raw", "the_manifest_adds_up", lambda evidence: lose_a_line(evidence, "manifest.parquet")),
+    (
+        "raw",
+        "the_manifest_adds_up",
+        lambda check_input: lose_a_line(check_input, "manifest.parquet"),
+    ),
     ("raw", "the_manifest_adds_up", list_a_file_twice),
     (
         "raw",
         "every_listed_file_is_there",
-        lambda evidence: say_also(evidence, duplicates_missing=1),
+        lambda check_input: say_also(check_input, duplicates_missing=1),
     ),
     *(
         (stage, claim, spoil)
         for stage in ("filtered", "tokens", "packing_tokens")
         for claim, spoil in (
-            ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.documents.parquet")),
-            ("counts_add_up", lambda evidence: lose_a_line(evidence, "*.dropped.parquet")),
+            ("counts_add_up", lambda check_input: lose_a_line(check_input, "*.documents.parquet")),
+            ("counts_add_up", lambda check_input: lose_a_line(check_input, "*.dropped.parquet")),
             ("counts_add_up", see_one_more),
             ("the_tables_fit_their_schemas", misname_an_id),
             (
                 "the_tables_fit_their_schemas",
-                lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet"),
+                lambda check_input: repeat_the_first_id(check_input, "*.documents.parquet"),
             ),
             (
                 "every_document_is_named_once",
-                lambda evidence: repeat_the_first_id(evidence, "*.documents.parquet"),
+                lambda check_input: repeat_the_first_id(check_input, "*.documents.parquet"),
             ),
             ("the_shards_add_up", lose_a_shard),
         )
@@ -410,7 +423,7 @@ SPOILS = [
     (
         "filtered",
         "every_shard_was_filtered",
-        lambda evidence: say_also(evidence, shards_treated_as_unique=1),
+        lambda check_input: say_also(check_input, shards_treated_as_unique=1),
     ),
     ("filtered", "the_sweeps_meet_the_counts", say_that_more_was_kept),
     ("filtered", "the_sweeps_meet_the_counts", lose_a_sweep),
@@ -423,36 +436,48 @@ SPOILS = [
     (
         "keys",
         "the_documents_are_those_filtered",
-        lambda evidence: lose_a_line(evidence, "documents.parquet"),
+        lambda check_input: lose_a_line(check_input, "documents.parquet"),
     ),
     (
         "keys",
         "every_document_is_found_by_its_keys",
-        lambda evidence: swap_two_keys(evidence, "document"),
+        lambda check_input: swap_two_keys(check_input, "document"),
     ),
     (
         "keys",
         "every_document_is_found_by_its_keys",
-        lambda evidence: lose_a_key(evidence, "document"),
+        lambda check_input: lose_a_key(check_input, "document"),
     ),
-    ("lineage", "every_row_is_recorded", lambda evidence: lose_a_line(evidence, "records.parquet")),
-    ("lineage", "every_row_is_found_by_its_keys", lambda evidence: swap_two_keys(evidence, "row")),
-    ("lineage", "every_row_is_found_by_its_keys", lambda evidence: lose_a_key(evidence, "row")),
+    (
+        "lineage",
+        "every_row_is_recorded",
+        lambda check_input: lose_a_line(check_input, "records.parquet"),
+    ),
+    (
+        "lineage",
+        "every_row_is_found_by_its_keys",
+        lambda check_input: swap_two_keys(check_input, "row"),
+    ),
+    (
+        "lineage",
+        "every_row_is_found_by_its_keys",
+        lambda check_input: lose_a_key(check_input, "row"),
+    ),
     (
         "signatures",
         "every_document_is_signed_or_short",
-        lambda evidence: lose_a_line(evidence, "*.minhash.parquet"),
+        lambda check_input: lose_a_line(check_input, "*.minhash.parquet"),
     ),
     (
         "signatures",
         "every_document_is_signed_or_short",
-        lambda evidence: say_also(evidence, signatures_computed=1),
+        lambda check_input: say_also(check_input, signatures_computed=1),
     ),
     ("signatures", "one_scheme_signed_all", sign_a_shard_otherwise),
     (
         "signatures",
         "the_published_signatures_are_ours",
-        lambda evidence: say_also(evidence, published_signatures_that_differ=1),
+        lambda check_input: say_also(check_input, published_signatures_that_differ=1),
     ),
     *(
         (stage, claim, spoil)
@@ -462,16 +487,20 @@ SPOILS = [
             ("the_ids_are_where_the_table_says", give_an_id_beyond_the_vocabulary),
             (
                 "the_fast_tokenizer_agreed",
-                lambda evidence: say_also(evidence, shards_done_by_the_twin=1),
+                lambda check_input: say_also(check_input, shards_done_by_the_twin=1),
             ),
         )
     ),
     ("grid", "nothing_was_lost_on_the_way", see_one_more),
-    ("grid", "every_row_is_planned_once", lambda evidence: lose_a_line(evidence, "rows.parquet")),
     (
         "grid",
         "every_row_is_planned_once",
-        lambda evidence: repeat_the_first_id(evidence, "rows.parquet"),
+        lambda check_input: lose_a_line(check_input, "rows.parquet"),
+    ),
+    (
+        "grid",
+        "every_row_is_planned_once",
+        lambda check_input: repeat_the_first_id(check_input, "rows.parquet"),
     ),
     ("grid", "rows_unroll_to_their_documents", shift_a_row_elsewhere),
     ("grid", "rows_unroll_to_their_documents", swap_two_documents),
@@ -487,51 +516,55 @@ SPOILS = [
     (
         "packed",
         "every_token_is_packed_as_often_as_asked",
-        lambda evidence: lose_a_line(evidence, "spans.parquet"),
+        lambda check_input: lose_a_line(check_input, "spans.parquet"),
     ),
     ("packed", "every_token_is_packed_as_often_as_asked", lose_a_token),
     (
         "packed",
         "every_token_is_packed_as_often_as_asked",
-        lambda evidence: say_also(evidence, tokens_in_rows=1),
+        lambda check_input: say_also(check_input, tokens_in_rows=1),
     ),
     (
         "packed",
         "every_token_is_packed_as_often_as_asked",
-        lambda evidence: edit_span(evidence, "token_shard", lambda _: "9999-en_head"),
+        lambda check_input: edit_span(check_input, "token_shard", lambda _: "9999-en_head"),
     ),
     (
         "packed",
         "every_token_is_packed_as_often_as_asked",
-        lambda evidence: edit_span(evidence, "id", lambda name: name + "0"),
+        lambda check_input: edit_span(check_input, "id", lambda name: name + "0"),
     ),
     (
         "packed",
         "every_token_is_packed_as_often_as_asked",
-        lambda evidence: edit_span(evidence, "n_tokens", lambda n: n + 1),
+        lambda check_input: edit_span(check_input, "n_tokens", lambda n: n + 1),
     ),
     (
         "packed",
         "rows_are_filled_from_the_left",
-        lambda evidence: edit_span(evidence, "row_start", lambda start: start + 1),
+        lambda check_input: edit_span(check_input, "row_start", lambda start: start + 1),
     ),
     (
         "packed",
         "rows_are_filled_from_the_left",
-        lambda evidence: edit_span(evidence, "row", lambda row: row + 1),
+        lambda check_input: edit_span(check_input, "row", lambda row: row + 1),
     ),
     (
         "packed",
         "rows_are_filled_from_the_left",
-        lambda evidence: edit_span(evidence, "piece", lambda piece: piece + 1),
+        lambda check_input: edit_span(check_input, "piece", lambda piece: piece + 1),
     ),
-    ("packed", "rows_are_filled_from_the_left", lambda evidence: say_also(evidence, padding=1)),
+    (
+        "packed",
+        "rows_are_filled_from_the_left",
+        lambda check_input: say_also(check_input, padding=1),
+    ),
     ("packed", "rows_are_filled_from_the_left", end_a_span_later),
     ("packed", "rows_are_filled_from_the_left", give_two_spans_to_one_document),
     (
         "packed",
         "spans_are_megatrons_documents",
-        lambda evidence: edit_span(evidence, "row_stop", lambda stop: stop - 1),
+        lambda check_input: edit_span(check_input, "row_stop", lambda stop: stop - 1),
     ),
     ("packed", "spans_are_megatrons_documents", join_two_documents),
     ("packed", "rows_hold_their_pieces", change_a_megatron_token),
@@ -555,9 +588,9 @@ def test_a_claim_says_when_it_does_not_hold(shown, stage, claim, spoil):
     before.
     """
     test = {found.__name__: found for found in step(stage).stage.claims}[claim]
-    evidence = shown(stage)
-    assert test(evidence).passed
-    found = test(spoil(evidence))
+    check_input = shown(stage)
+    assert test(check_input).passed
+    found = test(spoil(check_input))
     assert not found.passed
     assert found.claim == claim
     assert found.words
@@ -567,18 +600,18 @@ def test_a_text_on_both_sides_of_two_snapshots_is_found(lake, shown, tmp_path):
     """The global claim reads all grids: one digest trained on in one snapshot and held out in
     another.
     """
-    evidence = shown("longcrawl")
+    check_input = shown("longcrawl")
     (claim,) = [
         claim
         for claim in step("longcrawl").stage.claims
         if claim.__name__ == "no_document_is_on_both_sides"
     ]
-    assert claim(evidence).passed
-    grids = {name: _copied(published, tmp_path) for name, published in evidence.inputs.items()}
+    assert claim(check_input).passed
+    grids = {name: _copied(published, tmp_path) for name, published in check_input.inputs.items()}
     old, new = (grids[f"grid/{snapshot}"].folder / "rows.parquet" for snapshot in ("2023-06", NEW))
     trained_on = pq.read_table(old, columns=["digest"])["digest"][0].as_py()
     edit_column(new, "digest", lambda digests: [*digests[:-1], trained_on])
-    found = claim(replace(evidence, inputs=grids))
+    found = claim(replace(check_input, inputs=grids))
     assert not found.passed
     assert trained_on in found.words
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.formats.redpajama.signals import SignalsTable
-from lc_assets.stages import verdicts as module
+from lc_assets.stages.documents import verdicts as module
+from lc_assets.stages.documents.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.stages.tables import DROPPED
-from lc_assets.stages.verdicts import NO_SIGNALS, TOO_LONG, UNREADABLE, Verdicts
 from lc_assets.text.rules import Rule, RuleSet
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.oracles.dropped_documents import OTHERS, slow_counts, slow_lines, slow_reasons

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from lc_assets.errors import NotPublished
-from lc_assets.stages.comparing import NOW, compare, data_set
-from lc_assets.stages.document_settings import Bounds
-from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.releasing import release
+from lc_assets.stages.documents.document_settings import Bounds
+from lc_assets.stages.releases.comparing import NOW, compare, data_set
+from lc_assets.stages.releases.releasing import release
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS
 from lc_assets_tests.withdrawing import ALONE_NEW, ALONE_OLD, NEW, OLD, id_of
 
@@ -28,10 +28,8 @@ def diff(lake, before="v1", after=NOW):
 
 
 def cooked(lake, **changes):
-    workshop = replace(
-        lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, **changes)
-    )
-    return replace(lake, workshop=workshop)
+    context = replace(lake.context, recipe=msgspec.structs.replace(lake.context.recipe, **changes))
+    return replace(lake, context=context)
 
 
 def rows_of(lake):
@@ -85,7 +83,7 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
     time.
     """
     before = rows_of(lake)
-    lake = cooked(lake, gridding=msgspec.structs.replace(lake.workshop.recipe.gridding, **changes))
+    lake = cooked(lake, gridding=msgspec.structs.replace(lake.context.recipe.gridding, **changes))
     lake.build()
     after = rows_of(lake)
     found = diff(lake)
@@ -104,7 +102,7 @@ def test_counts_are_those_of_sets_of_rows(lake, changes):
 
 def test_a_changed_threshold_is_named_by_its_rule(lake):
     filtering = msgspec.structs.replace(
-        lake.workshop.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)}
+        lake.context.recipe.filtering, thresholds={"symbols": Bounds(at_most=0.4)}
     )
     lake = cooked(lake, filtering=filtering)
     lake.build()

@@ -13,16 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.stages import contamination, removals
-from lc_assets.stages.building import evidence_of
+from lc_assets.stages.building import check_input_of
 from lc_assets.stages.claims import documents_files, dropped_files
-from lc_assets.stages.histories import why_dropped
+from lc_assets.stages.decontamination import contaminated_documents as contamination
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.digests import sha256_of_file
-from lc_assets_tests.builders import SNAPSHOTS, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, NEW = SNAPSHOTS
@@ -35,7 +36,7 @@ def made(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("chain")
     upstream = tiny_upstream(folder / "upstream")
-    plain = tiny_workshop(folder / "plain", upstream=upstream)
+    plain = tiny_context(folder / "plain", upstream=upstream)
     filtered = build_snapshot(plain, OLD, ["raw", "filtered"])["filtered"].published.folder
     victim = read_table(documents_files(filtered)[0], ["id", "raw_content"]).to_pylist()[1]
     item = " ".join(victim["raw_content"].split()[10:30])
@@ -48,12 +49,12 @@ def made(tmp_path_factory):
         },
     ]
     evals.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    workshop = tiny_workshop(
+    context = tiny_context(
         folder / "clean",
         upstream=upstream,
         decontamination=DecontaminationSettings(against=(str(evals),)),
     )
-    return workshop, victim["id"], build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"]), evals
+    return context, victim["id"], build_snapshot(context, OLD, [*BEFORE_TOKENS, "tokens"]), evals
 
 
 def test_the_document_does_not_go_on_and_says_for_which_item(made):
@@ -90,7 +91,7 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
 
 
 def test_a_changed_evaluation_set_is_out_of_date(made):
-    workshop, _, _, evals = made
+    context, _, _, evals = made
     before = evals.read_bytes()
     try:
         evals.write_bytes(
@@ -99,7 +100,7 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
         )
         (found,) = [
             one
-            for one in plan(workshop.lake, workshop.recipe, [OLD])
+            for one in plan(context.lake, context.recipe, [OLD])
             if one.name == f"contamination/{OLD}"
         ]
         assert found.status == "stale"
@@ -110,13 +111,13 @@ def test_a_changed_evaluation_set_is_out_of_date(made):
 
 def test_evaluation_sets_are_read_once_for_all_snapshots(made, monkeypatch):
     """A plan of 84 snapshots must not read them 84 times."""
-    workshop, _, _, evals = made
-    build_snapshot(workshop, NEW, ["raw", "filtered", "contamination"])
+    context, _, _, evals = made
+    build_snapshot(context, NEW, ["raw", "filtered", "contamination"])
     seen = []
     monkeypatch.setattr(
         contamination, "sha256_of_file", lambda path: seen.append(path) or sha256_of_file(path)
     )
-    plans = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}
+    plans = {one.name: one.status for one in plan(context.lake, context.recipe, SNAPSHOTS)}
     assert plans[f"contamination/{OLD}"] == plans[f"contamination/{NEW}"] == "current"
     assert seen == [evals]
 
@@ -146,10 +147,10 @@ def spoilt(found, **change):
     ],
 )
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
-    workshop, victim, built, _ = made
+    context, victim, built, _ = made
     published = built["contamination"].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in contamination.STAGE.claims}[claim]
     assert test(evidence).passed
     (path,) = [
@@ -166,8 +167,8 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
 
 
 def test_without_evaluation_sets_nothing_is_looked_for(tmp_path, made):
-    workshop, *_ = made
-    recipe = msgspec.structs.replace(workshop.recipe, decontamination=DecontaminationSettings())
-    idle = build_snapshot(replace(workshop, recipe=recipe), OLD, ["contamination"])["contamination"]
+    context, *_ = made
+    recipe = msgspec.structs.replace(context.recipe, decontamination=DecontaminationSettings())
+    idle = build_snapshot(replace(context, recipe=recipe), OLD, ["contamination"])["contamination"]
     assert (idle.tally.seen, idle.tally.dropped) == (27, {})
     assert idle.published.receipt.files == []

@@ -17,7 +17,7 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import CURRENT, LakeFolder
@@ -93,7 +93,7 @@ def test_every_damaged_file_is_found_and_named(whole):
     says that file and no other.
     """
     n_files = 0
-    for published in versions(whole.workshop.lake):
+    for published in versions(whole.context.lake):
         for fact in published.receipt.files:
             for fault in FAULTS if fact.n_bytes else [gone]:
                 with spoilt(published.folder / fact.path, fault):
@@ -101,7 +101,7 @@ def test_every_damaged_file_is_found_and_named(whole):
                 assert said.startswith(f"{fact.path}: ")
             n_files += 1
     assert n_files > 80
-    assert all(published.damage() == [] for published in versions(whole.workshop.lake))
+    assert all(published.damage() == [] for published in versions(whole.context.lake))
 
 
 @pytest.mark.parametrize("fault", [cut_short, emptied, gone], ids=lambda fault: fault.__name__)
@@ -109,12 +109,12 @@ def test_claims_about_a_damaged_version_fail_in_words(whole, fault):
     """One file of each kind in turn: no claim raises, and one at least fails, naming what could not
     be read.
     """
-    for published, name in one_of_each_kind(whole.workshop.lake):
+    for published, name in one_of_each_kind(whole.context.lake):
         stage = step(published.receipt.fingerprint.stage).stage
         with spoilt(published.folder / name, fault):
             failed = [
                 finding
-                for finding in audit(stage, evidence_of(whole.workshop.lake, published))
+                for finding in audit(stage, check_input_of(whole.context.lake, published))
                 if not finding.passed
             ]
         assert failed or (name.rpartition("/")[2], stage.name) in NOT_LOOKED_AT, (
@@ -128,13 +128,13 @@ def test_a_flipped_bit_raises_nothing_but_our_errors(whole):
     form is refused.
     """
     refused = set()
-    for published, name in one_of_each_kind(whole.workshop.lake):
+    for published, name in one_of_each_kind(whole.context.lake):
         stage = step(published.receipt.fingerprint.stage).stage
         path = published.folder / name
         n_bytes = path.stat().st_size
         for at in range(0, n_bytes, max(1, n_bytes // 3)):
             with spoilt(path, flipped, at):
-                findings = audit(stage, evidence_of(whole.workshop.lake, published))
+                findings = audit(stage, check_input_of(whole.context.lake, published))
             if not all(finding.passed for finding in findings):
                 refused.add(f"{stage.name} {path.name}")
     assert {
@@ -151,7 +151,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
     """The grid, the global order over it and its audit name the file; a hole is no row of some
     token.
     """
-    grid = whole.workshop.lake.place("grid", OLD).require()
+    grid = whole.context.lake.place("grid", OLD).require()
     readers = (
         lambda: GridReader(grid.folder / "train.zarr").read(),
         lambda: open_rows(whole.root, "train").read(),
@@ -169,7 +169,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
 )
 def test_a_cut_bin_is_not_mapped(whole, fault, words):
     """Megatron would read beyond its end, or take what is left for the whole."""
-    megatron = whole.workshop.lake.place("megatron", OLD).require()
+    megatron = whole.context.lake.place("megatron", OLD).require()
     with (
         spoilt(megatron.folder / "train.bin", fault),
         pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"),
@@ -183,7 +183,7 @@ def test_a_cut_bin_is_not_mapped(whole, fault, words):
 )
 def test_a_cut_index_is_not_mapped(whole, fault, name):
     """Each of the three arrays is named."""
-    megatron = whole.workshop.lake.place("megatron", OLD).require()
+    megatron = whole.context.lake.place("megatron", OLD).require()
     with spoilt(megatron.folder / f"{name}.npy", fault), pytest.raises(CorruptFile, match=name):
         read_gpt_index(megatron.folder / "train")
 
@@ -196,7 +196,7 @@ def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, n
     """The planner names the partition and says why, its followers wait; a build makes it again with
     the same bytes.
     """
-    lake, recipe = whole.workshop.lake, whole.workshop.recipe
+    lake, recipe = whole.context.lake, whole.context.recipe
     before = digests(whole.built)
     for published in list(versions(lake)):
         path = (published.folder if name == RECEIPT else published.folder.parent) / name
@@ -206,7 +206,7 @@ def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, n
             "missing" if (name, fault) == (CURRENT, gone) else "stale"
         )
         rebuilt = step(published.receipt.fingerprint.stage).verb(
-            whole.workshop, published.receipt.fingerprint.key
+            whole.context, published.receipt.fingerprint.key
         )
         assert rebuilt.published.digest == before[published.name]
         assert lake.place(*published.name.split("/")).require().damage() == []
@@ -217,7 +217,7 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
     """Another digest than its files', another fingerprint than its folder's, a pointer that names
     another digest.
     """
-    grid = whole.workshop.lake.place("grid", OLD).require()
+    grid = whole.context.lake.place("grid", OLD).require()
     for old, new, words in (
         (grid.digest, "0" * 64, "receipt.json: the digest of its files is .*, not 000000000000"),
         (
@@ -230,7 +230,7 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
             (said,) = Published.at(grid.folder).damage()
         assert re.fullmatch(words, said)
     place, words = (
-        whole.workshop.lake.place("grid", OLD),
+        whole.context.lake.place("grid", OLD),
         "current.json: names digest 000000000000, version",
     )
     with (
@@ -245,31 +245,29 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     partition, and the bytes are the same.
     """
     shutil.copytree(whole.root, tmp_path / "lake")
-    workshop = replace(whole.workshop, lake=LakeFolder(tmp_path / "lake"))
-    grid = workshop.lake.place("grid", OLD).require()
+    context = replace(whole.context, lake=LakeFolder(tmp_path / "lake"))
+    grid = context.lake.place("grid", OLD).require()
     flipped(grid.folder / "train.zarr/c/0/0")
     said = every_file_is_as_published(grid)
     assert not said.passed
     assert said.words.startswith("train.zarr/c/0/0: digest ")
     assert said.words.endswith(f"remove the folder {grid.folder} and materialize this partition")
     shutil.rmtree(grid.folder)
-    statuses = {
-        found.name: found.status for found in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
-    }
+    statuses = {found.name: found.status for found in plan(context.lake, context.recipe, SNAPSHOTS)}
     assert {name for name, status in statuses.items() if status == "stale"} == {f"grid/{OLD}"}
     with pytest.raises(NotPublished, match="not a finished version"):
-        step("megatron").verb(workshop, OLD)
-    assert digests(build_all(workshop)) == digests(whole.built)
+        step("megatron").verb(context, OLD)
+    assert digests(build_all(context)) == digests(whole.built)
 
 
 def test_the_planner_speaks_of_damage_outside_its_list(whole):
     """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and
     says for what.
     """
-    with spoilt(whole.workshop.lake.place("grid", OLD).require().folder / RECEIPT, cut_short):
+    with spoilt(whole.context.lake.place("grid", OLD).require().folder / RECEIPT, cut_short):
         made = {
             found.name: found
-            for found in plan(whole.workshop.lake, whole.workshop.recipe, SNAPSHOTS[1:])
+            for found in plan(whole.context.lake, whole.context.recipe, SNAPSHOTS[1:])
         }
     assert made["longcrawl/all"].status == "waiting"
     assert "an input cannot be read" in made["longcrawl/all"].reasons[0]
@@ -278,13 +276,13 @@ def test_the_planner_speaks_of_damage_outside_its_list(whole):
 
 def test_an_old_version_with_a_damaged_receipt_hinders_nobody(whole, tmp_path):
     """Looking for the version that an audit needs passes over one that cannot be read."""
-    place = whole.workshop.lake.place("tokens", OLD)
+    place = whole.context.lake.place("tokens", OLD)
     broken = place.folder / "0broken"
     broken.mkdir()
     (broken / RECEIPT).write_text("{")
     try:
-        grid = whole.workshop.lake.place("grid", OLD).require()
-        assert evidence_of(whole.workshop.lake, grid).only_input("tokens") == place.require()
+        grid = whole.context.lake.place("grid", OLD).require()
+        assert check_input_of(whole.context.lake, grid).only_input("tokens") == place.require()
         assert place.with_digest("none") is None
     finally:
         shutil.rmtree(broken)

@@ -12,10 +12,10 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
-from lc_assets.stages import decomposing
-from lc_assets.stages.decomposing import decompose
-from lc_assets.stages.length_bucketing import bucket_corpus
-from lc_assets.stages.megatron_receipts import Ids, read_receipt, write_receipt
+from lc_assets.stages.megatron import decomposing
+from lc_assets.stages.megatron.decomposing import decompose
+from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
+from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
 LENGTHS = (5, 64, 1, 100, 33, 31, 257, 2)
 

@@ -9,8 +9,8 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.gram_index_files import open_index
-from lc_assets.stages import decontaminating
-from lc_assets.stages.decontaminating import FileTask, decontaminate, sort_file
+from lc_assets.stages.decontamination import decontaminating
+from lc_assets.stages.decontamination.decontaminating import FileTask, decontaminate, sort_file
 from lc_assets.stages.settings import DecontaminationSettings
 
 QUESTION = (

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from lc_assets.stages.drawing import (
+from lc_assets.stages.reports.drawing import (
     PAPER,
     SHADES,
     bars,

@@ -10,13 +10,13 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
-from lc_assets.stages.document_settings import Bounds, FilteringSettings, ListSettings
-from lc_assets.stages.explaining import explain_in_lake
-from lc_assets.stages.filtering import STAGE, filter_snapshot, rules_of
-from lc_assets.stages.measuring import record_offers
-from lc_assets.stages.raw import take_stock
+from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings, ListSettings
+from lc_assets.stages.documents.explaining import explain_in_lake
+from lc_assets.stages.documents.filtered_documents import STAGE, filter_snapshot, rules_of
+from lc_assets.stages.documents.measuring import record_offers
+from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
 from lc_assets.stages.recipe import Recipe
-from lc_assets.stages.sweeping import sweep_files, total_sweep
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import judge
@@ -26,8 +26,8 @@ from lc_assets_tests.builders import (
     LENIENT_RULES,
     SNAPSHOTS,
     TINY_MIN_WORDS,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
 )
 
 SNAPSHOT = SNAPSHOTS[0]
@@ -58,9 +58,9 @@ def filtered(folder: Path, upstream: Path, rules: str, **settings):
     path = folder / "rules.toml"
     path.write_text(rules)
     found = FilteringSettings(rules=str(path), **({"min_words": TINY_MIN_WORDS} | settings))
-    workshop = tiny_workshop(folder, upstream=upstream, filtering=found)
-    take_stock(workshop, SNAPSHOT)
-    return workshop, filter_snapshot(workshop, SNAPSHOT)
+    context = tiny_context(folder, upstream=upstream, filtering=found)
+    take_stock(context, SNAPSHOT)
+    return context, filter_snapshot(context, SNAPSHOT)
 
 
 def table(built, pattern: str) -> list[dict]:
@@ -100,8 +100,8 @@ def expected(upstream: Path, settings: FilteringSettings) -> dict[str, list[tupl
 
 def test_measures_are_asked_of_those_that_the_published_signals_speak_for(tmp_path, upstream):
     """Kept documents have their values, dropped ones the reason; and the counts balance."""
-    workshop, built = filtered(tmp_path, upstream, MEASURED_RULES)
-    wanted = expected(upstream, workshop.recipe.filtering)
+    context, built = filtered(tmp_path, upstream, MEASURED_RULES)
+    wanted = expected(upstream, context.recipe.filtering)
     kept, dropped = table(built, "*.documents.parquet"), table(built, "*.dropped.parquet")
     assert {row["id"] for row in kept} == {name for name, reasons in wanted.items() if not reasons}
     assert {
@@ -210,12 +210,12 @@ def test_every_document_of_a_lake_can_be_explained(tmp_path, upstream):
     """By what stands published alone, and with the published signals beside it; the verdict is that
     of the stage.
     """
-    workshop, built = filtered(tmp_path, upstream, MEASURED_RULES)
+    context, built = filtered(tmp_path, upstream, MEASURED_RULES)
     dropped = {row["id"]: row["reasons"] for row in table(built, "*.dropped.parquet")}
     for shard, line, _ in records(upstream):
         name = shard.document_id(line)
         for source in (None, Upstream(str(upstream))):
-            found = explain_in_lake(workshop.lake, name, upstream=source)
+            found = explain_in_lake(context.lake, name, upstream=source)
             assert found.kept is (name not in dropped)
             assert len(found.reasons) == len(dropped.get(name, []))
             assert len(found.values) > 25 or source is None

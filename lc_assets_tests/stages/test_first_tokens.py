@@ -5,8 +5,8 @@ import numpy as np
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.row_settings import TokenizingSettings
-from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
+from lc_assets.stages.rows.row_settings import TokenizingSettings
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, _ = SNAPSHOTS
@@ -14,14 +14,14 @@ OLD, _ = SNAPSHOTS
 
 def test_the_rows_are_those_of_whole_documents(tmp_path):
     """And every stored document is as long as was asked for, where whole ones are longer."""
-    whole = tiny_workshop(tmp_path / "whole")
-    first = tiny_workshop(
+    whole = tiny_context(tmp_path / "whole")
+    first = tiny_context(
         tmp_path / "first",
         tokenizing=TokenizingSettings(min_tokens=TINY_ROW_TOKENS, first_tokens=TINY_ROW_TOKENS),
         upstream=tmp_path / "whole" / "upstream",
     )
     stages = [*BEFORE_TOKENS, "tokens", "grid"]
-    by_whole, by_first = (build_snapshot(workshop, OLD, stages) for workshop in (whole, first))
+    by_whole, by_first = (build_snapshot(context, OLD, stages) for context in (whole, first))
     for split in ("train", "heldout"):
         rows = [
             GridReader(built["grid"].published.folder / f"{split}.zarr").read()

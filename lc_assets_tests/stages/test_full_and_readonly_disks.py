@@ -20,7 +20,7 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotWritable, StorageFull
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.lake import LakeFolder
@@ -91,8 +91,8 @@ def roomy(tmp_path_factory) -> TinyLake:
 def everything(tmp_path_factory) -> TinyLake:
     """Every stage there is on a disk with room for it."""
     folder = tmp_path_factory.mktemp("everything")
-    workshop = all_wanted(folder, tiny_upstream(folder / "upstream"))
-    return TinyLake(workshop, build_all(workshop))
+    context = all_wanted(folder, tiny_upstream(folder / "upstream"))
+    return TinyLake(context, build_all(context))
 
 
 @pytest.fixture
@@ -101,30 +101,30 @@ def with_room(request, stage) -> TinyLake:
     return request.getfixturevalue("roomy" if stage in PLAIN else "everything")
 
 
-def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> Workshop:
+def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> BuildContext:
     """A workshop whose lake lies on the small disk and holds all that stands before a stage."""
     lake = LakeFolder(disk.folder / "lake")
     for before in STAGES[: STAGES.index(stage)]:
         if (roomy.root / before).is_dir():
             shutil.copytree(roomy.root / before, lake.root / before)
-    return replace(roomy.workshop, lake=lake)
+    return replace(roomy.context, lake=lake)
 
 
 def fill_until_it_fits(
-    disk: Disk, workshop: Workshop, stage: str, sizes: Iterator[int]
+    disk: Disk, context: BuildContext, stage: str, sizes: Iterator[int]
 ) -> tuple[Published, int]:
     """Build one partition with ever more room; each time the disk is full, nothing of it is
     published.
     """
-    place = workshop.lake.place(stage, key_of(stage))
+    place = context.lake.place(stage, key_of(stage))
     for n_full, n_bytes in enumerate(sizes):
         disk.leave(n_bytes)
         try:
-            return step(stage).verb(workshop, key_of(stage)).published, n_full
+            return step(stage).verb(context, key_of(stage)).published, n_full
         except StorageFull as error:
             words = str(error)
         assert re.fullmatch(
-            f"the disk is full while writing {workshop.lake.root}.*: nothing was published; free "
+            f"the disk is full while writing {context.lake.root}.*: nothing was published; free "
             "some .*",
             words,
         )
@@ -142,13 +142,13 @@ def test_a_full_disk_publishes_nothing_and_room_lets_the_stage_go_on(disk, with_
     """No room at all, then 1, 2, 4 … pages: every attempt but the last says that the disk is full;
     the last has the same bytes as ever.
     """
-    workshop = on_disk(disk, with_room, stage)
-    published, n_full = fill_until_it_fits(disk, workshop, stage, doubling())
+    context = on_disk(disk, with_room, stage)
+    published, n_full = fill_until_it_fits(disk, context, stage, doubling())
     assert n_full >= 2
     assert published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
     assert published.damage() == []
-    assert not list(workshop.lake.root.rglob(".draft-*"))
-    assert not list(workshop.lake.root.rglob(".workings"))
+    assert not list(context.lake.root.rglob(".draft-*"))
+    assert not list(context.lake.root.rglob(".workings"))
 
 
 @pytest.mark.slow
@@ -158,9 +158,9 @@ def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, 
     """Each time from the beginning, with room for a part drawn at random; what stopped goes on when
     there is room, with the same bytes.
     """
-    workshop, rng = on_disk(disk, with_room, stage), rng_for("full disks", seed=64, key=stage)
+    context, rng = on_disk(disk, with_room, stage), rng_for("full disks", seed=64, key=stage)
     place, wanted = (
-        workshop.lake.place(stage, key_of(stage)),
+        context.lake.place(stage, key_of(stage)),
         with_room.built[f"{stage}/{key_of(stage)}"].published,
     )
     n_pages = 2 + 2 * sum(-(-fact.n_bytes // PAGE) for fact in wanted.receipt.files)
@@ -169,12 +169,12 @@ def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, 
         subprocess.run(["rm", "-rf", str(place.folder)], check=True)
         disk.leave(free * PAGE)
         try:
-            step(stage).verb(workshop, key_of(stage))
+            step(stage).verb(context, key_of(stage))
         except StorageFull:
             n_full += 1
             assert place.current() is None
         disk.leave(ROOMY)
-        assert step(stage).verb(workshop, key_of(stage)).published.digest == wanted.digest
+        assert step(stage).verb(context, key_of(stage)).published.digest == wanted.digest
         assert place.require().damage() == left_behind(place) == []
     print(f"\n{stage}: full {n_full} times of {N_RANDOM}")
     assert n_full
@@ -186,15 +186,15 @@ def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, with_room, stage
     """One page more each time, from nothing, and each attempt from the beginning: full at every
     place a stage can be.
     """
-    workshop = on_disk(disk, with_room, stage)
-    place = workshop.lake.place(stage, key_of(stage))
+    context = on_disk(disk, with_room, stage)
+    place = context.lake.place(stage, key_of(stage))
 
     def one_page_more() -> Iterator[int]:
         for n_pages in range(400):
             subprocess.run(["rm", "-rf", str(place.folder)], check=True)
             yield n_pages * PAGE
 
-    published, n_full = fill_until_it_fits(disk, workshop, stage, one_page_more())
+    published, n_full = fill_until_it_fits(disk, context, stage, one_page_more())
     assert n_full >= 3
     assert published.digest == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
 
@@ -203,31 +203,31 @@ def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
     """With other settings and no room the published documents are still there and whole; with room
     the new ones are.
     """
-    workshop = on_disk(disk, roomy, "tokens")
-    before = workshop.lake.place("filtered", OLD).require()
-    stricter = with_policies(workshop, min_words=80)
+    context = on_disk(disk, roomy, "tokens")
+    before = context.lake.place("filtered", OLD).require()
+    stricter = with_policies(context, min_words=80)
     disk.leave(2 * PAGE)
     with pytest.raises(StorageFull):
         step("filtered").verb(stricter, OLD)
-    assert workshop.lake.place("filtered", OLD).require() == before
+    assert context.lake.place("filtered", OLD).require() == before
     assert before.damage() == []
     disk.leave(ROOMY)
     after = step("filtered").verb(stricter, OLD)
     assert after.tally.kept < 27
-    assert workshop.lake.place("filtered", OLD).require() == after.published
+    assert context.lake.place("filtered", OLD).require() == after.published
 
 
 def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     """The sentence arrives from another process; two workers then complete with the same bytes."""
     engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
-    workshop = replace(on_disk(disk, roomy, "tokens"), engine=engine)
+    context = replace(on_disk(disk, roomy, "tokens"), engine=engine)
     disk.leave(5 * PAGE)
     with pytest.raises(StorageFull, match="the disk is full while writing"):
-        step("tokens").verb(workshop, OLD)
-    assert workshop.lake.place("tokens", OLD).current() is None
+        step("tokens").verb(context, OLD)
+    assert context.lake.place("tokens", OLD).current() is None
     disk.leave(ROOMY)
     assert (
-        step("tokens").verb(workshop, OLD).published.digest
+        step("tokens").verb(context, OLD).published.digest
         == roomy.built[f"tokens/{OLD}"].published.digest
     )
 
@@ -237,43 +237,43 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
     """The folder is named, nothing is changed, what stands published is read and planned; writable
     again, the stage completes.
     """
-    workshop = on_disk(disk, with_room, stage)
+    context = on_disk(disk, with_room, stage)
     (disk.folder / "lake").mkdir(exist_ok=True)
-    before = sorted(workshop.lake.root.rglob("*"))
+    before = sorted(context.lake.root.rglob("*"))
     disk.be_writable(False)
     with pytest.raises(
         NotWritable,
-        match=rf"{workshop.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
+        match=rf"{context.lake.root}/{stage}.*: Read-only file system.*nothing was published; look at owner",
     ):
-        step(stage).verb(workshop, key_of(stage))
-    assert sorted(workshop.lake.root.rglob("*")) == before
-    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[
+        step(stage).verb(context, key_of(stage))
+    assert sorted(context.lake.root.rglob("*")) == before
+    assert {made.name: made.status for made in plan(context.lake, context.recipe, SNAPSHOTS)}[
         f"{stage}/{key_of(stage)}"
     ] == "missing"
     disk.be_writable(True)
     assert (
-        step(stage).verb(workshop, key_of(stage)).published.digest
+        step(stage).verb(context, key_of(stage)).published.digest
         == with_room.built[f"{stage}/{key_of(stage)}"].published.digest
     )
 
 
 def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):
     """Readers, planner and audits need no right to write."""
-    workshop = replace(roomy.workshop, lake=LakeFolder(disk.folder / "lake"))
-    built = build_all(workshop)
+    context = replace(roomy.context, lake=LakeFolder(disk.folder / "lake"))
+    built = build_all(context)
     assert digests(built) == digests(roomy.built)
     disk.be_writable(False)
-    assert open_rows(workshop.lake.root, "train").read().shape == (34, 64)
-    assert all(made.status == "current" for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS))
+    assert open_rows(context.lake.root, "train").read().shape == (34, 64)
+    assert all(made.status == "current" for made in plan(context.lake, context.recipe, SNAPSHOTS))
     assert all(found.published.damage() == [] for found in built.values())
 
 
 def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
     """A path that was given by mistake is named, and the file is left alone."""
     (tmp_path / "lake").write_text("my notes")
-    workshop = replace(roomy.workshop, lake=LakeFolder(tmp_path / "lake"))
+    context = replace(roomy.context, lake=LakeFolder(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: (Not a directory|File exists)"):
-        step("raw").verb(workshop, OLD)
+        step("raw").verb(context, OLD)
     assert (tmp_path / "lake").read_text() == "my notes"
 
 
@@ -281,6 +281,6 @@ def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
 def test_a_folder_without_permission_says_so(roomy, tmp_path):
     """Somebody else's folder is named."""
     (tmp_path / "lake").mkdir(mode=0o555)
-    workshop = replace(roomy.workshop, lake=LakeFolder(tmp_path / "lake"))
+    context = replace(roomy.context, lake=LakeFolder(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: Permission denied"):
-        step("raw").verb(workshop, OLD)
+        step("raw").verb(context, OLD)

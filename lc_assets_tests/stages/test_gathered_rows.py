@@ -18,8 +18,8 @@ from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_stretches import read_stretches
-from lc_assets.stages.gathering import gather
-from lc_assets.stages.gridding import _wrong_rows
+from lc_assets.stages.rows.gathering import gather
+from lc_assets.stages.rows.token_grid import _wrong_rows
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 from lc_assets_tests.grid_builders import write_grid
 

@@ -4,8 +4,12 @@ import hashlib
 import json
 from pathlib import Path
 
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings
-from lc_assets_tests.builders import build_all, tiny_workshop
+from lc_assets.stages.longpack.longpack_settings import (
+    LongPackSettings,
+    PackingSettings,
+    ReportSettings,
+)
+from lc_assets_tests.builders import build_all, tiny_context
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lake" / "digests.json"
 """SHA-256 by ``stage/partition/file``, written by version 0.1.0 from the same recipe."""
@@ -13,7 +17,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "lake" / "digests.json"
 
 def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
     """Token files, rows, orders, indices, mixes and the decisions before them equal those of 0.1.0."""
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path,
         longpack=LongPackSettings(
             wanted=True, max_tokens=600, depth=2, hub_share=1.0, portals="keep"
@@ -23,7 +27,7 @@ def test_rows_tokens_indices_and_mixes_keep_their_bytes(tmp_path):
         ),
         reports=ReportSettings(wanted=True, sample=3),
     )
-    folders = {name: built.published.folder for name, built in build_all(workshop).items()}
+    folders = {name: built.published.folder for name, built in build_all(context).items()}
     golden = json.loads(GOLDEN.read_text("utf-8"))
     found = {name: digest_of(folders, name) for name in golden}
     assert found == golden

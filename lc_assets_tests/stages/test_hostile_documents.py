@@ -18,7 +18,7 @@ from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.document_settings import FilteringSettings
+from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.tables import read_table
 from lc_assets.storage.versions import Published
 from lc_assets.tokens.rolling import unroll_rows
@@ -29,9 +29,9 @@ from lc_assets_tests.builders import (
     TINY_ROW_TOKENS,
     build_all,
     made_up_record,
+    tiny_context,
     tiny_recipe,
     tiny_upstream,
-    tiny_workshop,
 )
 from lc_assets_tests.faults import (
     BEFORE_TOKENS,
@@ -67,7 +67,7 @@ class Sound(NamedTuple):
 def sound(tmp_path_factory):
     root = tiny_upstream(tmp_path_factory.mktemp("sound"), snapshots=[SNAPSHOT])
     built = build_snapshot(
-        tiny_workshop(tmp_path_factory.mktemp("never"), upstream=root),
+        tiny_context(tmp_path_factory.mktemp("never"), upstream=root),
         SNAPSHOT,
         [*BEFORE_TOKENS, "tokens"],
     )
@@ -75,18 +75,18 @@ def sound(tmp_path_factory):
 
 
 @pytest.fixture
-def workshop(tmp_path, sound):
+def context(tmp_path, sound):
     """A workshop over a copy of the upstream that may be spoiled."""
-    return tiny_workshop(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
+    return tiny_context(tmp_path, upstream=copied(sound.root, tmp_path / "upstream"))
 
 
-def spoil(workshop, part, edit, shard=SHARD):
-    edit_lines(file_of(Path(workshop.upstream.root), part, shard.tag), edit)
+def spoil(context, part, edit, shard=SHARD):
+    edit_lines(file_of(Path(context.upstream.root), part, shard.tag), edit)
 
 
-def mend(workshop, sound):
+def mend(context, sound):
     for part in ("documents", "signals"):
-        file_of(Path(workshop.upstream.root), part, SHARD.tag).write_bytes(
+        file_of(Path(context.upstream.root), part, SHARD.tag).write_bytes(
             file_of(sound.root, part, SHARD.tag).read_bytes()
         )
 
@@ -106,11 +106,11 @@ def dropped(filtered: Published) -> dict[str, dict]:
     }
 
 
-def assert_lost_only(workshop, sound, lines: set[int], reason: str):
+def assert_lost_only(context, sound, lines: set[int], reason: str):
     """Of the sound build's documents, those on these lines are dropped for this reason; all others
     are the same, field by field.
     """
-    built = build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"]
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
     lost = {SHARD.document_id(line) for line in lines}
     assert (built.tally.seen, built.tally.kept) == (36, 27 - len(lost))
     assert built.tally.dropped == CLEAN_DROPS | {reason: len(lost)}
@@ -121,8 +121,8 @@ def assert_lost_only(workshop, sound, lines: set[int], reason: str):
     assert kept(built.published) == {
         name: line for name, line in sound.kept.items() if name not in lost
     }
-    mend(workshop, sound)
-    again = build_snapshot(workshop, SNAPSHOT, [*BEFORE_TOKENS, "tokens"])
+    mend(context, sound)
+    again = build_snapshot(context, SNAPSHOT, [*BEFORE_TOKENS, "tokens"])
     assert digests(again) == sound.digests
     return built
 
@@ -139,67 +139,67 @@ UNREADABLE = {
 }
 
 
-def test_lines_that_are_no_documents_are_counted_and_keep_their_numbers(workshop, sound):
+def test_lines_that_are_no_documents_are_counted_and_keep_their_numbers(context, sound):
     """Eight damaged lines of a shard are eight dropped documents; the documents after them keep
     their ids, texts and signals.
     """
     spoil(
-        workshop,
+        context,
         "documents",
         lambda lines: [*(line + b"\n" for line in UNREADABLE.values()), *lines[8:]],
     )
-    assert_lost_only(workshop, sound, set(range(8)), "unreadable line")
+    assert_lost_only(context, sound, set(range(8)), "unreadable line")
 
 
-def test_a_line_that_is_too_long_is_counted_and_keeps_its_number(workshop, sound):
+def test_a_line_that_is_too_long_is_counted_and_keeps_its_number(context, sound):
     """A document beyond `max_line_bytes` is not read; its value is the limit."""
-    workshop = with_policies(workshop, max_line_bytes=50_000)
+    context = with_policies(context, max_line_bytes=50_000)
     spoil(
-        workshop,
+        context,
         "documents",
         lambda lines: [*lines[:2], field_changed(lines[2], padding="x" * 50_000), *lines[3:]],
     )
-    built = assert_lost_only(workshop, sound, {2}, "line too long")
+    built = assert_lost_only(context, sound, {2}, "line too long")
     assert dropped(built.published)[SHARD.document_id(2)]["value"] == 50_000
 
 
-def test_a_document_without_signals_is_counted(workshop, sound):
+def test_a_document_without_signals_is_counted(context, sound):
     """Nobody judged it, so it is not kept."""
-    spoil(workshop, "signals", lambda lines: [*lines[:4], *lines[6:]])
-    assert_lost_only(workshop, sound, {4, 5}, "no signals")
+    spoil(context, "signals", lambda lines: [*lines[:4], *lines[6:]])
+    assert_lost_only(context, sound, {4, 5}, "no signals")
 
 
 @pytest.mark.parametrize(
     "damage", [b"{", b"\xff", b"", b'{"id": 7}', b'{"id": "x", "quality_signals": []}']
 )
-def test_a_damaged_line_of_signals_costs_one_document(workshop, sound, damage):
+def test_a_damaged_line_of_signals_costs_one_document(context, sound, damage):
     """It is counted twice: as a line of signals that cannot be read, and as a document without
     signals.
     """
-    spoil(workshop, "signals", lambda lines: [*lines[:6], damage + b"\n", *lines[7:]])
-    built = assert_lost_only(workshop, sound, {6}, "no signals")
+    spoil(context, "signals", lambda lines: [*lines[:6], damage + b"\n", *lines[7:]])
+    built = assert_lost_only(context, sound, {6}, "no signals")
     assert built.tally.also["signals unreadable"] == 1
 
 
-def test_signals_are_joined_by_id_where_upstream_skipped_a_line(workshop, sound):
+def test_signals_are_joined_by_id_where_upstream_skipped_a_line(context, sound):
     """The writer of the signals skipped a line that it could not decode: all behind it is offset,
     and nothing is mistaken.
     """
-    spoil(workshop, "documents", lambda lines: [*lines[:3], b'{"raw_content\n', *lines[4:]])
-    spoil(workshop, "signals", lambda lines: [*lines[:3], *lines[4:]])
-    assert_lost_only(workshop, sound, {3}, "unreadable line")
+    spoil(context, "documents", lambda lines: [*lines[:3], b'{"raw_content\n', *lines[4:]])
+    spoil(context, "signals", lambda lines: [*lines[:3], *lines[4:]])
+    assert_lost_only(context, sound, {3}, "unreadable line")
 
 
-def test_signals_may_come_in_any_order(workshop, sound):
+def test_signals_may_come_in_any_order(context, sound):
     """The reversed file of signals gives the very same bytes."""
-    spoil(workshop, "signals", lambda lines: lines[::-1])
+    spoil(context, "signals", lambda lines: lines[::-1])
     assert (
-        build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest
+        build_snapshot(context, SNAPSHOT, JUDGED)["filtered"].published.digest
         == sound.digests["filtered"]
     )
 
 
-def test_signals_of_another_address_speak_for_nobody(workshop, sound):
+def test_signals_of_another_address_speak_for_nobody(context, sound):
     """Ids that were given out by position, one too low behind a skipped line: every document behind
     it is refused, none is misjudged.
     """
@@ -211,8 +211,8 @@ def test_signals_of_another_address_speak_for_nobody(workshop, sound):
             *(field_changed(line, id=msgspec.json.decode(place)["id"]) for line, place in moved),
         ]
 
-    spoil(workshop, "signals", renumbered)
-    built = build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"]
+    spoil(context, "signals", renumbered)
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
     assert {
         line["id"]
         for line in dropped(built.published).values()
@@ -242,24 +242,24 @@ def test_signals_of_another_address_speak_for_nobody(workshop, sound):
     ],
     ids=["another shard", "twice", "a path", "negative", "beyond any file"],
 )
-def test_signals_with_a_wrong_id_are_another_files(workshop, sound, name, words):
+def test_signals_with_a_wrong_id_are_another_files(context, sound, name, words):
     """The whole file is refused: stopped at, or its shard is left out; mended, all is whole."""
     spoil(
-        workshop,
+        context,
         "signals",
         lambda lines: [*lines[:5], field_changed(lines[5], id=name), *lines[6:]],
     )
-    strict = with_policies(workshop, missing_signals="fail")
+    strict = with_policies(context, missing_signals="fail")
     build_snapshot(strict, SNAPSHOT, ["raw"])
     with pytest.raises(CorruptFile, match=words):
         build_snapshot(strict, SNAPSHOT, ["filtered"])
     assert unpublished(strict.lake, "filtered")
-    built = build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"]
+    built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
     assert (built.tally.seen, built.tally.kept) == (24, 18)
     assert built.tally.also["shards skipped: signals missing or broken"] == 1
-    mend(workshop, sound)
+    mend(context, sound)
     assert (
-        build_snapshot(workshop, SNAPSHOT, JUDGED)["filtered"].published.digest
+        build_snapshot(context, SNAPSHOT, JUDGED)["filtered"].published.digest
         == sound.digests["filtered"]
     )
 
@@ -321,11 +321,11 @@ def scored(scores: dict[str, float]) -> dict[str, list]:
     return {name: [(0, 1, score)] for name, score in scores.items()}
 
 
-def assert_comes_through(workshop, texts: list[str]) -> None:
+def assert_comes_through(context, texts: list[str]) -> None:
     """Each text is in `filtered` as it was and a row of the grid, whose tokens are the twin's; the
     whole chain stands.
     """
-    built = build_all(workshop, [SNAPSHOT])
+    built = build_all(context, [SNAPSHOT])
     filtered, grid = built[f"filtered/{SNAPSHOT}"], built[f"grid/{SNAPSHOT}"]
     assert (
         filtered.tally.kept
@@ -355,7 +355,7 @@ def assert_comes_through(workshop, texts: list[str]) -> None:
 def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
     mixes = {name: mix for name, mix in tiny_recipe(tmp_path).mixes.items() if name == "by-tokens"}
     settings = FilteringSettings(rules=str(tmp_path / "lenient.toml"), min_words=0, **filtering)
-    return tiny_workshop(
+    return tiny_context(
         tmp_path,
         upstream=hostile_upstream(tmp_path / "upstream", texts),
         mixes=mixes,
@@ -379,9 +379,9 @@ def test_a_document_of_fifty_megabytes_comes_through_the_whole_chain(tmp_path):
         (WORDS * (50_000_000 // len(WORDS) + 1))[:50_000_000],
         " ".join(reversed(WORDS.split())) * 20,
     ]
-    workshop = hostile_workshop(tmp_path, texts)
-    assert_comes_through(workshop, texts)
-    tokens = workshop.lake.place("tokens", SNAPSHOT).require().folder
+    context = hostile_workshop(tmp_path, texts)
+    assert_comes_through(context, texts)
+    tokens = context.lake.place("tokens", SNAPSHOT).require().folder
     assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [
         50_000_000,
         len(texts[1]),

@@ -17,19 +17,25 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.errors import AuditFailed, BadInput, CorruptFile, Unreachable
+from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
 from lc_assets.formats.archives.captures import Capture
 from lc_assets.formats.archives.fetching import page_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.archives.writing import index_lines
 from lc_assets.randomness import rng_for
-from lc_assets.stages.building import Built, Evidence, Workshop, evidence_of
+from lc_assets.stages.building import BuildContext, Built, CheckInput, check_input_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.html_index import FILES_TABLE, STAGE, index_files, index_pages, look_at_crawl
-from lc_assets.stages.link_tables import HTML_INDEX
-from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
+from lc_assets.stages.links.html_index import (
+    FILES_TABLE,
+    STAGE,
+    index_files,
+    index_pages,
+    look_at_crawl,
+)
+from lc_assets.stages.links.link_tables import HTML_INDEX
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_all, read_table
@@ -38,7 +44,7 @@ from lc_assets.storage.upstream import Upstream
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.surt import surt
 from lc_assets.vocabulary import parse_snapshot
-from lc_assets_tests.builders import SNAPSHOTS, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 from lc_assets_tests.faults import cut_short, flipped
 from lc_assets_tests.formats.archives.warc_bytes import http, record
 from lc_assets_tests.killing import Killer
@@ -50,26 +56,26 @@ WAYS = ("scan", "cdxj", "columnar")
 
 
 @pytest.fixture(scope="module")
-def filtered(tmp_path_factory) -> Workshop:
+def filtered(tmp_path_factory) -> BuildContext:
     """A workshop whose documents are filtered; each test takes a copy of the lake."""
-    workshop = tiny_workshop(tmp_path_factory.mktemp("filtered"), longpack=WANTED)
+    context = tiny_context(tmp_path_factory.mktemp("filtered"), longpack=WANTED)
     for name in ("raw", "filtered"):
-        step(name).verb(workshop, SNAPSHOT)
-    return workshop
+        step(name).verb(context, SNAPSHOT)
+    return context
 
 
-def over(workshop: Workshop, folder: Path, crawl: Path | str, **web) -> Workshop:
+def over(context: BuildContext, folder: Path, crawl: Path | str, **web) -> BuildContext:
     """The same documents over another crawl, into a lake of its own."""
     if not (folder / "lake").exists():
-        shutil.copytree(workshop.lake.root, folder / "lake")
-    recipe = msgspec.structs.replace(workshop.recipe, web=WebSettings(**web))
+        shutil.copytree(context.lake.root, folder / "lake")
+    recipe = msgspec.structs.replace(context.recipe, web=WebSettings(**web))
     return replace(
-        workshop, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe
+        context, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe
     )
 
 
-def documents_of(workshop: Workshop) -> list[dict]:
-    folder = workshop.lake.place("filtered", SNAPSHOT).require().folder
+def documents_of(context: BuildContext) -> list[dict]:
+    folder = context.lake.place("filtered", SNAPSHOT).require().folder
     return [line for path in documents_files(folder) for line in pq.read_table(path).to_pylist()]
 
 
@@ -258,13 +264,13 @@ def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
     """
     tables = []
     for way in ("scan", "cdxj"):
-        workshop = over(filtered, tmp_path, filtered.crawl.root, index=way)
-        built = index_pages(workshop, SNAPSHOT)
+        context = over(filtered, tmp_path, filtered.crawl.root, index=way)
+        built = index_pages(context, SNAPSHOT)
         assert built.tally.kept == built.tally.seen == len(documents_of(filtered))
         tables.append([path.read_bytes() for path in index_files(built.published.folder)])
         texts = {document["id"]: document["raw_content"] for document in documents_of(filtered)}
         for line in index_of(built)[::5]:
-            page = page_at(workshop.crawl, line["filename"], line["offset"], line["length"])
+            page = page_at(context.crawl, line["filename"], line["offset"], line["length"])
             assert page.url == line["captured_url"] == line["url"]
             assert texts[line["id"]].split("\n")[0].split()[0] in page.html
     assert tables[0] == tables[1]
@@ -292,13 +298,13 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
     crawl = tmp_path / "crawl"
     (crawl / SNAPSHOT).mkdir(parents=True)
     (crawl / SNAPSHOT / "a.warc.wat.gz").write_bytes(b"".join(map(wat_of, documents[3:])))
-    workshop = over(filtered, tmp_path, crawl, links_from="wat")
-    built = index_pages(workshop, SNAPSHOT)
+    context = over(filtered, tmp_path, crawl, links_from="wat")
+    built = index_pages(context, SNAPSHOT)
     assert built.tally.dropped == {"no capture": 3}
     lines = index_of(built)
     pages = list(
         wat_pages_at(
-            workshop.crawl,
+            context.crawl,
             [(line["filename"], line["offset"], line["length"]) and _spot(line) for line in lines],
         )
     )
@@ -354,8 +360,8 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
         if way == "scan"
         else Backwards()
     )
-    workshop = replace(over(filtered, tmp_path / "other", crowded.root, index=way), engine=engine)
-    assert index_pages(workshop, SNAPSHOT).published.digest == plainly.digest
+    context = replace(over(filtered, tmp_path / "other", crowded.root, index=way), engine=engine)
+    assert index_pages(context, SNAPSHOT).published.digest == plainly.digest
     with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
         from_server = index_pages(
             over(filtered, tmp_path / "server", url, index=way), SNAPSHOT
@@ -377,29 +383,29 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     planner keeps what it cannot see.
     """
     crawl = Path(shutil.copytree(crowded.root, tmp_path / "crawl"))
-    workshop = over(filtered, tmp_path, crawl)
-    first = index_pages(workshop, SNAPSHOT)
-    again = index_pages(workshop, SNAPSHOT)
+    context = over(filtered, tmp_path, crawl)
+    first = index_pages(context, SNAPSHOT)
+    again = index_pages(context, SNAPSHOT)
     assert again.reused
-    made = {found.name: found.status for found in plan(workshop.lake, workshop.recipe, [SNAPSHOT])}
+    made = {found.name: found.status for found in plan(context.lake, context.recipe, [SNAPSHOT])}
     assert made[f"html_index/{SNAPSHOT}"] == "current"
     made = plan(
-        workshop.lake,
-        workshop.recipe,
+        context.lake,
+        context.recipe,
         [SNAPSHOT],
-        upstream_digests={SNAPSHOT: raw_digest(workshop)},
+        upstream_digests={SNAPSHOT: raw_digest(context)},
     )
     assert {found.name: found.status for found in made}[f"html_index/{SNAPSHOT}"] == "current"
     changed = min(crawl.rglob("*.warc.gz"))
     changed.write_bytes(changed.read_bytes() + gzip.compress(record(b"metadata", b"new"), mtime=0))
     looked = plan(
-        workshop.lake,
-        workshop.recipe,
+        context.lake,
+        context.recipe,
         [SNAPSHOT],
-        crawl_digests={SNAPSHOT: look_at_crawl(workshop, SNAPSHOT)},
+        crawl_digests={SNAPSHOT: look_at_crawl(context, SNAPSHOT)},
     )
     (behind,) = (found for found in looked if found.stage == "html_index")
-    second = index_pages(workshop, SNAPSHOT)
+    second = index_pages(context, SNAPSHOT)
     assert not second.reused
     assert (behind.status, behind.target) == ("stale", second.published.version)
     assert second.published.folder != first.published.folder
@@ -408,14 +414,14 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
     ]
 
 
-def raw_digest(workshop: Workshop) -> str:
-    return workshop.lake.place("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
+def raw_digest(context: BuildContext) -> str:
+    return context.lake.place("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
 
 
 def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path):
     """And shards of which no document has a page have an empty table."""
-    workshop = over(filtered, tmp_path, crowded.root)
-    folder = workshop.lake.place("filtered", SNAPSHOT).require().folder
+    context = over(filtered, tmp_path, crowded.root)
+    folder = context.lake.place("filtered", SNAPSHOT).require().folder
     first, second, _ = documents_files(folder)
     for path, urls in (
         (first, ["ftp://a.org/x", "", "mailto:a@b.org"]),
@@ -429,7 +435,7 @@ def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path
             ),
             path,
         )
-    built = index_pages(workshop, SNAPSHOT)
+    built = index_pages(context, SNAPSHOT)
     assert built.tally.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
     assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
     assert len(index_files(built.published.folder)) == 3
@@ -441,14 +447,14 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
     ends = {"scan": "*.warc.gz", "cdxj": "*.cdxj.gz", "columnar": "*.parquet"}
     for fault in (cut_short, flipped):
         crawl = Path(shutil.copytree(crowded.root, tmp_path / fault.__name__))
-        workshop = over(filtered, tmp_path / f"lake-{fault.__name__}", crawl, index=way)
+        context = over(filtered, tmp_path / f"lake-{fault.__name__}", crawl, index=way)
         damaged = max(crawl.rglob(ends[way]), key=lambda path: path.stat().st_size)
         fault(damaged)
         if (fault, way) == (flipped, "columnar"):
             continue  # Parquet's pages have no checksums: a flipped bit may be another value
         with pytest.raises(CorruptFile, match=damaged.name):
-            index_pages(workshop, SNAPSHOT)
-        assert workshop.lake.place("html_index", SNAPSHOT).current() is None
+            index_pages(context, SNAPSHOT)
+        assert context.lake.place("html_index", SNAPSHOT).current() is None
     listed = with_lists(crowded.root, tmp_path / "listed")
     missing = max(listed.rglob(ends[way]))
     missing.unlink()
@@ -470,10 +476,10 @@ def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
             super().send_response(503 if ".warc.gz" in self.path else code, message)
 
     with served(with_lists(crowded.root, tmp_path / "listed"), Broken) as (url, *_):
-        workshop = over(filtered, tmp_path, url)
+        context = over(filtered, tmp_path, url)
         with pytest.raises(Unreachable, match="503"):
-            index_pages(workshop, SNAPSHOT)
-    assert workshop.lake.place("html_index", SNAPSHOT).current() is None
+            index_pages(context, SNAPSHOT)
+    assert context.lake.place("html_index", SNAPSHOT).current() is None
 
 
 def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, tmp_path):
@@ -548,7 +554,7 @@ def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
         )
     )
     with pytest.raises(
-        AuditFailed,
+        CheckFailed,
         match="records_hold_the_pages_they_should: 20 records fetched again: 20 hold another page",
     ):
         index_pages(over(filtered, tmp_path, crawl, index="cdxj"), SNAPSHOT)
@@ -574,23 +580,23 @@ def test_what_cannot_be_meant_is_said(filtered, tmp_path):
 def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
     """Whenever it dies, nothing half is published, and the next run ends with the same bytes."""
     whole = index_pages(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
-    workshop = over(filtered, tmp_path, crowded.root)
-    place = workshop.lake.place("html_index", SNAPSHOT)
-    with Killer(workshop) as killer:
+    context = over(filtered, tmp_path, crowded.root)
+    place = context.lake.place("html_index", SNAPSHOT)
+    with Killer(context) as killer:
         last = killer.count("html_index", SNAPSHOT)
         for kill_at in (5, last // 2, last - 1):
             shutil.rmtree(place.folder)
             assert killer.kill("html_index", SNAPSHOT, kill_at)
             now = place.current() if place.folder.exists() else None
             assert now is None or now.digest == whole.digest
-            assert index_pages(workshop, SNAPSHOT).published.digest == whole.digest
+            assert index_pages(context, SNAPSHOT).published.digest == whole.digest
             assert not [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
 
 
 @pytest.fixture(scope="module")
-def stood(filtered, crowded, tmp_path_factory) -> tuple[Workshop, Built]:
-    workshop = over(filtered, tmp_path_factory.mktemp("stood"), crowded.root)
-    return workshop, index_pages(workshop, SNAPSHOT)
+def stood(filtered, crowded, tmp_path_factory) -> tuple[BuildContext, Built]:
+    context = over(filtered, tmp_path_factory.mktemp("stood"), crowded.root)
+    return context, index_pages(context, SNAPSHOT)
 
 
 def edit(path: Path, name: str, change) -> None:
@@ -601,62 +607,65 @@ def edit(path: Path, name: str, change) -> None:
     )
 
 
-def also(evidence: Evidence, **counts: int) -> Evidence:
+def also(check_input: CheckInput, **counts: int) -> CheckInput:
     named = {name.replace("_", " "): count for name, count in counts.items()}
     return replace(
-        evidence, tally=msgspec.structs.replace(evidence.tally, also=evidence.tally.also | named)
+        check_input,
+        tally=msgspec.structs.replace(check_input.tally, also=check_input.tally.also | named),
     )
 
 
-def lose_a_line(evidence: Evidence) -> Evidence:
-    path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows)
+def lose_a_line(check_input: CheckInput) -> CheckInput:
+    path = next(path for path in index_files(check_input.folder) if pq.read_table(path).num_rows)
     pq.write_table(pq.read_table(path).slice(1), path)
-    return evidence
+    return check_input
 
 
 def spoil_first(name: str, value):
-    def spoil(evidence: Evidence) -> Evidence:
+    def spoil(check_input: CheckInput) -> CheckInput:
         path = next(
-            path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1
+            path for path in index_files(check_input.folder) if pq.read_table(path).num_rows > 1
         )
         edit(path, name, lambda values: [value, *values[1:]])
-        return evidence
+        return check_input
 
     return spoil
 
 
-def repeat_an_id(evidence: Evidence) -> Evidence:
-    path = next(path for path in index_files(evidence.folder) if pq.read_table(path).num_rows > 1)
+def repeat_an_id(check_input: CheckInput) -> CheckInput:
+    path = next(
+        path for path in index_files(check_input.folder) if pq.read_table(path).num_rows > 1
+    )
     edit(path, "id", lambda ids: [ids[1], *ids[1:]])
-    return evidence
+    return check_input
 
 
-def lose_an_archive(evidence: Evidence) -> Evidence:
-    edit(evidence.folder / FILES_TABLE, "path", lambda paths: [f"{path}.gone" for path in paths])
-    return evidence
+def lose_an_archive(check_input: CheckInput) -> CheckInput:
+    edit(check_input.folder / FILES_TABLE, "path", lambda paths: [f"{path}.gone" for path in paths])
+    return check_input
 
 
-def see_one_more(evidence: Evidence) -> Evidence:
-    tally = evidence.tally
+def see_one_more(check_input: CheckInput) -> CheckInput:
+    tally = check_input.tally
     return replace(
-        evidence, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1)
+        check_input, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1)
     )
 
 
-def drop_for_another_reason(evidence: Evidence) -> Evidence:
-    tally = evidence.tally
+def drop_for_another_reason(check_input: CheckInput) -> CheckInput:
+    tally = check_input.tally
     dropped = {
         "lost" if reason == "no capture" else reason: count
         for reason, count in tally.dropped.items()
     }
-    return replace(evidence, tally=msgspec.structs.replace(tally, dropped=dropped))
+    return replace(check_input, tally=msgspec.structs.replace(tally, dropped=dropped))
 
 
 SPOILS = [
     ("nothing_was_lost_on_the_way", see_one_more),
     ("the_index_adds_up", lose_a_line),
     ("the_index_adds_up", drop_for_another_reason),
-    ("the_index_adds_up", lambda evidence: also(evidence, captures=1)),
+    ("the_index_adds_up", lambda check_input: also(check_input, captures=1)),
     ("every_place_is_in_the_crawl", spoil_first("id", "../../etc/passwd")),
     ("every_place_is_in_the_crawl", spoil_first("url", "https://elsewhere.org/")),
     ("every_place_is_in_the_crawl", spoil_first("page_key", "elsewhere.org")),
@@ -670,15 +679,15 @@ SPOILS = [
     ("every_place_is_in_the_crawl", lose_an_archive),
     (
         "records_hold_the_pages_they_should",
-        lambda evidence: also(evidence, records_of_another_page=1),
+        lambda check_input: also(check_input, records_of_another_page=1),
     ),
     (
         "records_hold_the_pages_they_should",
-        lambda evidence: also(evidence, records_that_hold_no_page=20),
+        lambda check_input: also(check_input, records_that_hold_no_page=20),
     ),
     (
         "records_hold_the_pages_they_should",
-        lambda evidence: also(evidence, records_looked_at_again=0),
+        lambda check_input: also(check_input, records_looked_at_again=0),
     ),
 ]
 
@@ -692,12 +701,12 @@ def test_a_claim_says_when_it_does_not_hold(stood, tmp_path, claim, spoil):
     """Each way of being wrong is found by the claim that is there to find it, and was not there
     before.
     """
-    workshop, built = stood
+    context, built = stood
     test = {found.__name__: found for found in STAGE.claims}[claim]
     folder = Path(shutil.copytree(built.published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, built.published), folder=folder)
-    assert test(evidence).passed
-    found = test(spoil(evidence))
+    check_input = replace(check_input_of(context.lake, built.published), folder=folder)
+    assert test(check_input).passed
+    found = test(spoil(check_input))
     assert not found.passed
     assert found.claim == claim
     assert found.words

@@ -13,10 +13,10 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.packing.similarity import Likeness
-from lc_assets.stages import joined_texts
-from lc_assets.stages.code_packing import CodeSettings, pack_code
-from lc_assets.stages.joined_texts import publish_packed
-from lc_assets.stages.similar_packing import SimilarSettings, pack_similar
+from lc_assets.stages.packing import joined_texts
+from lc_assets.stages.packing.code_packing import CodeSettings, pack_code
+from lc_assets.stages.packing.joined_texts import publish_packed
+from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.tally import Tally
 from lc_assets_tests.builders import WORDS
 

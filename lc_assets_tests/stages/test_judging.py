@@ -15,9 +15,9 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, with_thresholds
-from lc_assets.stages.explaining import explain_in_files
-from lc_assets.stages.judging_runs import judge_corpus
-from lc_assets.stages.stored_values import is_stored
+from lc_assets.stages.documents.explaining import explain_in_files
+from lc_assets.stages.documents.judging_runs import judge_corpus
+from lc_assets.stages.documents.stored_values import is_stored
 from lc_assets.text.models import LANGUAGE
 from lc_assets.text.rules import RuleSet
 from lc_assets_tests.builders import WORDS, tiny_upstream

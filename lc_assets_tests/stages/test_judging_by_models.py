@@ -19,13 +19,13 @@ from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.language_model import open_language_model
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import parse_rules, read_rules
-from lc_assets.stages.document_settings import FilteringSettings
-from lc_assets.stages.explaining import explain_in_files
-from lc_assets.stages.filtering import STAGE, filter_snapshot, rules_of
-from lc_assets.stages.judges import Judge
-from lc_assets.stages.judging_runs import judge_corpus
-from lc_assets.stages.measuring import models_of
-from lc_assets.stages.raw import take_stock
+from lc_assets.stages.documents.document_settings import FilteringSettings
+from lc_assets.stages.documents.explaining import explain_in_files
+from lc_assets.stages.documents.filtered_documents import STAGE, filter_snapshot, rules_of
+from lc_assets.stages.documents.judges import Judge
+from lc_assets.stages.documents.judging_runs import judge_corpus
+from lc_assets.stages.documents.measuring import models_of
+from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.stages.recipe import Recipe, parse_recipe
 from lc_assets.stages.settings import ModelSettings, QualityModelSettings
 from lc_assets.text.addresses import Blocklist, host_of
@@ -35,8 +35,8 @@ from lc_assets_tests.builders import (
     LENIENT_RULES,
     SNAPSHOTS,
     TINY_MIN_WORDS,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
 )
 
 ENGLISH = (
@@ -369,9 +369,9 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
         settings = FilteringSettings(
             rules=str(path), min_words=TINY_MIN_WORDS, models=ModelSettings(blocklist=str(listed))
         )
-        workshop = tiny_workshop(folder, upstream=upstream, filtering=settings)
-        take_stock(workshop, SNAPSHOT)
-        return filter_snapshot(workshop, SNAPSHOT)
+        context = tiny_context(folder, upstream=upstream, filtering=settings)
+        take_stock(context, SNAPSHOT)
+        return filter_snapshot(context, SNAPSHOT)
 
     nobody, everybody = (
         filtered("nobody.example", tmp_path / "one"),

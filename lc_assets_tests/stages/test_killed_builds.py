@@ -18,7 +18,7 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import WorkerDied
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.storage.lake import CURRENT, Place
 from lc_assets.storage.upstream import Upstream
@@ -27,8 +27,8 @@ from lc_assets_tests.builders import (
     SNAPSHOTS,
     build_all,
     recipe_file,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
     wanted_steps,
 )
 from lc_assets_tests.faults import build_snapshot, digests
@@ -55,13 +55,13 @@ class Twice:
     has two versions.
     """
 
-    workshop: Workshop
+    context: BuildContext
     old: dict[str, Published]
     new: dict[str, Published]
     killer: Killer
 
     def place(self, stage: str) -> Place:
-        return self.workshop.lake.place(stage, key_of(stage))
+        return self.context.lake.place(stage, key_of(stage))
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
         """Put a place back to before its new version was begun: with the old one published, or with
@@ -82,19 +82,19 @@ class Twice:
         return self.killer.kill(stage, key_of(stage), kill_at)
 
     def build(self, stage: str) -> Published:
-        return step(stage).verb(self.workshop, key_of(stage)).published
+        return step(stage).verb(self.context, key_of(stage)).published
 
 
 @pytest.fixture(scope="module")
 def twice(tmp_path_factory) -> Iterator[Twice]:
     folder = tmp_path_factory.mktemp("twice")
-    workshop = tiny_workshop(folder, upstream=tiny_upstream(folder / "old", seed=1))
-    old = build_all(workshop)
-    workshop = replace(workshop, upstream=Upstream(str(tiny_upstream(folder / "new"))))
-    new = build_all(workshop)
-    with Killer(workshop) as killer:
+    context = tiny_context(folder, upstream=tiny_upstream(folder / "old", seed=1))
+    old = build_all(context)
+    context = replace(context, upstream=Upstream(str(tiny_upstream(folder / "new"))))
+    new = build_all(context)
+    with Killer(context) as killer:
         yield Twice(
-            workshop,
+            context,
             {name: found.published for name, found in old.items()},
             {name: found.published for name, found in new.items()},
             killer,
@@ -179,7 +179,7 @@ def eight_shards(tmp_path_factory):
 def never_killed(tmp_path_factory, eight_shards) -> dict[str, str]:
     return digests(
         build_snapshot(
-            tiny_workshop(tmp_path_factory.mktemp("never"), upstream=eight_shards),
+            tiny_context(tmp_path_factory.mktemp("never"), upstream=eight_shards),
             OLD,
             STAGES[: STAGES.index("tokens") + 1],
         )
@@ -209,16 +209,16 @@ def test_a_worker_killed_in_the_middle_costs_nothing(tmp_path, eight_shards, nev
     """One of two workers gets SIGKILL after the first of eight shards: the stage completes, with
     the same bytes and counts.
     """
-    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
-    build_snapshot(workshop, OLD, STAGES[: STAGES.index(stage)])
+    context = tiny_context(tmp_path, upstream=eight_shards)
+    build_snapshot(context, OLD, STAGES[: STAGES.index(stage)])
     watch = KillingWatch(1)
     built = build_snapshot(
-        replace(workshop, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage]
+        replace(context, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage]
     )[stage]
     assert watch.killed == 1
     assert built.published.digest == never_killed[stage]
     assert built.tally.also["shards"] == len(TAGS)
-    assert left_behind(workshop.lake.place(stage, OLD)) == []
+    assert left_behind(context.lake.place(stage, OLD)) == []
 
 
 @dataclass(frozen=True)
@@ -244,18 +244,16 @@ def test_a_shard_that_kills_its_worker_stops_the_stage(tmp_path, eight_shards, n
     """Two deaths end the run, with a sentence; nothing is published; the rerun finds what was
     finished and completes.
     """
-    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
-    build_snapshot(workshop, OLD, ["raw"])
+    context = tiny_context(tmp_path, upstream=eight_shards)
+    build_snapshot(context, OLD, ["raw"])
     with pytest.raises(
         WorkerDied, match="2023-06/0003/en_middle cost 2 workers: the last was killed"
     ):
-        build_snapshot(
-            replace(workshop, engine=PoisonedEngine("0003-en_middle")), OLD, ["filtered"]
-        )
-    assert workshop.lake.place("filtered", OLD).current() is None
-    done = len(list(workshop.lake.root.glob("filtered/*/*/.workings/*.json")))
+        build_snapshot(replace(context, engine=PoisonedEngine("0003-en_middle")), OLD, ["filtered"])
+    assert context.lake.place("filtered", OLD).current() is None
+    done = len(list(context.lake.root.glob("filtered/*/*/.workings/*.json")))
     assert done >= 1
-    again = build_snapshot(workshop, OLD, ["filtered"])["filtered"]
+    again = build_snapshot(context, OLD, ["filtered"])["filtered"]
     assert again.published.digest == never_killed["filtered"]
     assert again.tally.also["shards"] == len(TAGS)
 
@@ -264,7 +262,7 @@ KILLED_WITH_WORKERS = """
 import os, signal, sys
 from pathlib import Path
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
@@ -278,7 +276,7 @@ def until_the_third(items, *, total, what):
 
 lake, upstream, recipe = sys.argv[1:]
 engine = LocalEngine(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
-workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=engine)
+workshop = BuildContext(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=engine)
 step("filtered").verb(workshop, "2023-06")
 """
 
@@ -289,23 +287,23 @@ def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(
     """The parent of two workers gets SIGKILL among the shards: its lock is free at once, and
     nothing of it disturbs the rerun.
     """
-    workshop = tiny_workshop(tmp_path, upstream=eight_shards)
-    build_snapshot(workshop, OLD, ["raw"])
-    recipe = recipe_file(tmp_path / "recipe.toml", workshop.recipe)
+    context = tiny_context(tmp_path, upstream=eight_shards)
+    build_snapshot(context, OLD, ["raw"])
+    recipe = recipe_file(tmp_path / "recipe.toml", context.recipe)
     command = [
         sys.executable,
         "-c",
         KILLED_WITH_WORKERS,
-        str(workshop.lake.root),
+        str(context.lake.root),
         str(eight_shards),
         str(recipe),
     ]
     ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
-    assert workshop.lake.place("filtered", OLD).current() is None
+    assert context.lake.place("filtered", OLD).current() is None
     began = time.monotonic()
-    built = build_snapshot(workshop, OLD, ["filtered"])["filtered"]
+    built = build_snapshot(context, OLD, ["filtered"])["filtered"]
     assert time.monotonic() - began < 60
     assert built.published.digest == never_killed["filtered"]
     assert built.published.damage() == []
-    assert left_behind(workshop.lake.place("filtered", OLD)) == []
+    assert left_behind(context.lake.place("filtered", OLD)) == []

@@ -46,7 +46,7 @@ def twice(tmp_path_factory) -> TwoVersions:
 
 @pytest.fixture(scope="module")
 def dying(twice) -> Iterator[Dying]:
-    with Dying.over(twice.workshop) as dying:
+    with Dying.over(twice.context) as dying:
         yield dying
 
 
@@ -203,7 +203,7 @@ def assert_the_clock_does_not_matter(
     assert twice.place(stage).require().digest == twice.newer(stage).digest
     made = {
         found.name: found.status
-        for found in plan(twice.workshop.lake, twice.workshop.recipe, SNAPSHOTS)
+        for found in plan(twice.context.lake, twice.context.recipe, SNAPSHOTS)
     }
     assert made[f"{stage}/{key_of(stage)}"] == "current"
     again = dying.run(stage=stage, key=key_of(stage), shift=-shift, logged=True)

@@ -17,7 +17,7 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS, parse_snapshot
-from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
 from lc_assets_tests.faults import (
     BEFORE_TOKENS,
     PER_SNAPSHOT,
@@ -41,17 +41,17 @@ def sound(tmp_path_factory):
 @pytest.fixture(scope="module")
 def never_spoilt(tmp_path_factory, sound):
     """Digests of the whole chain over the upstream without faults."""
-    return digests(build_all(tiny_workshop(tmp_path_factory.mktemp("never"), upstream=sound)))
+    return digests(build_all(tiny_context(tmp_path_factory.mktemp("never"), upstream=sound)))
 
 
 @pytest.fixture
-def workshop(tmp_path, sound):
+def context(tmp_path, sound):
     """A workshop over a copy of the upstream that may be spoiled."""
-    return tiny_workshop(tmp_path, upstream=copied(sound, tmp_path / "upstream"))
+    return tiny_context(tmp_path, upstream=copied(sound, tmp_path / "upstream"))
 
 
-def listing(workshop, snapshot=OLD) -> Path:
-    return Path(workshop.upstream.root) / f"listings/en-{snapshot}-head_middle.txt"
+def listing(context, snapshot=OLD) -> Path:
+    return Path(context.upstream.root) / f"listings/en-{snapshot}-head_middle.txt"
 
 
 @pytest.mark.parametrize(
@@ -86,57 +86,57 @@ def listing(workshop, snapshot=OLD) -> Path:
         "a web page",
     ],
 )
-def test_a_listing_that_cannot_be_meant_stops_at_its_line(workshop, never_spoilt, content, words):
+def test_a_listing_that_cannot_be_meant_stops_at_its_line(context, never_spoilt, content, words):
     """No path is made of it and no other line of it is used; the listing mended, the chain is as if
     nothing had been.
     """
-    sound = listing(workshop).read_bytes()
-    listing(workshop).write_bytes(content)
+    sound = listing(context).read_bytes()
+    listing(context).write_bytes(content)
     with pytest.raises(BadInput, match=words):
-        build_snapshot(workshop, OLD, ["raw"])
-    assert not workshop.lake.root.exists()
+        build_snapshot(context, OLD, ["raw"])
+    assert not context.lake.root.exists()
     with pytest.raises(NotPublished, match="raw/2023-06 is not published .*materialize it"):
-        build_snapshot(workshop, OLD, ["filtered"])
-    assert unpublished(workshop.lake, *PER_SNAPSHOT)
-    listing(workshop).write_bytes(sound)
-    assert digests(build_snapshot(workshop, OLD, ["raw"]))["raw"] == never_spoilt["raw/2023-06"]
+        build_snapshot(context, OLD, ["filtered"])
+    assert unpublished(context.lake, *PER_SNAPSHOT)
+    listing(context).write_bytes(sound)
+    assert digests(build_snapshot(context, OLD, ["raw"]))["raw"] == never_spoilt["raw/2023-06"]
 
 
-def test_a_listing_larger_than_any_is_not_read_whole(workshop, monkeypatch):
+def test_a_listing_larger_than_any_is_not_read_whole(context, monkeypatch):
     """What is no listing is not taken into memory."""
-    monkeypatch.setattr("lc_assets.stages.raw.LISTING_BYTES", 20)
+    monkeypatch.setattr("lc_assets.stages.documents.raw_snapshot.LISTING_BYTES", 20)
     with pytest.raises(
         CorruptFile,
         match="en-2023-06-head_middle.txt: larger than 20 bytes, so it is not what it should be",
     ):
-        build_snapshot(workshop, OLD, ["raw"])
-    assert not workshop.lake.root.exists()
+        build_snapshot(context, OLD, ["raw"])
+    assert not context.lake.root.exists()
 
 
-def test_a_snapshot_that_is_not_listed_is_said(workshop):
+def test_a_snapshot_that_is_not_listed_is_said(context):
     """The message says where it was looked for; nothing is published."""
     with pytest.raises(
         BadInput,
         match="nothing is listed for snapshot 2014-15: none of "
         "listings/en-2014-15-head_middle.txt exists",
     ):
-        build_snapshot(workshop, "2014-15", ["raw"])
-    assert not workshop.lake.root.exists()
+        build_snapshot(context, "2014-15", ["raw"])
+    assert not context.lake.root.exists()
 
 
-def test_empty_snapshots_go_through_the_whole_chain(workshop, never_spoilt):
+def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
     """Zero rows from end to end, readable as such, warned of at the top; only a mix says that there
     is nothing to mix.
     """
-    sound = {snapshot: listing(workshop, snapshot).read_bytes() for snapshot in SNAPSHOTS}
+    sound = {snapshot: listing(context, snapshot).read_bytes() for snapshot in SNAPSHOTS}
     for snapshot in SNAPSHOTS:
-        listing(workshop, snapshot).write_bytes(b"")
+        listing(context, snapshot).write_bytes(b"")
     built = {
-        name: build_snapshot(workshop, name, (*PER_SNAPSHOT, "packing_tokens", "packed"))
+        name: build_snapshot(context, name, (*PER_SNAPSHOT, "packing_tokens", "packed"))
         for name in SNAPSHOTS
     }
     for name in ("longcrawl", "flat"):
-        built[name] = {name: step(name).verb(workshop, "all")}
+        built[name] = {name: step(name).verb(context, "all")}
     assert {found.tally.seen for group in built.values() for found in group.values()} == {0}
     warned = finding(built[OLD]["raw"], "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
@@ -146,7 +146,7 @@ def test_empty_snapshots_go_through_the_whole_chain(workshop, never_spoilt):
             0,
             64,
         )
-        assert open_rows(workshop.lake.root, split).n_rows == 0
+        assert open_rows(context.lake.root, split).n_rows == 0
         assert open_rows(built["flat"]["flat"].published.folder, split).n_rows == 0
     assert [path.name for path in built[OLD]["megatron"].published.folder.iterdir()] == [
         "receipt.json"
@@ -156,35 +156,35 @@ def test_empty_snapshots_go_through_the_whole_chain(workshop, never_spoilt):
         ("one-sided", "the mix names 2023-06, 2023-14,"),
     ):
         with pytest.raises(BadInput, match=f"{words}.* without training samples"):
-            step("mixes").verb(workshop, mix)
-    assert unpublished(workshop.lake, "mixes")
+            step("mixes").verb(context, mix)
+    assert unpublished(context.lake, "mixes")
     assert {
         made.stage
-        for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
+        for made in plan(context.lake, context.recipe, SNAPSHOTS)
         if made.status != "current"
     } == {"mixes", "card"}
     for snapshot, content in sound.items():
-        listing(workshop, snapshot).write_bytes(content)
-    assert digests(build_all(workshop)) == never_spoilt
+        listing(context, snapshot).write_bytes(content)
+    assert digests(build_all(context)) == never_spoilt
 
 
-def test_one_empty_snapshot_does_not_hinder_the_other(workshop):
+def test_one_empty_snapshot_does_not_hinder_the_other(context):
     """The order, the flat copy and a mix of everything are over the rows there are; a mix that
     names the empty one says so.
     """
-    listing(workshop, NEW).write_bytes(b"")
+    listing(context, NEW).write_bytes(b"")
     for snapshot in SNAPSHOTS:
-        build_snapshot(workshop, snapshot)
-    assert step("longcrawl").verb(workshop, "all").tally.kept == 24
-    assert step("flat").verb(workshop, "all").tally.kept == 24
-    mixed = step("mixes").verb(workshop, "by-tokens")
+        build_snapshot(context, snapshot)
+    assert step("longcrawl").verb(context, "all").tally.kept == 24
+    assert step("flat").verb(context, "all").tally.kept == 24
+    mixed = step("mixes").verb(context, "by-tokens")
     assert mixed.tally.also["sources"] == 1
     assert mixed.tally.kept > 0
     with pytest.raises(
         BadInput,
         match="the mix names 2023-14, without training samples .*; take it out of the weights",
     ):
-        step("mixes").verb(workshop, "one-sided")
+        step("mixes").verb(context, "one-sided")
 
 
 class Moody(http.server.SimpleHTTPRequestHandler):
@@ -211,11 +211,11 @@ class Moody(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def moody(workshop):
+def moody(context):
     """A server over the workshop's upstream, its handler, and a workshop that reads from it."""
     handler = type("MoodyOnce", (Moody,), {"served": []})
     server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(handler, directory=workshop.upstream.root)
+        ("127.0.0.1", 0), functools.partial(handler, directory=context.upstream.root)
     )
     threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
@@ -223,7 +223,7 @@ def moody(workshop):
     yield (
         server,
         handler,
-        replace(workshop, upstream=Upstream(f"http://127.0.0.1:{server.server_port}")),
+        replace(context, upstream=Upstream(f"http://127.0.0.1:{server.server_port}")),
     )
     server.shutdown()
     server.server_close()
@@ -240,20 +240,20 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     """Even the most lenient policies leave no shard out for it: upstream is asked again, and then
     the stage stops.
     """
-    _, handler, workshop = moody
-    workshop = with_policies(workshop, **LENIENT)
+    _, handler, context = moody
+    context = with_policies(context, **LENIENT)
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
-    build_snapshot(workshop, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw"])
     handler.breaks_off_after = 300
     handler.served.clear()
     with pytest.raises(
         Unreachable, match=r"en_\w+\.duplicates.*: could not be read to its end|cannot reach"
     ):
-        build_snapshot(workshop, OLD, ["filtered"])
+        build_snapshot(context, OLD, ["filtered"])
     assert len([path for path in handler.served if ".duplicates" in path]) >= 3
-    assert unpublished(workshop.lake, "filtered")
+    assert unpublished(context.lake, "filtered")
     handler.breaks_off_after = None
-    built = build_snapshot(workshop, OLD, ["raw", "filtered"])
+    built = build_snapshot(context, OLD, ["raw", "filtered"])
     assert built["filtered"].published.digest == never_spoilt["filtered/2023-06"]
     assert built["filtered"].tally.also["shards treated as unique"] == 0
 
@@ -262,20 +262,20 @@ def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkey
     """The shard is read again from its beginning; the build does not fail and its bytes are the
     same.
     """
-    _, handler, workshop = moody
+    _, handler, context = moody
     monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
     monkeypatch.setattr(
         "tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None)
     )
-    build_snapshot(workshop, OLD, ["raw"])
+    build_snapshot(context, OLD, ["raw"])
     handler.breaks_off_after = 300
     assert (
-        build_snapshot(workshop, OLD, ["filtered"])["filtered"].published.digest
+        build_snapshot(context, OLD, ["filtered"])["filtered"].published.digest
         == never_spoilt["filtered/2023-06"]
     )
 
 
-def test_a_server_that_goes_away_stops_the_stage(moody, workshop, never_spoilt, monkeypatch):
+def test_a_server_that_goes_away_stops_the_stage(moody, context, never_spoilt, monkeypatch):
     """Between manifest and filter, with every policy lenient: an error that names the address,
     nothing published; a rerun completes.
     """
@@ -294,7 +294,7 @@ def test_a_server_that_goes_away_stops_the_stage(moody, workshop, never_spoilt, 
         build_snapshot(reading, parse_snapshot(NEW), ["raw"])
     assert unpublished(reading.lake, "filtered")
     assert not reading.lake.place("raw", NEW).folder.exists()
-    back = replace(reading, upstream=workshop.upstream)
+    back = replace(reading, upstream=context.upstream)
     assert (
         build_snapshot(back, OLD, ["filtered"])["filtered"].published.digest
         == never_spoilt["filtered/2023-06"]

@@ -14,14 +14,15 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotPublished
 from lc_assets.packing.longpack import ROOT_LINE
-from lc_assets.stages import link_claims, longpack
-from lc_assets.stages.building import evidence_of
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
-from lc_assets.stages.longpacking.page_index import PAGES_FILE, page_index
-from lc_assets.stages.longpacking.pages import n_tokens_of
+from lc_assets.stages.building import check_input_of
+from lc_assets.stages.longpack import link_claims
+from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.longpack.page_index import PAGES_FILE, page_index
+from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.planning import plan
 from lc_assets.text.lookup_keys import values_of
-from lc_assets_tests.builders import tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, documents_of, publish_links
 from lc_assets_tests.oracles.link_claims import World, slow_claims
@@ -38,35 +39,35 @@ BRANCH = ("html_index", "page_links", "link_claims", "longpack", "packing_tokens
 
 
 def a_lake(folder, upstream, *, workers=1, **settings):
-    workshop = tiny_workshop(
+    context = tiny_context(
         folder,
         upstream=upstream,
         workers=workers,
         longpack=msgspec.structs.replace(SETTINGS, **settings),
     )
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    return workshop, publish_links(workshop.lake)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    return context, publish_links(context.lake)
 
 
-def built(workshop):
-    return link_claims.claim_snapshot(workshop, OLD), longpack.pack_snapshot(workshop, OLD)
+def built(context):
+    return link_claims.claim_snapshot(context, OLD), longpack.pack_snapshot(context, OLD)
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, upstream):
-    workshop, links = a_lake(tmp_path_factory.mktemp("made"), upstream)
-    return workshop, links, *built(workshop)
+    context, links = a_lake(tmp_path_factory.mktemp("made"), upstream)
+    return context, links, *built(context)
 
 
 def test_receipts_name_the_draw_of_roots(made):
     """Of who claims what; longpack takes what was drawn there."""
-    workshop = made[0]
+    context = made[0]
     drawn = {
-        stage: workshop.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]
+        stage: context.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]
     }
     said = {
         "roots": (
-            f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', "
+            f"blake2b-64-le, seed {context.recipe.longpack.seed}, purpose 'longpack root', "
             "key page key"
         )
     }
@@ -74,17 +75,17 @@ def test_receipts_name_the_draw_of_roots(made):
 
 
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
-    workshop, links, claims, _ = made
+    context, links, claims, _ = made
     removed = frozenset(
-        pq.read_table(workshop.lake.place("removals", OLD).require().folder / "removals.parquet")[
+        pq.read_table(context.lake.place("removals", OLD).require().folder / "removals.parquet")[
             "id"
         ].to_pylist()
     )
-    world = World(documents=documents_of(workshop.lake), links=links, removed=removed)
-    splits = link_claims.splits_of(workshop.recipe)
+    world = World(documents=documents_of(context.lake), links=links, removed=removed)
+    splits = link_claims.splits_of(context.recipe)
     wanted, refused = slow_claims(
         world,
-        workshop.recipe.longpack,
+        context.recipe.longpack,
         splits=splits,
         count=lambda text: n_tokens_of(text, "gpt2", "plain"),
     )
@@ -101,8 +102,8 @@ def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
     """Each document is a root or a part of one, or natural still; together they are the filtered
     documents, token for token.
     """
-    workshop, _, claims, packed = made
-    documents = {line["id"]: line for line in documents_of(workshop.lake)}
+    context, _, claims, packed = made
+    documents = {line["id"]: line for line in documents_of(context.lake)}
     spans = [
         line
         for path in longpack.spans_files(packed.published.folder)
@@ -122,8 +123,8 @@ def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
 
 
 def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made):
-    workshop, _, _, packed = made
-    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop.lake)}
+    context, _, _, packed = made
+    texts = {line["id"]: line["raw_content"] for line in documents_of(context.lake)}
     n_docs = 0
     for document, spans in longpack.packed_documents(packed.published.folder):
         n_docs += 1
@@ -136,26 +137,24 @@ def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made)
 
 
 def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
-    workshop, _ = a_lake(tmp_path, upstream)
-    there = replace(
-        workshop, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
-    )
+    context, _ = a_lake(tmp_path, upstream)
+    there = replace(context, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
     assert [one.published.digest for one in built(there)] == [
         one.published.digest for one in made[2:]
     ]
 
 
 def test_the_planner_knows_what_moves_them(upstream, tmp_path):
-    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=SETTINGS)
-    build_snapshot(workshop, OLD, (*BEFORE_TOKENS, "html_index", "page_links"))
+    context = tiny_context(tmp_path, upstream=upstream, longpack=SETTINGS)
+    build_snapshot(context, OLD, (*BEFORE_TOKENS, "html_index", "page_links"))
 
     def status(recipe):
-        found = {made_now.stage: made_now.status for made_now in plan(workshop.lake, recipe, [OLD])}
+        found = {made_now.stage: made_now.status for made_now in plan(context.lake, recipe, [OLD])}
         return found["link_claims"], found["longpack"]
 
-    before = built(workshop)
-    assert status(workshop.recipe) == ("current", "current")
-    recipe = workshop.recipe
+    before = built(context)
+    assert status(context.recipe) == ("current", "current")
+    recipe = context.recipe
     other = msgspec.structs.replace(
         recipe, longpack=msgspec.structs.replace(recipe.longpack, repetitions=2)
     )
@@ -164,10 +163,10 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
         recipe, longpack=msgspec.structs.replace(recipe.longpack, wanted=False)
     )
     assert "longpack" not in {
-        made_now.stage for made_now in plan(workshop.lake, switched_off, [OLD])
+        made_now.stage for made_now in plan(context.lake, switched_off, [OLD])
     }
-    publish_links(workshop.lake, seed=1)
-    after = built(workshop)
+    publish_links(context.lake, seed=1)
+    after = built(context)
     assert not any(one.reused for one in after)
     assert all(
         one.published.digest != other.published.digest
@@ -176,15 +175,15 @@ def test_the_planner_knows_what_moves_them(upstream, tmp_path):
 
 
 def test_without_links_nothing_is_claimed(upstream, tmp_path):
-    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=SETTINGS)
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
+    context = tiny_context(tmp_path, upstream=upstream, longpack=SETTINGS)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
     with pytest.raises(NotPublished, match=f"page_links/{OLD} is not published"):
-        link_claims.claim_snapshot(workshop, OLD)
+        link_claims.claim_snapshot(context, OLD)
 
 
 def test_the_paper_is_a_setting(upstream, tmp_path):
     """Parts without separators; a root may be a child elsewhere."""
-    workshop, _ = a_lake(
+    context, _ = a_lake(
         tmp_path,
         upstream,
         mode="allow",
@@ -193,8 +192,8 @@ def test_the_paper_is_a_setting(upstream, tmp_path):
         depth=1,
         max_tokens=10**6,
     )
-    claims, packed = built(workshop)
-    texts = {line["id"]: line["raw_content"] for line in documents_of(workshop.lake)}
+    claims, packed = built(context)
+    texts = {line["id"]: line["raw_content"] for line in documents_of(context.lake)}
     lines = pq.read_table(claims.published.folder / link_claims.TABLE).to_pylist()
     for document, _ in longpack.packed_documents(packed.published.folder):
         own = [line for line in lines if line["root_id"] == document["id"]]
@@ -210,25 +209,25 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
     """
     packing = PackingSettings(wanted=True, documents="both", row_tokens=1000, heldout_fraction=0.2)
     settings = LongPackSettings(wanted=True, max_tokens=600, portals="keep", same_language=False)
-    workshop = tiny_workshop(tmp_path, upstream=upstream, longpack=settings, packing=packing)
-    build_snapshot(workshop, OLD, (*BEFORE_TOKENS, *BRANCH))
+    context = tiny_context(tmp_path, upstream=upstream, longpack=settings, packing=packing)
+    build_snapshot(context, OLD, (*BEFORE_TOKENS, *BRANCH))
     assert all(
         made.status == "current"
-        for made in plan(workshop.lake, workshop.recipe, [OLD])
+        for made in plan(context.lake, context.recipe, [OLD])
         if made.stage in BRANCH
     )
-    long = workshop.lake.place("longpack", OLD).require()
+    long = context.lake.place("longpack", OLD).require()
     spans = [
         line
         for path in longpack.spans_files(long.folder)
         for line in pq.read_table(path).to_pylist()
     ]
     rows = pq.read_table(
-        workshop.lake.place("packed", OLD).require().folder / "spans.parquet"
+        context.lake.place("packed", OLD).require().folder / "spans.parquet"
     ).to_pylist()
     packed = {span["id"] for span in spans}
     inside = {span["child_id"] for span in spans}
-    alone = {line["id"] for line in documents_of(workshop.lake)} - inside
+    alone = {line["id"] for line in documents_of(context.lake)} - inside
     assert packed
     assert {line["id"] for line in rows} == packed | alone
     assert len({(line["id"], line["document_start"]) for line in rows}) == len(rows)
@@ -361,10 +360,10 @@ SPOILS = [
 
 @pytest.mark.parametrize(("module", "claim", "pattern", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, pattern, spoil):
-    workshop = made[0]
-    published = workshop.lake.place(module.STAGE.name, OLD).require()
+    context = made[0]
+    published = context.lake.place(module.STAGE.name, OLD).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
     assert test(evidence).passed
     edited(first_filled(folder, pattern), spoil)
@@ -375,10 +374,10 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, patte
 
 def test_a_child_from_the_other_side_is_seen(made, tmp_path):
     """Documents of the two sides, one claimed for the other."""
-    workshop = made[0]
-    published = workshop.lake.place("link_claims", OLD).require()
+    context = made[0]
+    published = context.lake.place("link_claims", OLD).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(context.lake, published), folder=folder)
     found = link_claims.nothing_crosses_the_held_out_split(evidence)
     assert found.passed
     splits = {"splits": [[64, 0.5]]}

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from lc_assets.stages.markdown import cell, passages, shown, table
+from lc_assets.stages.reports.markdown import cell, passages, shown, table
 
 HOSTILE = (
     "a|b\n# c <img src=x onerror=alert(1)> ![i](http://x/y) [l](javascript:0) `code` **b** "

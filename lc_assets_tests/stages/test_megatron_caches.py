@@ -17,8 +17,13 @@ from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_cache import MANIFEST, SEQUENCES
 from lc_assets.mixing.launch import Launch, Sources, documents_of, sources_of, split_bounds
 from lc_assets.mixing.tokenizer_identities import hugging_face_identities
-from lc_assets.stages import caching
-from lc_assets.stages.caching import build_cache, look_at_cache, with_versions, write_data_arguments
+from lc_assets.stages.megatron import caching
+from lc_assets.stages.megatron.caching import (
+    build_cache,
+    look_at_cache,
+    with_versions,
+    write_data_arguments,
+)
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())
 IDENTITY = {"this": GOLDEN["identity"]}

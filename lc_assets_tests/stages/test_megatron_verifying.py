@@ -5,9 +5,9 @@ import pytest
 
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.stages import megatron_verifying
-from lc_assets.stages.megatron_receipts import Ids, receipt_path, write_receipt
-from lc_assets.stages.megatron_verifying import Expected, verify_data_set
+from lc_assets.stages.megatron import megatron_verifying
+from lc_assets.stages.megatron.megatron_receipts import Ids, receipt_path, write_receipt
+from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
 from lc_assets.tokens.dtypes import INT32, UINT16
 
 KNOWN = Ids(tokenizer="x", tokenizer_sha256="x", n_ids=100, eod=9, dtype="uint16")

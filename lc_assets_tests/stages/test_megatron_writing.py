@@ -19,10 +19,10 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotWritable
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages import megatron_writing
-from lc_assets.stages.megatron_receipts import read_receipt
-from lc_assets.stages.megatron_settings import Writing, part_name, settle
-from lc_assets.stages.megatron_writing import (
+from lc_assets.stages.megatron import megatron_writing
+from lc_assets.stages.megatron.megatron_receipts import read_receipt
+from lc_assets.stages.megatron.megatron_settings import Writing, part_name, settle
+from lc_assets.stages.megatron.megatron_writing import (
     BY_TWIN,
     EMPTY,
     GAVE_UP,

@@ -10,10 +10,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.mixing.blending import blend, normalise
-from lc_assets.stages.blending import blend_mix, read_mix, table_of
-from lc_assets.stages.mix_plans import params_of, plan_mix, reads
+from lc_assets.stages.mixes.blended_mix import blend_mix, read_mix, table_of
+from lc_assets.stages.mixes.mix_plans import params_of, plan_mix, reads
 from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
 
 AVAILABLE = {"a": 900, "b": 100, "c": 50}
 
@@ -114,8 +114,8 @@ def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
 
 def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
     """Its indices serve the old mix's samples first, and its audit passes."""
-    recipe = standing_lake.workshop.recipe
-    snapshots = sorted(standing_lake.workshop.lake.published("megatron"))
+    recipe = standing_lake.context.recipe
+    snapshots = sorted(standing_lake.context.lake.published("megatron"))
     old = MixSettings(weights=dict.fromkeys(snapshots, 1.0), samples=6)
     both = {
         "old": old,
@@ -129,8 +129,8 @@ def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_pa
     mixes = {
         name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
     }
-    workshop = copied(standing_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
-    built = {name: blend_mix(workshop, name) for name in ("old", "new")}
+    context = copied(standing_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
+    built = {name: blend_mix(context, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
     old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))
     mix = read_mix(new_folder)
@@ -152,5 +152,5 @@ def copied(tiny, folder, recipe):
     import shutil
 
     root = folder / "lake"
-    shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
-    return dataclasses.replace(tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe)
+    shutil.copytree(tiny.context.lake.root, root, symlinks=True)
+    return dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)

@@ -13,15 +13,15 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
-from lc_assets.stages.blending import MIX_FILE, STAGE, blend_mix, read_mix, table_of
-from lc_assets.stages.gridding import ROWS_FILE
-from lc_assets.stages.mix_plans import params_of, plan_mix
-from lc_assets.stages.packed import pack_snapshot
+from lc_assets.stages.lineage.whereabouts import find_id
+from lc_assets.stages.mixes.blended_mix import MIX_FILE, STAGE, blend_mix, read_mix, table_of
+from lc_assets.stages.mixes.mix_plans import params_of, plan_mix
+from lc_assets.stages.packing.packed_rows import pack_snapshot
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
+from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
-from lc_assets.stages.whereabouts import find_id
 
 AVAILABLE = {"a": 900, "b": 100, "packed/a": 400, "packed/b": 1600}
 
@@ -137,15 +137,13 @@ def test_what_cannot_be_meant_is_refused(content, available, said):
 def mixed(tiny, folder, mixes):
     """A copy of the lake with another recipe's mixes."""
     root = folder / "lake"
-    shutil.copytree(tiny.workshop.lake.root, root, symlinks=True)
-    packing = msgspec.structs.replace(tiny.workshop.recipe.packing, megatron="rows")
-    recipe = msgspec.structs.replace(tiny.workshop.recipe, mixes=mixes, packing=packing)
-    workshop = dataclasses.replace(
-        tiny.workshop, lake=type(tiny.workshop.lake)(root), recipe=recipe
-    )
-    for snapshot in workshop.lake.keys("packed"):
-        pack_snapshot(workshop, snapshot)
-    return workshop
+    shutil.copytree(tiny.context.lake.root, root, symlinks=True)
+    packing = msgspec.structs.replace(tiny.context.recipe.packing, megatron="rows")
+    recipe = msgspec.structs.replace(tiny.context.recipe, mixes=mixes, packing=packing)
+    context = dataclasses.replace(tiny.context, lake=type(tiny.context.lake)(root), recipe=recipe)
+    for snapshot in context.lake.keys("packed"):
+        pack_snapshot(context, snapshot)
+    return context
 
 
 def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
@@ -153,12 +151,12 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     not touched.
     """
     mixes = {
-        **standing_lake.workshop.recipe.mixes,
+        **standing_lake.context.recipe.mixes,
         "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50),
     }
-    workshop = mixed(standing_lake, tmp_path, mixes)
-    snapshots = sorted(workshop.lake.published("packed"))
-    built = blend_mix(workshop, "long")
+    context = mixed(standing_lake, tmp_path, mixes)
+    snapshots = sorted(context.lake.published("packed"))
+    built = blend_mix(context, "long")
     assert all(finding.passed for finding in built.findings)
     assert {
         f"packed/{snapshot}" for snapshot in snapshots
@@ -169,7 +167,7 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     assert [source.name for source in packed] == [f"packed/{snapshot}" for snapshot in snapshots]
     assert abs(sum(source.used for source in packed) - 33) <= 1
     for source in packed:
-        lengths = MegatronReader(workshop.lake.root / source.prefix).lengths
+        lengths = MegatronReader(context.lake.root / source.prefix).lengths
         index = read_gpt_index(folder / source.name)
         assert index.n_samples >= source.used
         assert sorted(set(index.document_index.tolist())) == list(range(len(lengths)))
@@ -178,13 +176,13 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     current = {
         one.name: one.status
         for one in plan(
-            workshop.lake, workshop.recipe, list(standing_lake.workshop.lake.published("megatron"))
+            context.lake, context.recipe, list(standing_lake.context.lake.published("megatron"))
         )
     }
     assert current["mixes/long"] == "current"
-    for name in standing_lake.workshop.recipe.mixes:
-        before = standing_lake.workshop.lake.place("mixes", name).require()
-        again = blend_mix(workshop, name)
+    for name in standing_lake.context.recipe.mixes:
+        before = standing_lake.context.lake.place("mixes", name).require()
+        again = blend_mix(context, name)
         assert again.reused
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
@@ -196,39 +194,35 @@ def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
         BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"
     ):
         parse_recipe("[mixes.m]\nparts = {packed = 1}", where="here")
-    workshop = mixed(
-        standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)}
-    )
+    context = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)})
     older = dataclasses.replace(
-        workshop, recipe=msgspec.structs.replace(standing_lake.workshop.recipe, mixes={})
+        context, recipe=msgspec.structs.replace(standing_lake.context.recipe, mixes={})
     )
-    for snapshot in workshop.lake.keys("packed"):
+    for snapshot in context.lake.keys("packed"):
         pack_snapshot(older, snapshot)
     with pytest.raises(BadInput, match='set packing.megatron = "rows" and make the rows again'):
-        blend_mix(workshop, "long")
-    assert "long" not in workshop.lake.keys("mixes")
+        blend_mix(context, "long")
+    assert "long" not in context.lake.keys("mixes")
 
 
 def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):
     """Not in those of packed rows of its snapshot, which have a numbering of their own."""
-    workshop = mixed(
+    context = mixed(
         standing_lake,
         tmp_path,
         {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)},
     )
-    shutil.rmtree(workshop.lake.root / "mixes")
-    snapshot = min(workshop.lake.published("megatron"))
-    mix = read_mix(blend_mix(workshop, "long").published.folder)
+    shutil.rmtree(context.lake.root / "mixes")
+    snapshot = min(context.lake.published("megatron"))
+    mix = read_mix(blend_mix(context, "long").published.folder)
     own = [
         number
         for number, source in enumerate(mix.sources)
         if source.part is msgspec.UNSET and source.snapshot == snapshot
     ]
-    datasets = read_npy(workshop.lake.place("mixes", "long").require().folder / "dataset_index.npy")
-    rows = read_table(
-        workshop.lake.place("grid", snapshot).require().folder / ROWS_FILE
-    ).to_pylist()
+    datasets = read_npy(context.lake.place("mixes", "long").require().folder / "dataset_index.npy")
+    rows = read_table(context.lake.place("grid", snapshot).require().folder / ROWS_FILE).to_pylist()
     (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
-    (found,) = find_id(workshop.lake, row["id"])
+    (found,) = find_id(context.lake, row["id"])
     assert found.samples["long"]
     assert {int(datasets[sample]) for sample in found.samples["long"]} == set(own)

@@ -14,20 +14,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput, Mismatch, NotPublished
-from lc_assets.stages import near_pairs, removals, signature_bands
-from lc_assets.stages.building import evidence_of
+from lc_assets.stages.building import check_input_of
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.deduplication.document_signatures import sign_snapshot
+from lc_assets.stages.deduplication.near_duplicate_pairs import pair_snapshot
+from lc_assets.stages.deduplication.removed_documents import decide_removals, removed_ids
+from lc_assets.stages.deduplication.signature_index import cut_snapshot
 from lc_assets.stages.deduplication.signing import BANDS, ROWS
-from lc_assets.stages.document_settings import DeduplicationSettings, FilteringSettings
-from lc_assets.stages.filtering import filter_snapshot
-from lc_assets.stages.keying import key_snapshot
-from lc_assets.stages.near_pairs import pair_snapshot
-from lc_assets.stages.raw import take_stock
-from lc_assets.stages.removals import decide_removals, removed_ids
-from lc_assets.stages.row_settings import GriddingSettings
-from lc_assets.stages.signature_bands import cut_snapshot
-from lc_assets.stages.signing import sign_snapshot
-from lc_assets.stages.withdrawals import cut_out
-from lc_assets.stages.withdrawing import withdraw
+from lc_assets.stages.documents.document_keys import key_snapshot
+from lc_assets.stages.documents.document_settings import DeduplicationSettings, FilteringSettings
+from lc_assets.stages.documents.filtered_documents import filter_snapshot
+from lc_assets.stages.documents.raw_snapshot import take_stock
+from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.stages.withdrawal.snapshot_withdrawals import cut_out
+from lc_assets.stages.withdrawal.withdrawn_documents import withdraw
 from lc_assets.text.minhash import RPV2, signature
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.tokens.orders import heldout
@@ -36,8 +38,8 @@ from lc_assets_tests.builders import (
     TAGS,
     made_up_record,
     made_up_text,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 from lc_assets_tests.stages.deduplication.corpora import lines
@@ -76,7 +78,7 @@ def dated(record):
 
 
 def workshop_of(tmp_path, upstream, *, workers=1, gridding=None, **settings):
-    made = tiny_workshop(
+    made = tiny_context(
         tmp_path,
         upstream=upstream,
         workers=workers,
@@ -89,26 +91,26 @@ def workshop_of(tmp_path, upstream, *, workers=1, gridding=None, **settings):
     return replace(made, recipe=recipe)
 
 
-def build(workshop, *snapshots):
+def build(context, *snapshots):
     for snapshot in snapshots:
-        take_stock(workshop, snapshot)
-        filter_snapshot(workshop, snapshot)
-        sign_snapshot(workshop, snapshot)
-        cut_snapshot(workshop, snapshot)
-        pair_snapshot(workshop, snapshot)
-    cut_withdrawals(workshop, *snapshots)
-    return {snapshot: decide_removals(workshop, snapshot) for snapshot in snapshots}
+        take_stock(context, snapshot)
+        filter_snapshot(context, snapshot)
+        sign_snapshot(context, snapshot)
+        cut_snapshot(context, snapshot)
+        pair_snapshot(context, snapshot)
+    cut_withdrawals(context, *snapshots)
+    return {snapshot: decide_removals(context, snapshot) for snapshot in snapshots}
 
 
-def cut_withdrawals(workshop, *snapshots):
-    withdraw(workshop)
+def cut_withdrawals(context, *snapshots):
+    withdraw(context)
     for snapshot in snapshots:
-        key_snapshot(workshop, snapshot)
-        cut_out(workshop, snapshot)
+        key_snapshot(context, snapshot)
+        cut_out(context, snapshot)
 
 
-def texts_of(workshop, *snapshots):
-    folders = [workshop.lake.place("filtered", snapshot).require().folder for snapshot in snapshots]
+def texts_of(context, *snapshots):
+    folders = [context.lake.place("filtered", snapshot).require().folder for snapshot in snapshots]
     return {
         line["id"]: line["raw_content"]
         for folder in folders
@@ -117,20 +119,20 @@ def texts_of(workshop, *snapshots):
     }
 
 
-def pairs_of(workshop, snapshot):
-    table = lines(workshop.lake.place("near_pairs", snapshot).require().folder / near_pairs.TABLE)
+def pairs_of(context, snapshot):
+    table = lines(context.lake.place("near_pairs", snapshot).require().folder / near_pairs.TABLE)
     return {frozenset((line["a"], line["b"])): line["similarity"] for line in table}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, upstream):
-    workshop = workshop_of(tmp_path_factory.mktemp("made"), upstream)
-    return workshop, build(workshop, OLD, NEW)
+    context = workshop_of(tmp_path_factory.mktemp("made"), upstream)
+    return context, build(context, OLD, NEW)
 
 
 def test_pairs_are_those_that_share_a_band_and_are_alike_by_comparing_all(made):
-    workshop, _ = made
-    texts = texts_of(workshop, OLD, NEW)
+    context, _ = made
+    texts = texts_of(context, OLD, NEW)
     sets = {name: shingle_hashes(text) for name, text in texts.items()}
     bands = {
         name: signature(text, RPV2)[: BANDS * ROWS].reshape(BANDS, ROWS)
@@ -141,14 +143,14 @@ def test_pairs_are_those_that_share_a_band_and_are_alike_by_comparing_all(made):
         for a, b in combinations(sets, 2)
         if (bands[a] == bands[b]).all(axis=1).any() and (found := jaccard(sets[a], sets[b])) >= 0.5
     }
-    assert pairs_of(workshop, OLD) | pairs_of(workshop, NEW) == alike
-    assert not pairs_of(workshop, OLD)
+    assert pairs_of(context, OLD) | pairs_of(context, NEW) == alike
+    assert not pairs_of(context, OLD)
     assert len(alike) > 20
 
 
 def test_the_newest_stays_and_everything_adds_up(made):
-    workshop, built = made
-    texts = texts_of(workshop, OLD, NEW)
+    context, built = made
+    texts = texts_of(context, OLD, NEW)
     gone = {snapshot: removed_ids(made.published.folder) for snapshot, made in built.items()}
     assert {reason for found in gone.values() for reason in found.values()} >= {"near duplicate"}
     for snapshot, made_now in built.items():
@@ -170,13 +172,13 @@ def test_the_newest_stays_and_everything_adds_up(made):
 
 
 def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
-    workshop = workshop_of(
+    context = workshop_of(
         tmp_path,
         upstream,
         threshold=1.0,
         gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
     )
-    built = build(workshop, OLD, NEW)
+    built = build(context, OLD, NEW)
     gone = {
         name: why
         for found in built.values()
@@ -184,7 +186,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
     }
     assert set(gone.values()) <= {"near duplicate", "near heldout"}
     assert "near heldout" in gone.values()
-    documents = [line for snapshot in (OLD, NEW) for line in _documents(workshop, snapshot)]
+    documents = [line for snapshot in (OLD, NEW) for line in _documents(context, snapshot)]
     digests = [line["digest"] for line in documents]
     out = dict(
         zip(
@@ -193,7 +195,7 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
             strict=True,
         )
     )
-    for pair in pairs_of(workshop, NEW):
+    for pair in pairs_of(context, NEW):
         a, b = pair
         assert a in gone or b in gone or out[a] == out[b]
     for line in (
@@ -210,13 +212,13 @@ def test_what_is_like_the_held_out_is_not_trained_on(tmp_path, upstream):
 def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stands(
     tmp_path, upstream
 ):
-    workshop = workshop_of(tmp_path, upstream)
-    recipe = workshop.recipe
+    context = workshop_of(tmp_path, upstream)
+    recipe = context.recipe
     oldest = msgspec.structs.replace(recipe.deduplication, prefer=("oldest",))
-    workshop = replace(workshop, recipe=msgspec.structs.replace(recipe, deduplication=oldest))
-    before = build(workshop, OLD)[OLD]
-    after = build(workshop, NEW)[NEW]
-    assert decide_removals(workshop, OLD).reused
+    context = replace(context, recipe=msgspec.structs.replace(recipe, deduplication=oldest))
+    before = build(context, OLD)[OLD]
+    after = build(context, NEW)[NEW]
+    assert decide_removals(context, OLD).reused
     gone = removed_ids(after.published.folder)
     assert "near duplicate" in gone.values()
     assert not before.tally.dropped
@@ -226,44 +228,44 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
             assert line["why"].startswith("older")
 
 
-def _documents(workshop, snapshot):
-    folder = workshop.lake.place("filtered", snapshot).require().folder
+def _documents(context, snapshot):
+    folder = context.lake.place("filtered", snapshot).require().folder
     return [line for path in sorted(folder.glob("*.documents.parquet")) for line in lines(path)]
 
 
 def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream):
-    workshop = workshop_of(tmp_path, upstream)
-    build(workshop, OLD)
-    before = workshop.lake.place("near_pairs", OLD).require().folder
-    build(workshop, NEW)
-    again = pair_snapshot(workshop, OLD)
+    context = workshop_of(tmp_path, upstream)
+    build(context, OLD)
+    before = context.lake.place("near_pairs", OLD).require().folder
+    build(context, NEW)
+    again = pair_snapshot(context, OLD)
     assert again.reused
     assert again.published.folder == before
 
 
 def test_the_same_bytes_from_two_workers_and_any_order(tmp_path, upstream, made):
-    workshop = workshop_of(tmp_path, upstream, workers=2)
+    context = workshop_of(tmp_path, upstream, workers=2)
     for snapshot in (NEW, OLD):
-        take_stock(workshop, snapshot)
-        filter_snapshot(workshop, snapshot)
-        sign_snapshot(workshop, snapshot)
-        cut_snapshot(workshop, snapshot)
+        take_stock(context, snapshot)
+        filter_snapshot(context, snapshot)
+        sign_snapshot(context, snapshot)
+        cut_snapshot(context, snapshot)
     for snapshot in (NEW, OLD):
-        pair_snapshot(workshop, snapshot)
-    cut_withdrawals(workshop, NEW, OLD)
+        pair_snapshot(context, snapshot)
+    cut_withdrawals(context, NEW, OLD)
     for snapshot in (OLD, NEW):
-        ours = decide_removals(workshop, snapshot).published.folder / removals.TABLE
+        ours = decide_removals(context, snapshot).published.folder / removals.TABLE
         assert (
             ours.read_bytes() == (made[1][snapshot].published.folder / removals.TABLE).read_bytes()
         )
 
 
 def test_another_threshold_compares_nothing_anew(made):
-    workshop, built = made
+    context, built = made
     recipe = msgspec.structs.replace(
-        workshop.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6)
+        context.recipe, deduplication=DeduplicationSettings(**SETTINGS, threshold=0.6)
     )
-    lower = replace(workshop, recipe=recipe)
+    lower = replace(context, recipe=recipe)
     assert pair_snapshot(lower, NEW).reused
     more = decide_removals(lower, OLD)
     assert not more.reused
@@ -276,24 +278,24 @@ def test_it_can_be_switched_off(tmp_path, upstream):
 
 
 def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
-    workshop = workshop_of(tmp_path, upstream)
-    build(workshop, OLD)
+    context = workshop_of(tmp_path, upstream)
+    build(context, OLD)
     stricter = msgspec.structs.replace(
-        workshop.recipe, filtering=msgspec.structs.replace(workshop.recipe.filtering, min_words=120)
+        context.recipe, filtering=msgspec.structs.replace(context.recipe.filtering, min_words=120)
     )
-    filter_snapshot(replace(workshop, recipe=stricter), OLD)
+    filter_snapshot(replace(context, recipe=stricter), OLD)
     with pytest.raises(
         Mismatch, match="signature_bands/2023-06: is of other documents than filtered/2023-06"
     ):
-        pair_snapshot(workshop, OLD)
+        pair_snapshot(context, OLD)
     with pytest.raises(Mismatch, match="materialize `signatures` of this snapshot again"):
-        cut_snapshot(workshop, OLD)
+        cut_snapshot(context, OLD)
 
 
 def test_what_is_missing_or_cannot_be_meant_is_said(tmp_path, upstream):
-    workshop = workshop_of(tmp_path, upstream)
+    context = workshop_of(tmp_path, upstream)
     with pytest.raises(NotPublished, match="filtered/2023-06 has not been published"):
-        pair_snapshot(workshop, OLD)
+        pair_snapshot(context, OLD)
     with pytest.raises(BadInput, match="is below evidence_floor"):
         DeduplicationSettings(threshold=0.4)
     with pytest.raises(BadInput, match="no preference 'nicest'"):
@@ -342,12 +344,12 @@ SPOILS = [
 
 @pytest.mark.parametrize(("module", "claim", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil):
-    workshop, _ = made
-    published = workshop.lake.place(
+    context, _ = made
+    published = context.lake.place(
         module.STAGE.name, NEW if module is near_pairs else OLD
     ).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
     assert test(evidence).passed
     edited(folder / module.TABLE, spoil)
@@ -361,10 +363,10 @@ def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream
     found = {}
     for together in (1, 9, signature_bands.TOGETHER):
         monkeypatch.setattr(signature_bands, "TOGETHER", together)
-        workshop = workshop_of(tmp_path / str(together), upstream)
-        build(workshop, OLD, NEW)
+        context = workshop_of(tmp_path / str(together), upstream)
+        build(context, OLD, NEW)
         found[together] = [
-            workshop.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
+            context.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
         ]
     one, *others = ([published.digest for published in versions] for versions in found.values())
     assert all(other == one for other in others)

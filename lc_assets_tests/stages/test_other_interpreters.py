@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets_tests.builders import recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.stages.test_same_bytes_everywhere import IN_ANOTHER_PROCESS
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +100,7 @@ def test_other_pythons_and_numpys_give_the_same_bytes(tmp_path):
     folder = Path(os.environ.get("LC_ENVIRONMENTS", str(tmp_path / "environments")))
     upstream = tiny_upstream(tmp_path / "upstream")
     recipe = recipe_file(
-        tmp_path / "recipe.toml", tiny_workshop(tmp_path / "plain", upstream=upstream).recipe
+        tmp_path / "recipe.toml", tiny_context(tmp_path / "plain", upstream=upstream).recipe
     )
     found: dict[str, dict[str, str]] = {}
     for name in os.environ.get("LC_PYTHONS", PYTHONS).split():

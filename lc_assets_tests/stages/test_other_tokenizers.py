@@ -15,10 +15,10 @@ from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
-from lc_assets.stages.gridding import decoded_rows
-from lc_assets.stages.row_settings import TokenizingSettings
+from lc_assets.stages.rows.row_settings import TokenizingSettings
+from lc_assets.stages.rows.token_grid import decoded_rows
 from lc_assets.stages.tables import read_table
-from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop, tokenizer_json
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, NEW = SNAPSHOTS
@@ -34,8 +34,8 @@ def large(tmp_path_factory):
     """A chain by a vocabulary whose highest id does not fit two bytes."""
     folder = tmp_path_factory.mktemp("large")
     file = tokenizer_json(folder / "tokenizer.json", far_id=70_000)
-    workshop = tiny_workshop(folder, tokenizing=settings_of(file))
-    return file, workshop, build_snapshot(workshop, OLD, STAGES)
+    context = tiny_context(folder, tokenizing=settings_of(file))
+    return file, context, build_snapshot(context, OLD, STAGES)
 
 
 def test_ids_take_four_bytes(large):
@@ -88,15 +88,15 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
     with pytest.raises(BadInput, match="the fast tokenizer does not know this kind of file"):
         tokenizer_of(str(file))
     built = build_snapshot(
-        tiny_workshop(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"]
+        tiny_context(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"]
     )
     also = built["tokens"].tally.also
     assert also["shards done by the twin"] == also["shards"] > 0
 
 
 def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):
-    _, workshop, _ = large
-    other = tiny_workshop(tmp_path, upstream=workshop.upstream.root)
+    _, context, _ = large
+    other = tiny_context(tmp_path, upstream=context.upstream.root)
     mixed = msgspec.structs.replace(
         other.recipe, tokenizing=settings_of(tokenizer_json(tmp_path / "tokenizer.json"))
     )

@@ -21,23 +21,30 @@ from lc_assets.formats.megatron import MegatronReader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
-from lc_assets.stages import link_claims, longpack, packed, packing_writing
-from lc_assets.stages.building import evidence_of
+from lc_assets.stages.building import check_input_of
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.link_tables import LINK_CLAIMS
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, UpsamplingSettings
-from lc_assets.stages.packed_claims import (
+from lc_assets.stages.links.link_tables import LINK_CLAIMS
+from lc_assets.stages.longpack import link_claims
+from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack.longpack_settings import (
+    LongPackSettings,
+    PackingSettings,
+    UpsamplingSettings,
+)
+from lc_assets.stages.packing import packed_rows as packed
+from lc_assets.stages.packing import packing_writing
+from lc_assets.stages.packing.packed_claims import (
     every_token_is_packed_as_often_as_asked,
     spans_are_megatrons_documents,
     the_method_kept_its_word,
 )
-from lc_assets.stages.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
+from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, tokenize_for_packing
 from lc_assets.storage.receipts import Fingerprint, receipt_of
 from lc_assets.storage.versions import write_receipt
 from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
-from lc_assets_tests.builders import tiny_upstream, tiny_workshop, tokenizer_json
+from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 from lc_assets_tests.link_builders import publish_links
 
@@ -55,20 +62,20 @@ def upstream(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory, upstream):
     """A lake with everything that stands before packing."""
-    workshop = tiny_workshop(tmp_path_factory.mktemp("lake"), upstream=upstream, packing=SETTINGS)
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    return workshop
+    context = tiny_context(tmp_path_factory.mktemp("lake"), upstream=upstream, packing=SETTINGS)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    return context
 
 
-def with_packing(workshop, **changes):
+def with_packing(context, **changes):
     """The same workshop with other settings of packing."""
-    packing = msgspec.structs.replace(workshop.recipe.packing, **changes)
-    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, packing=packing))
+    packing = msgspec.structs.replace(context.recipe.packing, **changes)
+    return replace(context, recipe=msgspec.structs.replace(context.recipe, packing=packing))
 
 
-def built(workshop):
-    tokenize_for_packing(workshop, OLD)
-    return packed.pack_snapshot(workshop, OLD)
+def built(context):
+    tokenize_for_packing(context, OLD)
+    return packed.pack_snapshot(context, OLD)
 
 
 def texts_of(folder: Path) -> dict[str, str]:
@@ -235,7 +242,7 @@ def test_long_documents_are_upsampled_by_source(lake):
 def test_a_document_taken_once_too_often_is_found(lake):
     """The claim counts anew how often each was to be taken: by other settings, another number."""
     version = built(with_packing(lake, method="upsample", upsampling=UPSAMPLING))
-    evidence = evidence_of(lake.lake, version.published)
+    evidence = check_input_of(lake.lake, version.published)
     other = msgspec.to_builtins(msgspec.structs.replace(UPSAMPLING, budget=1.5))
     params = evidence.fingerprint.params | {"upsampling": other}
     found = every_token_is_packed_as_often_as_asked(
@@ -260,40 +267,40 @@ def with_longpack(tmp_path, upstream):
     """A lake with one packed document: the second natural one of a shard below the first, as
     LongPack writes it.
     """
-    workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS)
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
+    context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    path = documents_files(context.lake.place("filtered", OLD).require().folder)[0]
     table = read_all([path], FILTERED)
     root, child = table.slice(0, 1).to_pylist()[0], table.slice(1, 1).to_pylist()[0]
     text = f"a page\n{child['raw_content']}\n\nroot : \n{root['raw_content']}"
     document = pa.Table.from_pylist([root | {"raw_content": text}], FILTERED)
-    publish(workshop, "longpack", {path.name: document}, Tally(seen=1, kept=1))
+    publish(context, "longpack", {path.name: document}, Tally(seen=1, kept=1))
     nothing = {field.name: None for field in LINK_CLAIMS}
     lines = [
         nothing | {"root_id": root["id"], "child_id": child["id"]},
         nothing | {"root_id": "not/packed", "child_id": "x"},
     ]
     publish(
-        workshop,
+        context,
         "link_claims",
         {"claims.parquet": pa.Table.from_pylist(lines, LINK_CLAIMS)},
         Tally(),
     )
-    return workshop, root["id"], child["id"], text
+    return context, root["id"], child["id"], text
 
 
 def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
     """The root is there once, packed; its child is not there alone; all others are."""
-    workshop, root, child, text = with_longpack
-    version = built(with_packing(workshop, documents="both"))
+    context, root, child, text = with_longpack
+    version = built(with_packing(context, documents="both"))
     assert all(finding.passed for finding in version.findings)
     ids = [line["id"] for split in SPLITS for line in spans_of(version, split)]
-    natural = texts_of(workshop.lake.place("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.place("filtered", OLD).require().folder)
     assert child not in ids
     (line,) = [line for split in SPLITS for line in spans_of(version, split) if line["id"] == root]
     assert line["token_shard"].startswith("longpack-")
     assert line["n_tokens"] == len(gpt2_tokenizer().encode(text))
-    tokens = workshop.lake.place("packing_tokens", OLD).require().receipt.tally
+    tokens = context.lake.place("packing_tokens", OLD).require().receipt.tally
     assert tokens.dropped[IN_LONGPACK] == 2
     assert tokens.seen == len(natural) + 1
     assert set(ids) <= natural.keys()
@@ -304,17 +311,17 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
     document that goes on, once.
     """
     longpack_settings = LongPackSettings(wanted=True, max_tokens=600, hub_share=1.0)
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path,
         upstream=upstream,
         longpack=longpack_settings,
         packing=msgspec.structs.replace(SETTINGS, documents="both", min_tokens=1),
     )
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    publish_links(workshop.lake)
-    link_claims.claim_snapshot(workshop, OLD)
-    made = longpack.pack_snapshot(workshop, OLD).published
-    version = built(workshop)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    publish_links(context.lake)
+    link_claims.claim_snapshot(context, OLD)
+    made = longpack.pack_snapshot(context, OLD).published
+    version = built(context)
     assert all(finding.passed for finding in version.findings)
     lines = [line for split in SPLITS for line in spans_of(version, split)]
     together = Counter(
@@ -334,7 +341,7 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
         inside.update(
             [document["id"], *(part["child_id"] for part in parts if part["role"] == "child")]
         )
-    natural = texts_of(workshop.lake.place("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.place("filtered", OLD).require().folder)
     assert together.keys() == {
         document["id"] for document, _ in longpack.packed_documents(made.folder)
     }
@@ -345,11 +352,11 @@ def test_longpacks_documents_alone_need_nothing_else(with_longpack):
     """Neither filtered documents nor removals nor claims are read, so none of them makes the
     version stale.
     """
-    workshop, root, *_ = with_longpack
-    alone = with_packing(workshop, documents="longpack")
+    context, root, *_ = with_longpack
+    alone = with_packing(context, documents="longpack")
     version = built(alone)
     assert {line["id"] for split in SPLITS for line in spans_of(version, split)} == {root}
-    receipt = workshop.lake.place("packing_tokens", OLD).require().receipt
+    receipt = context.lake.place("packing_tokens", OLD).require().receipt
     assert list(receipt.fingerprint.inputs) == [f"longpack/{OLD}"]
 
 
@@ -378,11 +385,11 @@ def test_large_vocabularies_take_four_bytes(tmp_path, upstream):
     """Ids beyond two bytes, in the store, the rows and Megatron's files."""
     setting = tokenizer_json(tmp_path / "tokenizer.json", far_id=70_000)
     tokenizing = msgspec.structs.replace(
-        tiny_workshop(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting)
+        tiny_context(tmp_path, upstream=upstream).recipe.tokenizing, tokenizer=str(setting)
     )
-    workshop = tiny_workshop(tmp_path, upstream=upstream, packing=SETTINGS, tokenizing=tokenizing)
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    version = built(workshop)
+    context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS, tokenizing=tokenizing)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    version = built(context)
     assert all(finding.passed for finding in version.findings)
     reader = GridReader(version.published.folder / "train.zarr")
     assert (reader.dtype, reader.attributes["pad"]) == (np.uint32, 70_000)
@@ -410,7 +417,7 @@ def test_megatrons_documents_may_be_whole_rows(lake):
         np.testing.assert_array_equal(
             np.stack(list(MegatronReader(version.published.folder / split))), rows
         )
-    evidence = evidence_of(lake.lake, version.published)
+    evidence = check_input_of(lake.lake, version.published)
     fingerprint = msgspec.structs.replace(
         evidence.fingerprint, params=evidence.fingerprint.params | {"megatron": "spans"}
     )
@@ -445,7 +452,7 @@ WRONG_METHODS = [
 def test_rows_of_one_method_are_not_those_of_another(lake, made, said):
     """The claim about the method fails for rows that another one made."""
     version = built(with_packing(lake, method=made))
-    evidence = evidence_of(lake.lake, version.published)
+    evidence = check_input_of(lake.lake, version.published)
     assert the_method_kept_its_word(evidence).passed
     params = evidence.fingerprint.params | {"method": said}
     found = the_method_kept_its_word(

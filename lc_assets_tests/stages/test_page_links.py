@@ -15,13 +15,13 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
-from lc_assets.stages import page_linking, page_links
-from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.link_listing import list_links
-from lc_assets.stages.link_tables import PAGE_LINKS
-from lc_assets.stages.longpack_settings import LongPackSettings, WebSettings
-from lc_assets.stages.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
+from lc_assets.stages.links import page_linking, page_links
+from lc_assets.stages.links.link_listing import list_links
+from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSettings
 from lc_assets.stages.tables import read_all, read_lines, read_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
@@ -29,7 +29,7 @@ from lc_assets.text.links import LINKS_IN_LINKS, extract_links
 from lc_assets.text.links import page_links as page_links_of
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import targets
-from lc_assets_tests.builders import SNAPSHOTS, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, tiny_context
 
 OLD = SNAPSHOTS[0]
 BEFORE = ("raw", "filtered", "html_index")
@@ -37,23 +37,22 @@ WANTED = LongPackSettings(wanted=True)
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory):
+def context(tmp_path_factory):
     """A workshop whose crawl is indexed."""
-    made = tiny_workshop(tmp_path_factory.mktemp("page-links"), longpack=WANTED)
+    made = tiny_context(tmp_path_factory.mktemp("page-links"), longpack=WANTED)
     for name in BEFORE:
         step(name).verb(made, OLD)
     return made
 
 
 @pytest.fixture(scope="module")
-def built(workshop):
-    return page_links.find_page_links(workshop, OLD)
+def built(context):
+    return page_links.find_page_links(context, OLD)
 
 
-def test_its_receipt_names_the_draw_of_roots(workshop, built):
+def test_its_receipt_names_the_draw_of_roots(context, built):
     said = (
-        f"blake2b-64-le, seed {workshop.recipe.longpack.seed}, purpose 'longpack root', key "
-        "page key"
+        f"blake2b-64-le, seed {context.recipe.longpack.seed}, purpose 'longpack root', key page key"
     )
     assert built.published.receipt.randomness == {"roots": said}
 
@@ -62,10 +61,10 @@ def lines_of(published):
     return read_all(page_links.page_links_files(published.folder), PAGE_LINKS).to_pylist()
 
 
-def html_by_url(workshop):
+def html_by_url(context):
     """The crawl's pages, read by other means: gzip and the heads of records."""
     found = {}
-    for path in sorted((workshop.lake.root.parent / "upstream" / "crawl" / OLD).glob("*.warc.gz")):
+    for path in sorted((context.lake.root.parent / "upstream" / "crawl" / OLD).glob("*.warc.gz")):
         for record in gzip.decompress(path.read_bytes()).split(b"WARC/1.")[1:]:
             head, _, rest = record.partition(b"\r\n\r\n")
             if b"WARC-Type: response" in head:
@@ -78,17 +77,17 @@ def html_by_url(workshop):
     return found
 
 
-def test_every_page_has_the_targets_of_its_html(workshop, built):
+def test_every_page_has_the_targets_of_its_html(context, built):
     """Line by line, what `targets` makes of the page's own HTML and text."""
-    pages = html_by_url(workshop)
+    pages = html_by_url(context)
     texts = {}
-    for path in (workshop.lake.place("filtered", OLD).require().folder).glob("*.documents.parquet"):
+    for path in (context.lake.place("filtered", OLD).require().folder).glob("*.documents.parquet"):
         texts |= {
             line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"])
         }
     index = [
         line
-        for path in page_links.index_files(workshop.lake.place("html_index", OLD).require().folder)
+        for path in page_links.index_files(context.lake.place("html_index", OLD).require().folder)
         for line in read_lines(path)
     ]
     found = {}
@@ -111,65 +110,63 @@ def test_every_page_has_the_targets_of_its_html(workshop, built):
     assert sum(map(len, found.values())) == built.tally.also[TARGETS]
 
 
-def test_links_lead_to_other_documents_of_the_crawl(workshop, built):
+def test_links_lead_to_other_documents_of_the_crawl(context, built):
     """Relative links among them: most targets of the made-up crawl are pages of it."""
     lines = lines_of(built.published)
-    known = {page_key(url) for url in html_by_url(workshop)}
+    known = {page_key(url) for url in html_by_url(context)}
     assert sum(line["target_key"] in known for line in lines) > len(lines) / 2
 
 
-def other(workshop, tmp_path, **changes):
+def other(context, tmp_path, **changes):
     """The same inputs, another lake for what is made of them."""
     for name in BEFORE:
         (tmp_path / "lake").mkdir(exist_ok=True)
-        (tmp_path / "lake" / name).symlink_to(workshop.lake.root / name)
-    return replace(workshop, lake=LakeFolder(tmp_path / "lake"), **changes)
+        (tmp_path / "lake" / name).symlink_to(context.lake.root / name)
+    return replace(context, lake=LakeFolder(tmp_path / "lake"), **changes)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_same_bytes_for_any_number_of_workers_and_batches(
-    workshop, built, tmp_path, workers, monkeypatch
+    context, built, tmp_path, workers, monkeypatch
 ):
     if workers == 1:
-        monkeypatch.setattr("lc_assets.stages.page_linking.PAGES_AT_ONCE", 3)
+        monkeypatch.setattr("lc_assets.stages.links.page_linking.PAGES_AT_ONCE", 3)
     again = page_links.find_page_links(
-        other(workshop, tmp_path, engine=LocalEngine(workers=workers)), OLD
+        other(context, tmp_path, engine=LocalEngine(workers=workers)), OLD
     )
     assert again.published.digest == built.published.digest
     assert PAGES_AT_ONCE > 3
 
 
-def test_only_roots_are_looked_at_unless_packing_goes_on(workshop, built, tmp_path):
+def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_path):
     """A share of the pages, the others counted; with a depth of two all of them again."""
-    few = msgspec.structs.replace(
-        workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4)
-    )
-    some = page_links.find_page_links(other(workshop, tmp_path, recipe=few), OLD)
+    few = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True, roots=0.4))
+    some = page_links.find_page_links(other(context, tmp_path, recipe=few), OLD)
     assert 0 < some.tally.kept < built.tally.kept
     assert some.tally.dropped == {NO_ROOT: built.tally.kept - some.tally.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
     assert looked_at < {line["id"] for line in lines_of(built.published)}
     deep = msgspec.structs.replace(
-        workshop.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2)
+        context.recipe, longpack=LongPackSettings(wanted=True, roots=0.4, depth=2)
     )
     assert (
-        page_links.find_page_links(replace(workshop, recipe=deep), OLD).published.digest
+        page_links.find_page_links(replace(context, recipe=deep), OLD).published.digest
         == built.published.digest
     )
 
 
-def test_the_papers_extractor_resolves_nothing(workshop, built, tmp_path):
-    paper = msgspec.structs.replace(workshop.recipe, web=WebSettings(extractor="paper"))
-    found = page_links.find_page_links(other(workshop, tmp_path, recipe=paper), OLD)
+def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
+    paper = msgspec.structs.replace(context.recipe, web=WebSettings(extractor="paper"))
+    found = page_links.find_page_links(other(context, tmp_path, recipe=paper), OLD)
     assert found.tally.also["links left out: relative address"] > 0
     assert found.tally.also[TARGETS] < built.tally.also[TARGETS]
 
 
-def test_without_an_index_or_a_crawl_it_says_so(workshop, tmp_path):
+def test_without_an_index_or_a_crawl_it_says_so(context, tmp_path):
     with pytest.raises(NotPublished, match="html_index"):
-        page_links.find_page_links(replace(workshop, lake=LakeFolder(tmp_path)), OLD)
+        page_links.find_page_links(replace(context, lake=LakeFolder(tmp_path)), OLD)
     with pytest.raises(BadInput, match="LC_CRAWL"):
-        page_links.find_page_links(other(workshop, tmp_path, crawl=None), OLD)
+        page_links.find_page_links(other(context, tmp_path, crawl=None), OLD)
 
 
 def _rewrite(path, change):
@@ -206,7 +203,7 @@ def _set(column, value):
         ),
     ],
 )
-def test_a_spoilt_table_is_found(workshop, built, claim, change):
+def test_a_spoilt_table_is_found(context, built, claim, change):
     (path, *_) = [
         path
         for path in page_links.page_links_files(built.published.folder)
@@ -217,23 +214,23 @@ def test_a_spoilt_table_is_found(workshop, built, claim, change):
         _rewrite(path, change)
         findings = {
             finding.claim: finding.passed
-            for finding in audit(page_links.STAGE, evidence_of(workshop.lake, built.published))
+            for finding in audit(page_links.STAGE, check_input_of(context.lake, built.published))
         }
     finally:
         path.write_bytes(whole)
     assert not findings[claim]
 
 
-def test_archives_are_listed_as_they_are(workshop, tmp_path):
+def test_archives_are_listed_as_they_are(context, tmp_path):
     """`lc links`: one line per page, addresses and texts as written; records add up."""
-    crawl = workshop.lake.root.parent / "upstream" / "crawl" / OLD
+    crawl = context.lake.root.parent / "upstream" / "crawl" / OLD
     listed = list_links([crawl], tmp_path / "out", engine=LocalEngine())
     tally = listed.tally
     lists = (
         gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz")
     )
     lines = [json.loads(line) for content in lists for line in content.splitlines()]
-    pages = html_by_url(workshop)
+    pages = html_by_url(context)
     assert len(lines) == tally.kept
     assert {line["url"]: line["html5"] for line in lines} == {
         line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])]

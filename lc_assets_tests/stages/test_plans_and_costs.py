@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from lc_assets.errors import CorruptFile, LcError, Mismatch
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.costing import costs_of, rate_of
 from lc_assets.stages.planning import Plan, plan, runs_of
 from lc_assets.stages.rebuilding import PartitionFailed, rebuild
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.storage.lake import LakeFolder, Place
 from lc_assets.storage.receipts import Fingerprint
 from lc_assets.vocabulary import Shard
@@ -23,8 +23,8 @@ from lc_assets_tests.builders import (
     N_LONG,
     SNAPSHOTS,
     build_all,
+    tiny_context,
     tiny_documents,
-    tiny_workshop,
     write_shard,
 )
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
@@ -33,15 +33,15 @@ OLD, NEW = SNAPSHOTS
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory) -> Workshop:
+def whole(tmp_path_factory) -> BuildContext:
     """A lake in which everything is built; read only."""
-    workshop = tiny_workshop(tmp_path_factory.mktemp("whole"), mixes={"by-tokens": MixSettings()})
-    build_all(workshop)
-    return workshop
+    context = tiny_context(tmp_path_factory.mktemp("whole"), mixes={"by-tokens": MixSettings()})
+    build_all(context)
+    return context
 
 
 @pytest.fixture
-def workshop(tmp_path, whole) -> Workshop:
+def context(tmp_path, whole) -> BuildContext:
     """A copy of it, to be changed."""
     shutil.copytree(whole.lake.root.parent, tmp_path / "copy")
     return replace(
@@ -51,15 +51,15 @@ def workshop(tmp_path, whole) -> Workshop:
     )
 
 
-def with_filter(workshop: Workshop, **changes) -> Workshop:
-    filtering = msgspec.structs.replace(workshop.recipe.filtering, **changes)
-    return replace(workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering))
+def with_filter(context: BuildContext, **changes) -> BuildContext:
+    filtering = msgspec.structs.replace(context.recipe.filtering, **changes)
+    return replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
 
 
-def behind(workshop: Workshop) -> dict[str, Plan]:
+def behind(context: BuildContext) -> dict[str, Plan]:
     return {
         made.name: made
-        for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)
+        for made in plan(context.lake, context.recipe, SNAPSHOTS)
         if made.status != "current"
     }
 
@@ -72,11 +72,11 @@ def a_plan(name: str, status: str, *waits_for: str, rejected: bool = False) -> P
     )
 
 
-def test_a_plan_names_the_version_that_a_build_makes(workshop):
+def test_a_plan_names_the_version_that_a_build_makes(context):
     """Stage by stage down a snapshot after a changed rule: the target is the folder that
     appears.
     """
-    changed = with_filter(workshop, min_words=100)
+    changed = with_filter(context, min_words=100)
     n_built = 0
     while ready := [
         made for made in behind(changed).values() if made.target and made.status == "stale"
@@ -88,8 +88,8 @@ def test_a_plan_names_the_version_that_a_build_makes(workshop):
     assert behind(changed) == {}
 
 
-def test_what_waits_has_no_target_and_says_for_what(workshop):
-    made = behind(with_filter(workshop, min_words=100))
+def test_what_waits_has_no_target_and_says_for_what(context):
+    made = behind(with_filter(context, min_words=100))
     assert made[f"filtered/{OLD}"].waits_for == ()
     assert made[f"tokens/{OLD}"].target is None
     assert made[f"tokens/{OLD}"].waits_for == (f"filtered/{OLD}", f"removals/{OLD}")
@@ -165,21 +165,21 @@ def test_a_runs_identity_is_what_it_is_to_make():
     assert runs_of([one, two])[0].identity == runs_of([one, two])[0].identity
 
 
-def test_the_cost_is_what_it_then_costs(workshop):
+def test_the_cost_is_what_it_then_costs(context):
     """One shard of three changed upstream: the plan says one to do and two to take over, and its
     bytes; so it comes.
     """
     shard = Shard.parse(f"{NEW}/0001/en_head")
     write_shard(
-        Path(workshop.upstream.root), shard, tiny_documents(shard, seed=5), duplicates=[N_LONG + 3]
+        Path(context.upstream.root), shard, tiny_documents(shard, seed=5), duplicates=[N_LONG + 3]
     )
-    build_snapshot(workshop, NEW, ["raw"])
+    build_snapshot(context, NEW, ["raw"])
     for stage in (*BEFORE_TOKENS[1:], "tokens", "grid"):
-        plans = [made for made in behind(workshop).values() if made.name == f"{stage}/{NEW}"]
+        plans = [made for made in behind(context).values() if made.name == f"{stage}/{NEW}"]
         if not plans:
             continue
-        (cost,) = costs_of(workshop.lake, workshop.recipe, plans)
-        measured = step(stage).verb(workshop, NEW).published.receipt.measured
+        (cost,) = costs_of(context.lake, context.recipe, plans)
+        measured = step(stage).verb(context, NEW).published.receipt.measured
         assert cost.bytes_read == measured["bytes_read"], stage
         if stage == "contamination":  # no evaluation sets: nothing is read
             assert (cost.shards, cost.files, cost.bytes_read) == (0, 0, 0)
@@ -287,12 +287,12 @@ def test_what_is_out_of_date_after_it_was_built_is_an_error_and_not_a_loop():
     assert issubclass(Mismatch, LcError)
 
 
-def test_a_real_rebuild_ends_current_and_does_not_touch_the_rest(workshop):
+def test_a_real_rebuild_ends_current_and_does_not_touch_the_rest(context):
     """By the verbs, after a changed rule, with a stage that fails for one snapshot."""
-    changed = with_filter(workshop, min_words=100)
+    changed = with_filter(context, min_words=100)
     before = {
         path: path.stat().st_mtime_ns
-        for path in workshop.lake.root.rglob("*")
+        for path in context.lake.root.rglob("*")
         if path.is_file() and path.name != "current.json"
     }
 

@@ -6,10 +6,10 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.stages.row_settings import TokenizingSettings
+from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.settings import PrivacySettings
 from lc_assets.stages.tables import FILTERED, TableWriter, read_table
-from lc_assets.stages.tokenizing import STAGE, TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens.token_documents import STAGE, TokenizeTask, tokenize_shard
 
 TEXTS = [
     "Ruf 030 901820 an oder schreib an ann@mail.org.",

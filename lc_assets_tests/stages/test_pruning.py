@@ -11,15 +11,16 @@ import pytest
 
 from lc_assets.errors import Busy, NotPublished
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import pruning, tracing
-from lc_assets.stages.building import audit, evidence_of
+from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
-from lc_assets.stages.holding import versions_with
+from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
-from lc_assets.stages.pruning import carry_out, needed_versions, plan_pruning, plan_purge
-from lc_assets.stages.releasing import release, release_damage
-from lc_assets.stages.reporting_withdrawals import report
-from lc_assets.stages.withdrawing import withdrawn_lines
+from lc_assets.stages.releases import pruning
+from lc_assets.stages.releases.pruning import carry_out, needed_versions, plan_pruning, plan_purge
+from lc_assets.stages.releases.releasing import release, release_damage
+from lc_assets.stages.withdrawal.holding import versions_with
+from lc_assets.stages.withdrawal.reporting_withdrawals import report
+from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.storage.releases import PinnedLake, gone_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
@@ -78,14 +79,13 @@ def test_only_what_nobody_needs_goes(lake):
     assert left == current
     assert before - left
     assert after - left == before - current
-    assert all(
-        made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
-    )
+    assert all(made.status == "current" for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS))
     for found in CHAIN:
         for published in lake.lake.published(found.name).values():
             assert published.damage() == []
             assert all(
-                finding.passed for finding in audit(found.stage, evidence_of(lake.lake, published))
+                finding.passed
+                for finding in audit(found.stage, check_input_of(lake.lake, published))
             )
     assert all(built.reused for built in lake.build().values())
 
@@ -114,7 +114,7 @@ def test_what_a_published_version_is_read_through_stays(lake):
     before = {split: open_rows(lake.lake.root, split).read() for split in SPLITS}
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     for stage in ("withdrawn", "withdrawals", "removals", "tokens", "grid"):
-        step(stage).verb(lake.workshop, "all" if stage == "withdrawn" else OLD)
+        step(stage).verb(lake.context, "all" if stage == "withdrawn" else OLD)
     carry_out(lake.lake, plan_pruning(lake.lake))
     for split in SPLITS:
         np.testing.assert_array_equal(open_rows(lake.lake.root, split).read(), before[split])
@@ -192,16 +192,14 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
         "filtered",
         "keys",
     }
-    assert all(
-        made.status == "current" for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
-    )
+    assert all(made.status == "current" for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS))
     assert len(lake.lake.place("removals", OLD).version_names()) == 2
 
 
 def test_a_purge_of_what_is_still_published_says_so(lake):
     """The list was looked up, and nothing was made again yet."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
     planned = plan_purge(lake.lake, {id_of(OLD, ALONE_OLD)})
     assert planned.doomed == ()
     said = {name.partition("/")[0]: why for name, why in planned.kept}

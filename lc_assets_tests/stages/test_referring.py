@@ -15,8 +15,8 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.formats.referral_words import read_special_words
-from lc_assets.stages import referring
-from lc_assets.stages.referring import (
+from lc_assets.stages.reports import referring
+from lc_assets.stages.reports.referring import (
     WITHOUT_SPANS,
     Measuring,
     is_chosen,
@@ -24,7 +24,7 @@ from lc_assets.stages.referring import (
     parts_of,
     parts_of_spans,
 )
-from lc_assets.stages.report_tables import REFERRALS
+from lc_assets.stages.reports.report_tables import REFERRALS
 from lc_assets.text.concepts import LexicalConcepts, Part
 from lc_assets.text.referral_tables import group_of
 from lc_assets.text.referrals import count_referrals

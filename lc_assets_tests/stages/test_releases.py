@@ -10,9 +10,9 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import tracing, whereabouts
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.releasing import release, release_damage
+from lc_assets.stages.lineage import tracing, whereabouts
+from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.storage.releases import (
     Gone,
     PinnedLake,
@@ -40,11 +40,11 @@ def change(lake):
     """Publish other versions: without one document, then with another seed."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
-    gridding = msgspec.structs.replace(lake.workshop.recipe.gridding, seed=5)
+    gridding = msgspec.structs.replace(lake.context.recipe.gridding, seed=5)
     other = replace(
-        lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, gridding=gridding)
+        lake.context, recipe=msgspec.structs.replace(lake.context.recipe, gridding=gridding)
     )
-    return replace(lake, workshop=other).build()
+    return replace(lake, context=other).build()
 
 
 def test_a_release_is_the_same_rows_for_ever(lake):
@@ -111,7 +111,7 @@ def test_a_lake_that_is_out_of_date_is_not_released(lake):
         ("grid", OLD),
         ("longcrawl", "all"),
     ):
-        step(stage).verb(lake.workshop, key)
+        step(stage).verb(lake.context, key)
     with pytest.raises(
         Mismatch, match="mixes/by-tokens is made of another version of megatron/2023-06"
     ):

@@ -17,14 +17,20 @@ from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.randomness import rng_for
-from lc_assets.stages import length_claims, lengths, referral_claims, referrals
-from lc_assets.stages.building import evidence_of
+from lc_assets.stages.building import check_input_of
 from lc_assets.stages.claims import documents_files
-from lc_assets.stages.link_tables import SPANS
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings, ReportSettings
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX
+from lc_assets.stages.links.link_tables import SPANS
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX
+from lc_assets.stages.longpack.longpack_settings import (
+    LongPackSettings,
+    PackingSettings,
+    ReportSettings,
+)
 from lc_assets.stages.planning import plan
-from lc_assets.stages.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
+from lc_assets.stages.reports import length_claims, referral_claims
+from lc_assets.stages.reports import length_report as lengths
+from lc_assets.stages.reports import referral_report as referrals
+from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import FILTERED, read_all, read_table
 from lc_assets.storage.receipts import Fingerprint, receipt_of
 from lc_assets.storage.versions import write_receipt
@@ -32,7 +38,7 @@ from lc_assets.tally import Tally
 from lc_assets.text.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard
-from lc_assets_tests.builders import TAGS, made_up_record, tiny_upstream, tiny_workshop, write_shard
+from lc_assets_tests.builders import TAGS, made_up_record, tiny_context, tiny_upstream, write_shard
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
 
 OLD = "2023-06"
@@ -43,9 +49,9 @@ CHILDREN = (2, 1)
 """Of two packed documents."""
 
 
-def publish(workshop, stage, tables, tally):
+def publish(context, stage, tables, tally):
     """A version as another stage's verb would leave it."""
-    place = workshop.lake.place(stage, OLD)
+    place = context.lake.place(stage, OLD)
     fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
     folder = place.folder / fingerprint.version
     folder.mkdir(parents=True)
@@ -54,11 +60,11 @@ def publish(workshop, stage, tables, tally):
     place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, tally)))
 
 
-def pack_along_links(workshop):
+def pack_along_links(context):
     """Two packed documents of the first shard, as LongPack writes them: children below their anchor
     line, then the root.
     """
-    path = documents_files(workshop.lake.place("filtered", OLD).require().folder)[0]
+    path = documents_files(context.lake.place("filtered", OLD).require().folder)[0]
     found = read_all([path], FILTERED).to_pylist()
     documents, spans, n_tokens = [], [], gpt2_tokenizer().encode
     for n_children in CHILDREN:
@@ -92,8 +98,8 @@ def pack_along_links(workshop):
         path.name: pa.Table.from_pylist(documents, FILTERED),
         path.name.replace(".documents.parquet", SPANS_SUFFIX): pa.Table.from_pylist(spans, SPANS),
     }
-    publish(workshop, "longpack", tables, Tally(seen=2, kept=2))
-    publish(workshop, "link_claims", {}, Tally(also={"roots": 10}))
+    publish(context, "longpack", tables, Tally(seen=2, kept=2))
+    publish(context, "link_claims", {}, Tally(also={"roots": 10}))
     return documents, spans
 
 
@@ -131,19 +137,19 @@ def upstream(tmp_path_factory):
 def made(tmp_path_factory, upstream):
     """A snapshot with all three sets, and its reports."""
     recipe = {"reports": REPORTS, "packing": PACKING, "longpack": LongPackSettings(wanted=True)}
-    workshop = tiny_workshop(tmp_path_factory.mktemp("reports"), upstream=upstream, **recipe)
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    packed = pack_along_links(workshop)
-    return workshop, build_snapshot(workshop, OLD, BUILT[len(BEFORE_TOKENS) :]), packed
+    context = tiny_context(tmp_path_factory.mktemp("reports"), upstream=upstream, **recipe)
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    packed = pack_along_links(context)
+    return context, build_snapshot(context, OLD, BUILT[len(BEFORE_TOKENS) :]), packed
 
 
-def natural_of(workshop) -> dict[str, str]:
+def natural_of(context) -> dict[str, str]:
     """Texts of the filtered documents that go on."""
-    filtered = workshop.lake.place("filtered", OLD).require().folder
+    filtered = context.lake.place("filtered", OLD).require().folder
     texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
     found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
     gone = read_table(
-        workshop.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"]
+        context.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"]
     )["id"].to_pylist()
     return {name: text for name, text in found.items() if name not in gone}
 
@@ -156,9 +162,9 @@ def lines_of(folder: Path, pattern: str) -> list[dict]:
 
 def test_lengths_are_those_of_the_texts_and_pieces(made):
     """By GPT-2's tokenizer of each text that goes on; of packed rows by their spans."""
-    workshop, built, (documents, _) = made
+    context, built, (documents, _) = made
     folder = built["lengths"].published.folder
-    natural = natural_of(workshop)
+    natural = natural_of(context)
     for document_set, texts in (
         ("natural", natural),
         ("longpack", {line["id"]: line["raw_content"] for line in documents}),
@@ -170,7 +176,7 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
         assert found == {
             name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()
         }
-    pieces = lines_of(workshop.lake.place("packed", OLD).require().folder, "spans.parquet")
+    pieces = lines_of(context.lake.place("packed", OLD).require().folder, "spans.parquet")
     found = [
         (line["id"], line["n_tokens"])
         for split in SPLITS
@@ -223,19 +229,19 @@ def test_referrals_are_those_of_the_texts(made):
     """Of each set, by the words that are no concepts, with a packed document's pages and a row's
     documents told apart.
     """
-    workshop, built, (documents, spans) = made
+    context, built, (documents, spans) = made
     folder = built["referrals"].published.folder
     common = frozenset(pq.read_table(folder / "common_words.parquet")["word"].to_pylist())
     assert common
     finder = LexicalConcepts(replace(read_special_words(), common=common))
-    texts = {("natural", name): (text, ()) for name, text in natural_of(workshop).items()}
+    texts = {("natural", name): (text, ()) for name, text in natural_of(context).items()}
     for document in documents:
         own = [span for span in spans if span["id"] == document["id"]]
         texts["longpack", document["id"]] = (
             document["raw_content"],
             [Part(span["start"], number) for number, span in enumerate(own)],
         )
-    texts |= {("packed", name): found for name, found in rows_of(workshop).items()}
+    texts |= {("packed", name): found for name, found in rows_of(context).items()}
     seen = {"natural": 0, "longpack": 0, "packed": 0}
     for document_set in seen:
         for line in lines_of(folder, f"{document_set}-*.referrals.parquet"):
@@ -256,9 +262,9 @@ def test_referrals_are_those_of_the_texts(made):
     assert all(finding.passed for finding in built["referrals"].findings)
 
 
-def rows_of(workshop) -> dict[str, tuple[str, list[Part]]]:
+def rows_of(context) -> dict[str, tuple[str, list[Part]]]:
     """Texts and parts of the packed rows, piece by piece, without the ends of text."""
-    folder = workshop.lake.place("packed", OLD).require().folder
+    folder = context.lake.place("packed", OLD).require().folder
     found: dict[str, tuple[str, list[Part]]] = {}
     for split in SPLITS:
         rows = GridReader(folder / f"{split}.zarr").read()
@@ -281,7 +287,7 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
     """By other buckets than the paper's nothing stands beside them; by the paper's, its figures
     do.
     """
-    workshop, built, _ = made
+    context, built, _ = made
     table = pq.read_table(built["referrals"].published.folder / referral_claims.DENSITIES_FILE)
     assert table.schema.equals(DENSITIES)
     own = lines_of(built["referrals"].published.folder, "natural-*.referrals.parquet")
@@ -295,8 +301,8 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
         np.mean([line["pairs"][1] / line["n_tokens"] for line in own])
     )
     assert table["paper"].null_count == table.num_rows
-    recipe = msgspec.structs.replace(workshop.recipe, reports=ReportSettings(wanted=True, sample=2))
-    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    recipe = msgspec.structs.replace(context.recipe, reports=ReportSettings(wanted=True, sample=2))
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
     lines = pq.read_table(again.published.folder / referral_claims.DENSITIES_FILE).to_pylist()
     paper = {
         (line["document_set"], line["distance"]): line["paper"]
@@ -313,9 +319,9 @@ def test_densities_are_means_beside_the_paper(made, tmp_path):
 
 def test_a_sample_depends_on_ids_alone(made):
     """A larger one holds the smaller; other shards do not move it."""
-    workshop, built, _ = made
-    inputs = evidence_of(workshop.lake, built["referrals"].published).inputs
-    shards = referrals.shards_of_sets(inputs, OLD, workshop.recipe)
+    context, built, _ = made
+    inputs = check_input_of(context.lake, built["referrals"].published).inputs
+    shards = referrals.shards_of_sets(inputs, OLD, context.recipe)
     folder = built["lengths"].published.folder
     few, more = (
         {name for own in referrals.sampled(shards, folder, n).values() for name in own}
@@ -324,7 +330,7 @@ def test_a_sample_depends_on_ids_alone(made):
     assert few < more
     natural = [shard for shard in shards if shard.document_set == "natural"]
     alone = {name for own in referrals.sampled(natural[::-1], folder, 3).values() for name in own}
-    assert alone == {name for name in more if name in natural_of(workshop)} - {
+    assert alone == {name for name in more if name in natural_of(context)} - {
         line["id"]
         for line in lines_of(folder, "longpack-*.lengths.parquet")
         if line["id"] not in alone
@@ -335,10 +341,8 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     """Natural documents alone: nothing of LongPack or of rows is asked for; what is wanted must be
     there.
     """
-    workshop = tiny_workshop(
-        tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings()
-    )
-    built = build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
+    context = tiny_context(tmp_path, upstream=upstream, reports=REPORTS, packing=PackingSettings())
+    built = build_snapshot(context, OLD, [*BEFORE_TOKENS, "lengths", "referrals"])
     assert list(built["lengths"].published.receipt.fingerprint.inputs) == [
         f"filtered/{OLD}",
         f"removals/{OLD}",
@@ -349,19 +353,19 @@ def test_sets_that_a_recipe_does_not_want_are_passed_over(tmp_path, upstream):
     ]
     assert length_claims.sets_of(built["lengths"].published.folder) == ["natural"]
     assert pq.read_table(built["lengths"].published.folder / lengths.GROWTH_FILE).num_rows == 0
-    planned = {one.name: one.status for one in plan(workshop.lake, workshop.recipe, [OLD])}
+    planned = {one.name: one.status for one in plan(context.lake, context.recipe, [OLD])}
     assert planned[f"lengths/{OLD}"] == planned[f"referrals/{OLD}"] == "current"
-    wanting = msgspec.structs.replace(workshop.recipe, longpack=LongPackSettings(wanted=True))
+    wanting = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True))
     with pytest.raises(NotPublished, match=f"longpack/{OLD} is not published"):
-        lengths.report_lengths(replace(workshop, recipe=wanting), OLD)
+        lengths.report_lengths(replace(context, recipe=wanting), OLD)
 
 
 def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):
     """Every file of both versions."""
-    workshop, built, _ = made
+    context, built, _ = made
     before = digests({name: built[name] for name in ("lengths", "referrals")})
-    shutil.copytree(workshop.lake.root, tmp_path / "lake")
-    there = replace(workshop, lake=type(workshop.lake)(tmp_path / "lake"), engine=Backwards())
+    shutil.copytree(context.lake.root, tmp_path / "lake")
+    there = replace(context, lake=type(context.lake)(tmp_path / "lake"), engine=Backwards())
     for name in ("lengths", "referrals"):
         shutil.rmtree(tmp_path / "lake" / name)
     assert digests(build_snapshot(there, OLD, ["lengths", "referrals"])) == before
@@ -377,11 +381,11 @@ class Backwards:
 
 
 def test_without_common_words_none_are_looked_for(made):
-    workshop, *_ = made
+    context, *_ = made
     recipe = msgspec.structs.replace(
-        workshop.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
+        context.recipe, reports=msgspec.structs.replace(REPORTS, max_df=1.0, scope="text")
     )
-    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
     assert pq.read_table(again.published.folder / "common_words.parquet").num_rows == 0
     assert {
         line["n_parts"] for line in lines_of(again.published.folder, "*.referrals.parquet")
@@ -391,13 +395,13 @@ def test_without_common_words_none_are_looked_for(made):
 
 def test_other_words_are_another_version(made, tmp_path):
     """A file of words counts by its content; the audit leaves out what it cannot read again."""
-    workshop, built, _ = made
+    context, built, _ = made
     words = tmp_path / "words.txt"
     words.write_text("[stop]\nthe\n")
     recipe = msgspec.structs.replace(
-        workshop.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words))
+        context.recipe, reports=msgspec.structs.replace(REPORTS, words=str(words))
     )
-    again = build_snapshot(replace(workshop, recipe=recipe), OLD, ["referrals"])["referrals"]
+    again = build_snapshot(replace(context, recipe=recipe), OLD, ["referrals"])["referrals"]
     assert again.published.digest != built["referrals"].published.digest
     (finding,) = [
         finding for finding in again.findings if finding.claim == "referrals_are_counted_anew"
@@ -407,7 +411,7 @@ def test_other_words_are_another_version(made, tmp_path):
         recipe, reports=msgspec.structs.replace(REPORTS, words=str(tmp_path / "nowhere"))
     )
     with pytest.raises(BadInput, match="no readable file of words"):
-        build_snapshot(replace(workshop, recipe=missing), OLD, ["referrals"])
+        build_snapshot(replace(context, recipe=missing), OLD, ["referrals"])
 
 
 def test_buckets_that_cannot_be_meant_are_refused():
@@ -545,10 +549,10 @@ SPOILS = [
     ids=[f"{stage}-{claim}-{number}" for number, (stage, claim, *_) in enumerate(SPOILS)],
 )
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, stage, claim, pattern, change):
-    workshop, built, _ = made
+    context, built, _ = made
     published = built[stage].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {
         found.__name__: found
         for found in {"lengths": lengths, "referrals": referrals}[stage].STAGE.claims

@@ -9,7 +9,7 @@ import pytest
 
 from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import keys_of, plan
 from lc_assets.storage.bucket_lake import open_lake
@@ -49,7 +49,7 @@ def _counted(server, folder, upstream):
                 "gs://crawl/lake", environment={"LC_CACHE": str(folder / of.name)}
             )  # a machine of its own
             server.requests.clear()
-            workshop = Workshop(
+            workshop = BuildContext(
                 lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
             )
             published = step(of.name).verb(workshop, key).published
@@ -102,7 +102,7 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
         upstream = tiny_upstream(tmp_path / "upstream", snapshots=[SNAPSHOT], tags=SHARDS[1])
         recipe = tiny_recipe(tmp_path)
         lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path / "copies")})
-        workshop = Workshop(
+        workshop = BuildContext(
             lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
         )
         for stage in ("raw", "filtered"):

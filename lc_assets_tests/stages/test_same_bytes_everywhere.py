@@ -22,14 +22,14 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.publishing import DRAFT_PREFIX
-from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.gridding import rows_table
 from lc_assets.stages.planning import plan
+from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.receipts import RECEIPT
 from lc_assets.storage.upstream import Upstream
-from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.faults import build_snapshot, copied, digests
 
 PER_UPSTREAM = {f"raw/{snapshot}" for snapshot in SNAPSHOTS}
@@ -41,18 +41,18 @@ def upstream(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory, upstream) -> Workshop:
-    return tiny_workshop(tmp_path_factory.mktemp("plain"), upstream=upstream)
+def context(tmp_path_factory, upstream) -> BuildContext:
+    return tiny_context(tmp_path_factory.mktemp("plain"), upstream=upstream)
 
 
 @pytest.fixture(scope="module")
-def plainly(workshop) -> dict[str, Built]:
+def plainly(context) -> dict[str, Built]:
     """The whole chain by one worker, from a folder."""
-    return build_all(workshop)
+    return build_all(context)
 
 
-def elsewhere(workshop: Workshop, folder: Path, upstream: str) -> Workshop:
-    return replace(workshop, lake=LakeFolder(folder / "lake"), upstream=Upstream(upstream))
+def elsewhere(context: BuildContext, folder: Path, upstream: str) -> BuildContext:
+    return replace(context, lake=LakeFolder(folder / "lake"), upstream=Upstream(upstream))
 
 
 def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
@@ -68,11 +68,11 @@ def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
     }
 
 
-def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path):
+def test_two_workers_give_the_bytes_of_one(context, plainly, upstream, tmp_path):
     """Whichever task ends first: the stages of one snapshot, and the copy of all rows that is made
     of two snapshots'.
     """
-    here = elsewhere(workshop, tmp_path, str(upstream))
+    here = elsewhere(context, tmp_path, str(upstream))
     there = replace(here, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
     built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
     build_snapshot(here, SNAPSHOTS[1])
@@ -81,7 +81,7 @@ def test_two_workers_give_the_bytes_of_one(workshop, plainly, upstream, tmp_path
 
 
 @pytest.mark.slow
-def test_one_two_and_eight_workers_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
+def test_one_two_and_eight_workers_give_the_same_bytes(context, plainly, upstream, tmp_path):
     """Of more processes than processors, too; prints the digests, so that those of two machines can
     be compared.
     """
@@ -93,7 +93,7 @@ def test_one_two_and_eight_workers_give_the_same_bytes(workshop, plainly, upstre
         }
     }
     for workers in (2, 8):
-        here = elsewhere(workshop, tmp_path / str(workers), str(upstream))
+        here = elsewhere(context, tmp_path / str(workers), str(upstream))
         engine = LocalEngine(workers=workers, preload=("lc_assets.stages.catalogue",))
         built = build_snapshot(replace(here, engine=engine), SNAPSHOTS[0])
         found[workers] = {made.published.name: made.published.digest for made in built.values()}
@@ -104,7 +104,7 @@ def test_one_two_and_eight_workers_give_the_same_bytes(workshop, plainly, upstre
     assert {name: found[1][name] for name in both} == {name: found[8][name] for name in both}
 
 
-def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, tmp_path):
+def test_tasks_done_backwards_give_the_same_bytes(context, plainly, upstream, tmp_path):
     """An engine that does the last task first."""
 
     class Backwards(LocalEngine):
@@ -112,12 +112,12 @@ def test_tasks_done_backwards_give_the_same_bytes(workshop, plainly, upstream, t
             return super().run(function, tasks[::-1], what=what)
 
     assert_same(
-        build_all(replace(elsewhere(workshop, tmp_path, str(upstream)), engine=Backwards())),
+        build_all(replace(elsewhere(context, tmp_path, str(upstream)), engine=Backwards())),
         plainly,
     )
 
 
-def test_drafts_of_workers_that_died_are_no_files(workshop, plainly, upstream, tmp_path):
+def test_drafts_of_workers_that_died_are_no_files(context, plainly, upstream, tmp_path):
     """Each task leaves drafts of all that lies where tasks write, as if a worker had died of it and
     another one done it again.
     """
@@ -128,7 +128,7 @@ def test_drafts_of_workers_that_died_are_no_files(workshop, plainly, upstream, t
                 litter(here.lake.root)
                 yield task, result
 
-    here = elsewhere(workshop, tmp_path, str(upstream))
+    here = elsewhere(context, tmp_path, str(upstream))
     assert_same(build_all(replace(here, engine=Littering())), plainly)
     assert not list(here.lake.root.rglob(f"{DRAFT_PREFIX}*"))
 
@@ -147,15 +147,15 @@ def litter(root: Path) -> None:
             path.with_name(f"{DRAFT_PREFIX}0badcafe-{path.name}").write_bytes(b"torn")
 
 
-def test_the_order_of_a_listing_does_not_matter(workshop, plainly, upstream, tmp_path):
+def test_the_order_of_a_listing_does_not_matter(context, plainly, upstream, tmp_path):
     """Shards listed backwards, with blank lines and another system's ends of lines."""
     root = copied(upstream, tmp_path / "upstream")
     for listing in (root / "listings").iterdir():
         listing.write_bytes(b"\r\n\r\n".join(listing.read_bytes().split()[::-1]))
-    assert_same(build_all(elsewhere(workshop, tmp_path, str(root))), plainly)
+    assert_same(build_all(elsewhere(context, tmp_path, str(root))), plainly)
 
 
-def test_the_order_of_languages_does_not_matter(workshop, upstream, tmp_path):
+def test_the_order_of_languages_does_not_matter(context, upstream, tmp_path):
     """Two languages, listed in two files: named in either order, or twice, they give the same
     documents and rows.
     """
@@ -163,9 +163,9 @@ def test_the_order_of_languages_does_not_matter(workshop, upstream, tmp_path):
     root = tiny_upstream(tmp_path / "upstream", snapshots=SNAPSHOTS[:1], tags=tags)
     made = []
     for number, languages in enumerate((("en", "de"), ("de", "en", "en"))):
-        recipe = tiny_workshop(tmp_path, upstream=root).recipe
+        recipe = tiny_context(tmp_path, upstream=root).recipe
         raw = type(recipe.raw)(languages=languages)
-        one = tiny_workshop(
+        one = tiny_context(
             tmp_path / str(number),
             upstream=root,
             raw=raw,
@@ -182,7 +182,7 @@ def test_another_folder_at_another_time_gives_the_same_bytes(plainly, tmp_path):
     root = tiny_upstream(tmp_path / "deep" / "er" / "upstream")
     for path in root.rglob("*"):
         os.utime(path, (1, 1))
-    assert_same(build_all(tiny_workshop(tmp_path / "deep", upstream=root)), plainly)
+    assert_same(build_all(tiny_context(tmp_path / "deep", upstream=root)), plainly)
 
 
 IN_ANOTHER_PROCESS = """
@@ -190,24 +190,24 @@ import sys
 from pathlib import Path
 from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import build_all
 
 lake, upstream, recipe = sys.argv[1:]
-workshop = Workshop(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+workshop = BuildContext(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
 for name, built in build_all(workshop).items():
     print(name, built.published.digest)
 """
 
 
 def digests_of_another_process(
-    workshop: Workshop, folder: Path, upstream: str, **environment: str
+    context: BuildContext, folder: Path, upstream: str, **environment: str
 ) -> dict[str, str]:
     """Build the whole chain in a new process, by a recipe read from a file; return the digests."""
-    recipe = recipe_file(folder / "recipe.toml", workshop.recipe)
+    recipe = recipe_file(folder / "recipe.toml", context.recipe)
     command = [
         sys.executable,
         "-c",
@@ -228,7 +228,7 @@ def digests_of_another_process(
     return dict(line.split() for line in ended.stdout.splitlines())
 
 
-def test_another_process_gives_the_same_bytes(workshop, plainly, upstream, tmp_path):
+def test_another_process_gives_the_same_bytes(context, plainly, upstream, tmp_path):
     """Another seed of Python's hashes, another time zone and locale, settings read from a file."""
     other = {
         "PYTHONHASHSEED": "12345",
@@ -236,9 +236,7 @@ def test_another_process_gives_the_same_bytes(workshop, plainly, upstream, tmp_p
         "LC_ALL": "C",
         "OMP_NUM_THREADS": "1",
     }
-    assert digests_of_another_process(workshop, tmp_path, str(upstream), **other) == digests(
-        plainly
-    )
+    assert digests_of_another_process(context, tmp_path, str(upstream), **other) == digests(plainly)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -341,19 +339,19 @@ def served(upstream) -> Iterator:
 
 
 def test_a_web_server_without_versions_gives_the_very_same_chain(
-    workshop, plainly, served, tmp_path
+    context, plainly, served, tmp_path
 ):
     """Files are told apart by content, so even the manifests are those of the folder."""
-    assert_same(build_all(elsewhere(workshop, tmp_path, served(Quiet))), plainly)
+    assert_same(build_all(elsewhere(context, tmp_path, served(Quiet))), plainly)
 
 
 def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manifests(
-    workshop, plainly, served, tmp_path
+    context, plainly, served, tmp_path
 ):
     """The manifest states what the server says, an ETag; every digest behind it is that of the
     folder's chain.
     """
-    built = build_all(elsewhere(workshop, tmp_path, served(Naming)))
+    built = build_all(elsewhere(context, tmp_path, served(Naming)))
     differ = {
         name
         for name, found in built.items()
@@ -362,12 +360,12 @@ def test_a_web_server_that_names_versions_gives_the_same_chain_but_for_its_manif
     assert differ == PER_UPSTREAM
 
 
-def test_a_lake_does_not_care_where_it_read_from(workshop, plainly, served, upstream, tmp_path):
+def test_a_lake_does_not_care_where_it_read_from(context, plainly, served, upstream, tmp_path):
     """Built from the server that names versions, then from the folder: what reads upstream is made
     again, nothing else.
     """
-    build_all(elsewhere(workshop, tmp_path, served(Naming)))
-    moved = elsewhere(workshop, tmp_path, str(upstream))
+    build_all(elsewhere(context, tmp_path, served(Naming)))
+    moved = elsewhere(context, tmp_path, str(upstream))
     again = build_all(moved)
     assert {name.partition("/")[0] for name, found in again.items() if not found.reused} == {
         "raw",
@@ -378,13 +376,13 @@ def test_a_lake_does_not_care_where_it_read_from(workshop, plainly, served, upst
     assert all(made.status == "current" for made in plan(moved.lake, moved.recipe, SNAPSHOTS))
 
 
-def test_memory_gives_the_very_same_chain(workshop, plainly, upstream, tmp_path):
+def test_memory_gives_the_very_same_chain(context, plainly, upstream, tmp_path):
     """Any file system of fsspec will do; one without identities is read for them."""
     root = f"memory://{tmp_path.name}"
     files, _ = fsspec.core.url_to_fs(root)
     files.put(str(upstream), f"/{tmp_path.name}", recursive=True)
     try:
-        assert_same(build_all(elsewhere(workshop, tmp_path, root)), plainly)
+        assert_same(build_all(elsewhere(context, tmp_path, root)), plainly)
     finally:
         files.rm(f"/{tmp_path.name}", recursive=True)
 
@@ -413,11 +411,11 @@ def bucket(upstream) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.network
-def test_a_bucket_gives_the_same_chain_but_for_its_manifests(workshop, plainly, bucket, tmp_path):
+def test_a_bucket_gives_the_same_chain_but_for_its_manifests(context, plainly, bucket, tmp_path):
     """The manifest states the bucket's own MD5 of each file; every digest behind it is that of the
     folder's chain.
     """
-    found = digests_of_another_process(workshop, tmp_path, "gs://lc/rpv2", **bucket)
+    found = digests_of_another_process(context, tmp_path, "gs://lc/rpv2", **bucket)
     assert {
         name for name, digest in found.items() if digest != plainly[name].published.digest
     } == PER_UPSTREAM

@@ -13,7 +13,7 @@ import pytest
 
 from lc_assets.checks.published import findings_of
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.serving import (
+from lc_assets.stages.releases.serving import (
     CLAIM,
     ROSTERS_OF,
     GridRoster,
@@ -47,11 +47,11 @@ def lake(whole, tmp_path):
 
 
 def served(lake, name):
-    return nothing_withdrawn_is_served(lake.lake, lake.workshop.recipe, lake.published(name))
+    return nothing_withdrawn_is_served(lake.lake, lake.context.recipe, lake.published(name))
 
 
 def look_up(lake):
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
 
 
 def test_without_a_list_nothing_is_asked(lake):
@@ -83,7 +83,7 @@ def test_each_artefact_fails_by_itself(lake):
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     look_up(lake)
     for snapshot in SNAPSHOTS:
-        step("withdrawals").verb(lake.workshop, snapshot)
+        step("withdrawals").verb(lake.context, snapshot)
     left = list(OF_NEW)
     for stage, key in (
         ("grid", NEW),
@@ -95,8 +95,8 @@ def test_each_artefact_fails_by_itself(lake):
     ):
         if stage == "grid":
             for before in ("removals", "tokens", "packing_tokens"):
-                step(before).verb(lake.workshop, key)
-        step(stage).verb(lake.workshop, key)
+                step(before).verb(lake.context, key)
+        step(stage).verb(lake.context, key)
         left.remove(f"{stage}/{key}")
         assert [of for of in OF_NEW if not served(lake, of).passed] == left
 
@@ -188,7 +188,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
     for stage in ROSTERS_OF.keys() - {"longpack"}:
         key = {"grid": OLD, "megatron": OLD, "packed": OLD, "mixes": "by-tokens"}.get(stage, "all")
         (found,) = findings_of(
-            lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.workshop.recipe
+            lake.lake, step(stage).stage, key, {CLAIM}, recipe=lake.context.recipe
         )
         assert (found.claim, found.passed) == (CLAIM, False)
     assert {found.name for found in map(step, ROSTERS_OF)} == {
@@ -202,7 +202,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
     }
     shutil.rmtree(lake.lake.place("grid", OLD).folder)
     (found,) = findings_of(
-        lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.workshop.recipe
+        lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.context.recipe
     )
     assert not found.passed
     assert "cannot be tested" in found.words
@@ -212,11 +212,11 @@ def test_another_policy_than_the_look_ups_fails(lake):
     """The lists are the same, but what counts as the same content is not."""
     lake.say(("document", id_of(OLD, ALONE_OLD)))
     lake.build()
-    recipe = lake.workshop.recipe
+    recipe = lake.context.recipe
     other = msgspec.structs.replace(
         recipe, withdrawals=msgspec.structs.replace(recipe.withdrawals, same_content="stays")
     )
-    lake = replace(lake, workshop=replace(lake.workshop, recipe=other))
+    lake = replace(lake, context=replace(lake.context, recipe=other))
     assert not served(lake, f"grid/{OLD}").passed
 
 

@@ -9,17 +9,17 @@ import pytest
 
 from lc_assets.errors import BadInput, LcError, Mismatch
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.document_settings import Bounds, FilteringSettings
+from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe, parse_recipe, read_recipe
-from lc_assets.stages.row_settings import (
+from lc_assets.stages.rows.row_settings import (
     GriddingSettings,
     MegatronSettings,
     MixSettings,
     TokenizingSettings,
 )
 from lc_assets.stages.snapshots import known_snapshots
-from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_lake, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_lake, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests, unpublished
 
 OLD, NEW = SNAPSHOTS
@@ -129,13 +129,13 @@ def changed(recipe: Recipe, stage: str, **settings) -> Recipe:
 )
 def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, words):
     """Both say the same sentence; what is published stays."""
-    workshop = finished.with_recipe(changed(finished.workshop.recipe, "filtering", **settings))
-    before = workshop.lake.place("filtered", OLD).require()
+    context = finished.with_recipe(changed(finished.context.recipe, "filtering", **settings))
+    before = context.lake.place("filtered", OLD).require()
     with pytest.raises(BadInput, match=words):
-        build_snapshot(workshop, OLD, ["filtered"])
+        build_snapshot(context, OLD, ["filtered"])
     with pytest.raises(BadInput, match=words):
-        plan(workshop.lake, workshop.recipe, SNAPSHOTS)
-    assert workshop.lake.place("filtered", OLD).require() == before
+        plan(context.lake, context.recipe, SNAPSHOTS)
+    assert context.lake.place("filtered", OLD).require() == before
 
 
 NOTHING_TO_MIX = [
@@ -171,13 +171,13 @@ def test_a_mix_that_cannot_be_made_says_why(finished, mix, words):
     """A snapshot that is not there, no snapshot, weights without meaning, sizes beyond reason; no
     mix of that name appears.
     """
-    workshop = finished.with_recipe(
-        msgspec.structs.replace(finished.workshop.recipe, mixes={"odd": mix})
+    context = finished.with_recipe(
+        msgspec.structs.replace(finished.context.recipe, mixes={"odd": mix})
     )
     with pytest.raises(BadInput, match=words):
-        step("mixes").verb(workshop, "odd")
-    assert "odd" not in workshop.lake.published("mixes")
-    assert {made.name: made.status for made in plan(workshop.lake, workshop.recipe, SNAPSHOTS)}[
+        step("mixes").verb(context, "odd")
+    assert "odd" not in context.lake.published("mixes")
+    assert {made.name: made.status for made in plan(context.lake, context.recipe, SNAPSHOTS)}[
         "mixes/odd"
     ] == "missing"
 
@@ -187,79 +187,79 @@ def test_an_unknown_mix_is_refused_with_those_there_are(finished):
     with pytest.raises(
         BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"
     ):
-        step("mixes").verb(finished.workshop, "by-token")
-    assert not finished.workshop.lake.place("mixes", "by-token").folder.exists()
+        step("mixes").verb(finished.context, "by-token")
+    assert not finished.context.lake.place("mixes", "by-token").folder.exists()
 
 
 def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     """An index over a million epochs is not begun."""
-    workshop = finished.with_recipe(changed(finished.workshop.recipe, "megatron", samples=10**9))
-    before = workshop.lake.place("megatron", OLD).require()
+    context = finished.with_recipe(changed(finished.context.recipe, "megatron", samples=10**9))
+    before = context.lake.place("megatron", OLD).require()
     with pytest.raises(
         BadInput,
         match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
         "more than 1,000 epochs",
     ):
-        build_snapshot(workshop, OLD, ["megatron"])
-    assert workshop.lake.place("megatron", OLD).require() == before
+        build_snapshot(context, OLD, ["megatron"])
+    assert context.lake.place("megatron", OLD).require() == before
 
 
 def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
     """The index is empty and stands; the mix says that there is nothing to mix."""
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path,
         upstream=finished.root.parent / "upstream",
         megatron=MegatronSettings(sequence_length=2000),
     )
     for snapshot in SNAPSHOTS:
-        build_snapshot(workshop, snapshot)
+        build_snapshot(context, snapshot)
     with pytest.raises(
         BadInput,
         match="nothing to mix: every published snapshot is one without training samples "
         ".*sequence_length",
     ):
-        step("mixes").verb(workshop, "by-tokens")
-    assert unpublished(workshop.lake, "mixes")
+        step("mixes").verb(context, "by-tokens")
+    assert unpublished(context.lake, "mixes")
 
 
 def test_a_snapshot_that_takes_the_mixs_own_names_is_refused(tmp_path):
     """The index of a snapshot called `dataset` would lie where the mix's own arrays do."""
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path, upstream=tiny_upstream(tmp_path / "upstream", snapshots=["dataset"])
     )
-    build_snapshot(workshop, "dataset")
+    build_snapshot(context, "dataset")
     with pytest.raises(BadInput, match="a snapshot called 'dataset' cannot be mixed.*rename it"):
-        step("mixes").verb(workshop, "by-tokens")
+        step("mixes").verb(context, "by-tokens")
 
 
 def test_rows_of_two_lengths_have_no_common_order(finished, tmp_path):
     """Each grid stands, the order says which has which length, and by one recipe it is made as if
     nothing had been.
     """
-    workshop = tiny_workshop(tmp_path, upstream=finished.root.parent / "upstream")
-    shorter = replace(workshop, recipe=changed(workshop.recipe, "gridding", row_tokens=32))
-    build_snapshot(workshop, OLD)
+    context = tiny_context(tmp_path, upstream=finished.root.parent / "upstream")
+    shorter = replace(context, recipe=changed(context.recipe, "gridding", row_tokens=32))
+    build_snapshot(context, OLD)
     build_snapshot(shorter, NEW)
     with pytest.raises(
         Mismatch,
         match="no common order: {'grid/2023-06': 64, 'grid/2023-14': 32}; materialize them by one "
         "recipe",
     ):
-        step("longcrawl").verb(workshop, "all")
-    assert unpublished(workshop.lake, "longcrawl")
-    assert digests(build_all(workshop)) == digests(finished.built)
+        step("longcrawl").verb(context, "all")
+    assert unpublished(context.lake, "longcrawl")
+    assert digests(build_all(context)) == digests(finished.built)
 
 
 def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
     """The tokens were published for shorter rows: the grid says so before it reads one, and nothing
     is published.
     """
-    workshop = tiny_workshop(tmp_path, upstream=sound)
-    build_snapshot(workshop, OLD, [*BEFORE_TOKENS, "tokens"])
+    context = tiny_context(tmp_path, upstream=sound)
+    build_snapshot(context, OLD, [*BEFORE_TOKENS, "tokens"])
     longer = replace(
-        workshop,
+        context,
         recipe=msgspec.structs.replace(
-            workshop.recipe,
+            context.recipe,
             tokenizing=TokenizingSettings(min_tokens=100),
             gridding=GriddingSettings(row_tokens=100, heldout_fraction=0.2),
         ),
@@ -270,7 +270,7 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
         "this one first",
     ):
         build_snapshot(longer, OLD, ["grid"])
-    assert unpublished(workshop.lake, "grid")
+    assert unpublished(context.lake, "grid")
     rebuilt = build_snapshot(longer, OLD, ["tokens", "grid"])
     assert 0 < rebuilt["grid"].tally.kept < 24
 
@@ -280,7 +280,7 @@ def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
     where all went.
     """
     filtering = FilteringSettings(rules="redpajama-lucie", min_words=10**6)
-    built = build_snapshot(tiny_workshop(tmp_path, upstream=sound, filtering=filtering), OLD)
+    built = build_snapshot(tiny_context(tmp_path, upstream=sound, filtering=filtering), OLD)
     assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 0)
     assert sum(built["filtered"].tally.dropped.values()) == 36
     assert built["megatron"].tally.seen == 0

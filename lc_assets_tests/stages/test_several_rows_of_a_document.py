@@ -8,10 +8,10 @@ import pytest
 
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages.gridding import rows_table
-from lc_assets.stages.row_settings import GriddingSettings
-from lc_assets.stages.tracing import rows_where
-from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_workshop
+from lc_assets.stages.lineage.tracing import rows_where
+from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.stages.rows.token_grid import rows_table
+from lc_assets_tests.builders import SNAPSHOTS, TINY_ROW_TOKENS, tiny_context
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
 OLD, _ = SNAPSHOTS
@@ -20,7 +20,7 @@ STAGES = [*BEFORE_TOKENS, "tokens", "grid"]
 
 def grid_of(folder, upstream=None, **gridding):
     settings = GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, **gridding)
-    return build_snapshot(tiny_workshop(folder, upstream=upstream, gridding=settings), OLD, STAGES)
+    return build_snapshot(tiny_context(folder, upstream=upstream, gridding=settings), OLD, STAGES)
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from lc_assets.formats.redpajama import listings
 from lc_assets.publishing import publish_linked
-from lc_assets.stages import fates, removals
-from lc_assets.stages.building import Built, Workshop
+from lc_assets.stages import fates
+from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import CHAIN, step
+from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
 from lc_assets.storage.versions import Published
@@ -26,9 +27,9 @@ from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
     SNAPSHOTS,
+    tiny_context,
     tiny_documents,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 from lc_assets_tests.faults import (
@@ -54,7 +55,7 @@ def upstream(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workshop(tmp_path_factory, upstream) -> Workshop:
+def context(tmp_path_factory, upstream) -> BuildContext:
     """A workshop that looks for an evaluation item, so that every stage that falls into shards does
     something.
     """
@@ -64,23 +65,23 @@ def workshop(tmp_path_factory, upstream) -> Workshop:
         "who ever saw seven zebras juggle nine violins on a quiet frozen harbour before the "
         "morning came\n"
     )
-    plain = tiny_workshop(
+    plain = tiny_context(
         folder, upstream=upstream, decontamination=DecontaminationSettings(against=(str(evals),))
     )
     return with_policies(plain, missing_duplicates="treat_as_unique")
 
 
 @pytest.fixture(scope="module")
-def standing(workshop) -> dict[str, Built]:
+def standing(context) -> dict[str, Built]:
     """The snapshot up to its tokens, built once; whoever changes it copies the lake."""
-    return build_snapshot(workshop, KEY, TO_TOKENS)
+    return build_snapshot(context, KEY, TO_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """A copy of the standing lake over a copy of its upstream, to be changed."""
 
-    workshop: Workshop
+    context: BuildContext
     upstream: Path
 
     def change(self, tag: str, seed: int = 7) -> None:
@@ -95,26 +96,26 @@ class Place:
         )
 
     def build(self, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
-        return build_snapshot(self.workshop, KEY, stages)
+        return build_snapshot(self.context, KEY, stages)
 
     def from_nothing(self, folder: Path, stages: Sequence[str] = TO_TOKENS) -> dict[str, Built]:
         return build_snapshot(
-            at_upstream(self.workshop, self.upstream, folder / "nothing"), KEY, stages
+            at_upstream(self.context, self.upstream, folder / "nothing"), KEY, stages
         )
 
     def version(self, stage: str) -> Published:
-        return self.workshop.lake.place(stage, KEY).require()
+        return self.context.lake.place(stage, KEY).require()
 
 
 @pytest.fixture
-def place(tmp_path, workshop, standing, upstream) -> Place:
-    return a_place(tmp_path, workshop, upstream)
+def place(tmp_path, context, standing, upstream) -> Place:
+    return a_place(tmp_path, context, upstream)
 
 
-def a_place(folder: Path, workshop: Workshop, upstream: Path) -> Place:
+def a_place(folder: Path, context: BuildContext, upstream: Path) -> Place:
     there = copied(upstream, folder / "upstream")
-    shutil.copytree(workshop.lake.root, folder / "lake")
-    return Place(at_upstream(workshop, there, folder / "lake"), there)
+    shutil.copytree(context.lake.root, folder / "lake")
+    return Place(at_upstream(context, there, folder / "lake"), there)
 
 
 def what_was_done(built: Mapping[str, Built]) -> dict[str, tuple[int, int]]:
@@ -161,8 +162,8 @@ def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
     """Links and work in two processes: the same versions."""
     place.change(TAGS[0])
     there = replace(
-        place.workshop,
-        engine=replace(place.workshop.engine, workers=2, preload=("lc_assets.stages.catalogue",)),
+        place.context,
+        engine=replace(place.context.engine, workers=2, preload=("lc_assets.stages.catalogue",)),
     )
     built = build_snapshot(there, KEY, ["raw", "filtered"])
     assert what_was_done(built) == {"filtered": (1, 3)}
@@ -218,10 +219,10 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
     victim = f"{KEY}/{TAGS[2]}.json.gz/1"
     monkeypatch.setattr(removals, "contaminated_ids", lambda _: {victim: ("an item", 1.0)})
     recipe = msgspec.structs.replace(
-        place.workshop.recipe,
-        deduplication=msgspec.structs.replace(place.workshop.recipe.deduplication, threshold=0.9),
+        place.context.recipe,
+        deduplication=msgspec.structs.replace(place.context.recipe.deduplication, threshold=0.9),
     )
-    there = replace(place.workshop, recipe=recipe)
+    there = replace(place.context, recipe=recipe)
     built = build_snapshot(there, KEY, ["removals", "tokens"])
     assert built["removals"].tally.dropped == {"contaminated": 1}
     assert what_was_done(built) == {"tokens": (1, 3)}
@@ -233,9 +234,9 @@ def test_a_setting_that_changes_nothing_behind_stops_there(place):
     """Another threshold that keeps the same documents: the filter is done again as a whole, what
     reads it is found finished.
     """
-    filtering = msgspec.structs.replace(place.workshop.recipe.filtering, min_words=41)
+    filtering = msgspec.structs.replace(place.context.recipe.filtering, min_words=41)
     there = replace(
-        place.workshop, recipe=msgspec.structs.replace(place.workshop.recipe, filtering=filtering)
+        place.context, recipe=msgspec.structs.replace(place.context.recipe, filtering=filtering)
     )
     built = build_snapshot(there, KEY, TO_TOKENS)
     assert what_was_done(built) == {"filtered": (4, 0)}
@@ -259,7 +260,7 @@ def test_nothing_is_taken_over_by_another_code_version(place, module, monkeypatc
     """Raised by hand because the output changes: every shard is done."""
     home = importlib.import_module(f"lc_assets.stages.{module}")
     monkeypatch.setattr(home, "STAGE", replace(home.STAGE, code_version="next"))
-    assert what_was_done(build_snapshot(place.workshop, KEY, [home.STAGE.name])) == {
+    assert what_was_done(build_snapshot(place.context, KEY, [home.STAGE.name])) == {
         home.STAGE.name: (4, 0)
     }
 
@@ -329,12 +330,12 @@ def kill_while_taking_over(
     place.build(before_it)
     scratch = place.from_nothing(folder, (*before_it, stage))
     old = place.version(stage)
-    with Killer(place.workshop) as killer:
+    with Killer(place.context) as killer:
         last = killer.count(stage, KEY)
         new = place.version(stage)
         for kill_at in moments(last):
             shutil.rmtree(new.folder)
-            place.workshop.lake.place(stage, KEY).point_at(old)
+            place.context.lake.place(stage, KEY).point_at(old)
             assert killer.kill(stage, KEY, kill_at)
             assert place.version(stage).damage() == []
             assert place.version(stage).folder in (old.folder, new.folder)
@@ -373,13 +374,13 @@ changes = st.fixed_dictionaries(
     max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
-    tmp_path_factory, workshop, standing, upstream, change
+    tmp_path_factory, context, standing, upstream, change
 ):
     """Shards changed, left out, robbed of their lists of duplicates, in any combination: as many
     are done as were touched.
     """
     folder = tmp_path_factory.mktemp("any")
-    place = a_place(folder, workshop, upstream)
+    place = a_place(folder, context, upstream)
     for tag in change["changed"]:
         place.change(tag)
     for tag in change["without"]:
@@ -451,7 +452,7 @@ def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
         step(stage).stage.sharding,
         published.receipt.fingerprint,
         inputs,
-        place.workshop.lake.place(stage, KEY),
+        place.context.lake.place(stage, KEY),
     )
     assert found.to_do == []
     assert {older.version.folder for older in found.older.values()} == {published.folder}
@@ -494,5 +495,5 @@ def test_a_stage_says_in_a_sentence_what_it_took_over(place):
     """One sentence per stage, none when everything had to be done."""
     said: list[str] = []
     place.change(TAGS[1])
-    build_snapshot(replace(place.workshop, say=said.append), KEY, ["raw", "filtered"])
+    build_snapshot(replace(place.context, say=said.append), KEY, ["raw", "filtered"])
     assert said == [f"filtered/{KEY}: 1 of 4 shards done, 3 taken over unchanged"]

@@ -13,7 +13,7 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
-from lc_assets.stages.signalling import (
+from lc_assets.stages.documents.signalling import (
     BYTES,
     WITHOUT_STOP_WORDS,
     Signalling,

@@ -14,8 +14,12 @@ import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
-from lc_assets.stages import near_pairs, removals, signature_bands
-from lc_assets.stages.banded_documents import (
+from lc_assets.stages.building import check_input_of
+from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication import signature_index as signature_bands
+from lc_assets.stages.deduplication import verification
+from lc_assets.stages.deduplication.banded_documents import (
     BANDED,
     MANIFEST,
     documents_at,
@@ -25,25 +29,23 @@ from lc_assets.stages.banded_documents import (
     shards_at,
     shards_path,
 )
-from lc_assets.stages.building import evidence_of
-from lc_assets.stages.deduplication import verification
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
+from lc_assets.stages.deduplication.document_signatures import sign_snapshot
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE, pair_snapshot
+from lc_assets.stages.deduplication.near_families import gather_families
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.document_settings import DeduplicationSettings
-from lc_assets.stages.filtering import filter_snapshot
-from lc_assets.stages.near_families import gather_families
-from lc_assets.stages.near_pairs import TABLE, pair_snapshot
-from lc_assets.stages.raw import take_stock
-from lc_assets.stages.signature_bands import NOT_SIGNED, SIGNED, cut_snapshot
-from lc_assets.stages.signing import sign_snapshot
+from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, cut_snapshot
+from lc_assets.stages.documents.document_settings import DeduplicationSettings
+from lc_assets.stages.documents.filtered_documents import filter_snapshot
+from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.storage.standing import StandingLake
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
     made_up_record,
     made_up_text,
+    tiny_context,
     tiny_upstream,
-    tiny_workshop,
     write_shard,
 )
 
@@ -78,7 +80,7 @@ def upstream(tmp_path_factory):
 
 
 def workshop_of(tmp_path, upstream, **settings):
-    made = tiny_workshop(
+    made = tiny_context(
         tmp_path,
         upstream=upstream,
         deduplication=DeduplicationSettings(**{"signatures": "computed"} | settings),
@@ -246,7 +248,7 @@ def test_of_older_snapshots_no_list_of_files_is_held(made):
     assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[
         f"filtered/{NEW}"
     ].receipt.files
-    again = evidence_of(
+    again = check_input_of(
         workshop.lake, pair_snapshot(workshop, NEW).published, by_head=near_pairs.STAGE.by_head
     )
     assert not again.inputs[f"filtered/{OLD}"].receipt.files
@@ -336,7 +338,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, claim, spoil):
     workshop, built = made
     published = built[OLD].published
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(workshop.lake, published), folder=folder)
+    evidence = replace(check_input_of(workshop.lake, published), folder=folder)
     test = {found.__name__: found for found in signature_bands.STAGE.claims}[claim]
     assert test(evidence).passed
     spoil(folder)

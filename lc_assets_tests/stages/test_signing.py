@@ -13,14 +13,14 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
-from lc_assets.stages import signing
-from lc_assets.stages.document_settings import DeduplicationSettings, RawSettings
-from lc_assets.stages.filtering import filter_snapshot
-from lc_assets.stages.raw import take_stock
-from lc_assets.stages.signing import sign_corpus, sign_snapshot
+from lc_assets.stages.deduplication import document_signatures as signing
+from lc_assets.stages.deduplication.document_signatures import sign_corpus, sign_snapshot
+from lc_assets.stages.documents.document_settings import DeduplicationSettings, RawSettings
+from lc_assets.stages.documents.filtered_documents import filter_snapshot
+from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.text.minhash import FAST, RPV2, signature
 from lc_assets.vocabulary import Shard, parse_snapshot
-from lc_assets_tests.builders import TAGS, tiny_documents, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import TAGS, tiny_context, tiny_documents, tiny_upstream
 
 SNAPSHOT = parse_snapshot("2023-06")
 WITH_MINHASH = RawSettings(languages=("en",), minhash=True)
@@ -44,15 +44,15 @@ def publish_signatures(upstream, tag, *, leave_out=(), change=lambda numbers: nu
 
 
 def built(tmp_path, upstream, **settings):
-    workshop = tiny_workshop(
+    context = tiny_context(
         tmp_path,
         upstream=upstream,
         raw=WITH_MINHASH,
         deduplication=DeduplicationSettings(**settings),
     )
-    take_stock(workshop, SNAPSHOT)
-    filter_snapshot(workshop, SNAPSHOT)
-    return sign_snapshot(workshop, SNAPSHOT)
+    take_stock(context, SNAPSHOT)
+    filter_snapshot(context, SNAPSHOT)
+    return sign_snapshot(context, SNAPSHOT)
 
 
 def contents(made):
@@ -123,14 +123,14 @@ def test_a_file_that_lost_a_document_is_found(tmp_path):
     made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"))
     path = made.published.folder / "0000-en_head.minhash.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
-    evidence = signing.Evidence(
+    check_input = signing.CheckInput(
         folder=made.published.folder,
         fingerprint=made.published.receipt.fingerprint,
         tally=made.tally,
-        lake=(workshop := tiny_workshop(tmp_path / "a", upstream=tmp_path / "upstream")).lake,
-        inputs={f"filtered/{SNAPSHOT}": workshop.lake.place("filtered", SNAPSHOT).require()},
+        lake=(context := tiny_context(tmp_path / "a", upstream=tmp_path / "upstream")).lake,
+        inputs={f"filtered/{SNAPSHOT}": context.lake.place("filtered", SNAPSHOT).require()},
     )
-    assert "names other documents" in signing.every_document_is_signed_or_short(evidence).words
+    assert "names other documents" in signing.every_document_is_signed_or_short(check_input).words
 
 
 def corpus(folder):

@@ -17,23 +17,23 @@ from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.loaders.rows import open_rows
-from lc_assets.stages import histories, tracing, whereabouts
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.gridding import lay_grid
-from lc_assets.stages.megatron import samples_of
-from lc_assets.stages.ordering import order_snapshots
-from lc_assets.stages.row_settings import GriddingSettings
+from lc_assets.stages.lineage import histories, tracing, whereabouts
+from lc_assets.stages.lineage.tracing import Row
+from lc_assets.stages.megatron.megatron_rows import samples_of
+from lc_assets.stages.rows.longcrawl import order_snapshots
+from lc_assets.stages.rows.row_settings import GriddingSettings
+from lc_assets.stages.rows.token_grid import lay_grid
 from lc_assets.stages.tables import FILTERED
-from lc_assets.stages.tracing import Row
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.text.lookup_keys import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
-from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_workshop
+from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
 
 
 @pytest.fixture(scope="module")
 def lake(standing_lake):
-    return standing_lake.workshop.lake
+    return standing_lake.context.lake
 
 
 @pytest.fixture(scope="module")
@@ -311,23 +311,21 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     """After the filter was changed and the grid was not, a row is told what its own documents were
     judged by, or that these are gone.
     """
-    workshop = tiny_workshop(tmp_path)
-    build_all(workshop)
-    row = tracing.row_of_order(workshop.lake, "train", 0)
-    before = histories.values_judged(workshop.lake, row)
-    filtering = msgspec.structs.replace(workshop.recipe.filtering, min_words=80)
-    stricter = replace(
-        workshop, recipe=msgspec.structs.replace(workshop.recipe, filtering=filtering)
-    )
+    context = tiny_context(tmp_path)
+    build_all(context)
+    row = tracing.row_of_order(context.lake, "train", 0)
+    before = histories.values_judged(context.lake, row)
+    filtering = msgspec.structs.replace(context.recipe.filtering, min_words=80)
+    stricter = replace(context, recipe=msgspec.structs.replace(context.recipe, filtering=filtering))
     for stage in ("filtered", "keys"):
         step(stage).verb(stricter, row.snapshot)
-    assert histories.values_judged(workshop.lake, row) == before != {}
-    place = workshop.lake.place("keys", row.snapshot)
+    assert histories.values_judged(context.lake, row) == before != {}
+    place = context.lake.place("keys", row.snapshot)
     current = place.require().version
     for name in place.version_names():
         if name != current:
             shutil.rmtree(place.folder / name)
-    assert histories.values_judged(workshop.lake, row) == {}
+    assert histories.values_judged(context.lake, row) == {}
 
 
 def test_who_went_in_the_stead_of_a_document_is_told(lake_with_copies):
@@ -403,32 +401,32 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
     """After a grid is laid anew by another seed, order and mixes still lead to the old one, until
     they are made again.
     """
-    workshop = tiny_workshop(tmp_path)
-    build_all(workshop)
-    before = [tracing.row_of_order(workshop.lake, "train", position) for position in range(5)]
-    sample = tracing.sample_of_mix(workshop.lake, "one-sided", 0)
-    changed = tiny_workshop(
+    context = tiny_context(tmp_path)
+    build_all(context)
+    before = [tracing.row_of_order(context.lake, "train", position) for position in range(5)]
+    sample = tracing.sample_of_mix(context.lake, "one-sided", 0)
+    changed = tiny_context(
         tmp_path / "again",
         upstream=tmp_path / "upstream",
         gridding=GriddingSettings(row_tokens=TINY_ROW_TOKENS, heldout_fraction=0.2, seed=1),
     )
-    newer = type(workshop)(
-        lake=workshop.lake,
-        upstream=workshop.upstream,
+    newer = type(context)(
+        lake=context.lake,
+        upstream=context.upstream,
         recipe=changed.recipe,
-        engine=workshop.engine,
+        engine=context.engine,
     )
     for snapshot in ("2023-06", "2023-14"):
         lay_grid(newer, parse_snapshot(snapshot))
     assert [
-        tracing.row_of_order(workshop.lake, "train", position) for position in range(5)
+        tracing.row_of_order(context.lake, "train", position) for position in range(5)
     ] == before
-    assert tracing.sample_of_mix(workshop.lake, "one-sided", 0) == sample
-    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
+    assert tracing.sample_of_mix(context.lake, "one-sided", 0) == sample
+    (found,) = whereabouts.find_id(context.lake, before[0].id)
     assert found.row.grid != before[0].grid
     assert found.position is None
     assert all(samples == () for samples in found.samples.values())
     order_snapshots(newer)
-    (found,) = whereabouts.find_id(workshop.lake, before[0].id)
+    (found,) = whereabouts.find_id(context.lake, before[0].id)
     assert found.position is not None
-    assert tracing.row_of_order(workshop.lake, found.row.split, found.position) == found.row
+    assert tracing.row_of_order(context.lake, found.row.split, found.position) == found.row

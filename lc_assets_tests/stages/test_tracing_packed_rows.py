@@ -15,11 +15,12 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
-from lc_assets.stages import blending, packed_tracing, packed_whereabouts, tracing, whereabouts
-from lc_assets.stages.blending import blend_mix, read_mix
-from lc_assets.stages.packed import pack_snapshot
-from lc_assets.stages.packing_tables import SPANS_FILE
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.lineage import packed_tracing, packed_whereabouts, tracing, whereabouts
+from lc_assets.stages.mixes import blended_mix as blending
+from lc_assets.stages.mixes.blended_mix import blend_mix, read_mix
+from lc_assets.stages.packing.packed_rows import pack_snapshot
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
+from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.tables import read_table
 from lc_assets.text.lookup_keys import normal, values_of
 from lc_assets.vocabulary import SPLITS
@@ -35,7 +36,7 @@ def workshop(request, standing_lake, tmp_path_factory):
     older ones may, spans.
     """
     root = shutil.copytree(standing_lake.root, tmp_path_factory.mktemp("packed") / "lake")
-    mine = standing_lake.workshop
+    mine = standing_lake.context
     packing = msgspec.structs.replace(mine.recipe.packing, megatron=request.param)
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "mixes")

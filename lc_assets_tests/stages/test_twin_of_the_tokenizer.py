@@ -7,10 +7,10 @@ import pytest
 
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages import tokenizing
-from lc_assets.stages.row_settings import TokenizingSettings
+from lc_assets.stages.rows.row_settings import TokenizingSettings
 from lc_assets.stages.tables import FILTERED, TableWriter
-from lc_assets.stages.tokenizing import TokenizeTask, tokenize_shard
+from lc_assets.stages.tokens import token_documents as tokenizing
+from lc_assets.stages.tokens.token_documents import TokenizeTask, tokenize_shard
 
 TEXTS = [
     "Call me Ishmael. Some years ago, never mind how long precisely.",

@@ -13,7 +13,7 @@ import fsspec
 import pytest
 
 from lc_assets.errors import Unreachable
-from lc_assets.stages.document_settings import RawSettings
+from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.watching import TICK_SECONDS, state_of, survey
 from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import Shard, parse_snapshot

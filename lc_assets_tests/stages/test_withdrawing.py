@@ -15,17 +15,20 @@ import pytest
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages import removals, tracing, withdrawals, withdrawing
-from lc_assets.stages.building import evidence_of
+from lc_assets.stages.building import check_input_of
 from lc_assets.stages.catalogue import step
+from lc_assets.stages.deduplication import removed_documents as removals
+from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.lineage import tracing
 from lc_assets.stages.planning import plan
-from lc_assets.stages.removals import removed_ids
-from lc_assets.stages.row_settings import MixSettings
+from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.stages.withdrawing import withdrawn_lines
+from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
+from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
+from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import SPLITS
-from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context
 from lc_assets_tests.faults import digests
 from lc_assets_tests.withdrawing import (
     ALONE_NEW,
@@ -183,12 +186,12 @@ def test_the_same_text_is_found_by_its_digest_without_near_duplicates(tmp_path):
     digest.
     """
     lake = withdrawing_lake(tmp_path / "made")
-    deduplication = msgspec.structs.replace(lake.workshop.recipe.deduplication, near=False)
+    deduplication = msgspec.structs.replace(lake.context.recipe.deduplication, near=False)
     lake = replace(
         lake,
-        workshop=replace(
-            lake.workshop,
-            recipe=msgspec.structs.replace(lake.workshop.recipe, deduplication=deduplication),
+        context=replace(
+            lake.context,
+            recipe=msgspec.structs.replace(lake.context.recipe, deduplication=deduplication),
         ),
     )
     lake.say(("document", id_of(OLD, COPIED)))
@@ -201,7 +204,7 @@ def test_the_same_text_is_found_by_its_digest_without_near_duplicates(tmp_path):
 
 
 def test_with_stays_only_what_is_listed_goes_and_still_nobody_comes_back(whole, lake, tmp_path):
-    lake = replace(lake, workshop=with_list(lake.workshop, tmp_path, same_content="stays"))
+    lake = replace(lake, context=with_list(lake.context, tmp_path, same_content="stays"))
     lake.say(("document", id_of(NEW, COPIED + 1)))
     lake.build()
     assert withdrawn(lake).keys() == {id_of(NEW, COPIED + 1)}
@@ -230,7 +233,7 @@ def test_every_kind_finds_its_documents(whole, lake):
     wanted = {id_of(snapshot, 4, tag) for snapshot in SNAPSHOTS for tag in TAGS}
     assert whole.served() - lake.served() == wanted & whole.served()
     lake.say(("domain", "example.org"))
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
     assert withdrawn(lake).keys() >= whole.served()
 
 
@@ -265,8 +268,8 @@ def test_several_lists_count_as_one(lake, tmp_path):
     named = WithdrawalSettings(lists=(str(lake.list_file), str(more)))
     lake = replace(
         lake,
-        workshop=replace(
-            lake.workshop, recipe=msgspec.structs.replace(lake.workshop.recipe, withdrawals=named)
+        context=replace(
+            lake.context, recipe=msgspec.structs.replace(lake.context.recipe, withdrawals=named)
         ),
     )
     lake.say(
@@ -284,16 +287,16 @@ def test_the_planner_names_the_list_and_then_only_what_holds_a_match(lake):
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     found = {
         made.name: made.status
-        for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+        for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS)
         if made.status != "current"
     }
     assert {name for name, status in found.items() if status == "stale"} == {"withdrawn/all"}
-    step("withdrawn").verb(lake.workshop, "all")
+    step("withdrawn").verb(lake.context, "all")
     for snapshot in SNAPSHOTS:
-        step("withdrawals").verb(lake.workshop, snapshot)
+        step("withdrawals").verb(lake.context, snapshot)
     found = {
         made.name: made.status
-        for made in plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+        for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS)
         if made.status != "current"
     }
     assert {name for name, status in found.items() if status == "stale"} == {f"removals/{NEW}"}
@@ -334,10 +337,10 @@ def test_no_megatron_file_holds_the_tokens(whole, lake):
 def test_a_list_that_cannot_be_read_stops_everything(lake):
     lake.list_file.write_text("kind,value,reason,date\nplanet,Earth,why not,2026-03-01\n")
     with pytest.raises(BadInput, match="line 2: no kind 'planet'"):
-        step("withdrawn").verb(lake.workshop, "all")
+        step("withdrawn").verb(lake.context, "all")
     lake.list_file.unlink()
     with pytest.raises(BadInput, match="no such list"):
-        plan(lake.lake, lake.workshop.recipe, SNAPSHOTS)
+        plan(lake.lake, lake.context.recipe, SNAPSHOTS)
 
 
 def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
@@ -350,14 +353,14 @@ def test_a_list_that_changes_meanwhile_is_noticed(lake, monkeypatch):
 
     monkeypatch.setattr(withdrawing, "read_withdrawals", reading)
     with pytest.raises(Mismatch, match="changed while it was read"):
-        step("withdrawn").verb(lake.workshop, "all")
+        step("withdrawn").verb(lake.context, "all")
 
 
 def test_rows_wait_for_the_look_up(tmp_path):
     """Without `withdrawn` there are no parts, and without its part no snapshot decides who goes
     on.
     """
-    workshop = tiny_workshop(tmp_path)
+    context = tiny_context(tmp_path)
     for stage in (
         "raw",
         "filtered",
@@ -367,11 +370,11 @@ def test_rows_wait_for_the_look_up(tmp_path):
         "near_pairs",
         "contamination",
     ):
-        step(stage).verb(workshop, OLD)
+        step(stage).verb(context, OLD)
     with pytest.raises(NotPublished, match="materialize `withdrawn_documents` first"):
-        step("withdrawals").verb(workshop, OLD)
+        step("withdrawals").verb(context, OLD)
     with pytest.raises(NotPublished, match="materialize `snapshot_withdrawals` first"):
-        step("removals").verb(workshop, OLD)
+        step("removals").verb(context, OLD)
 
 
 @pytest.fixture(scope="module")
@@ -441,7 +444,7 @@ SPOILS = [
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, spoil):
     published = made.lake.place(module.STAGE.name, key).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
-    evidence = replace(evidence_of(made.lake, published), folder=folder)
+    evidence = replace(check_input_of(made.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
     assert test(evidence).passed
     edited(folder / module.TABLE, spoil)
@@ -454,5 +457,5 @@ def test_the_same_bytes_whatever_stood_before(made, tmp_path):
     """Built from nothing with the list in force, every partition has the bytes of the one that was
     changed.
     """
-    fresh = replace(made, workshop=replace(made.workshop, lake=LakeFolder(tmp_path / "lake")))
+    fresh = replace(made, context=replace(made.context, lake=LakeFolder(tmp_path / "lake")))
     assert digests(fresh.build()) == {name: made.published(name).digest for name in made.built}

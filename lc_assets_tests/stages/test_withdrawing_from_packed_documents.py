@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.formats.withdrawal_lists import Withdrawal, append_withdrawal
-from lc_assets.stages import longpack
 from lc_assets.stages.catalogue import step
-from lc_assets.stages.holding import versions_with
-from lc_assets.stages.longpack_settings import LongPackSettings, PackingSettings
-from lc_assets.stages.packed_whereabouts import packed_by, pages_within
-from lc_assets.stages.pruning import carry_out, plan_purge
-from lc_assets.stages.row_settings import MixSettings
-from lc_assets.stages.serving import ROSTERS_OF, nothing_withdrawn_is_served
+from lc_assets.stages.lineage.packed_whereabouts import packed_by, pages_within
+from lc_assets.stages.longpack import longpack_documents as longpack
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
+from lc_assets.stages.releases.pruning import carry_out, plan_purge
+from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
+from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets_tests.builders import tiny_upstream, tiny_workshop
+from lc_assets.stages.withdrawal.holding import versions_with
+from lc_assets_tests.builders import tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 from lc_assets_tests.link_builders import OLD, publish_links
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("packed")
     path = folder / "withdrawn.csv"
     path.write_text("kind,value,reason,date\n")
-    workshop = tiny_workshop(
+    context = tiny_context(
         folder,
         upstream=tiny_upstream(folder / "upstream", snapshots=[OLD]),
         longpack=LONGPACK,
@@ -58,54 +58,53 @@ def made(tmp_path_factory):
         withdrawals=WithdrawalSettings(lists=(str(path),)),
         mixes={"packed": MixSettings(parts={"packed": 1.0})},
     )
-    build_snapshot(workshop, OLD, BEFORE_TOKENS)
-    publish_links(workshop.lake)
-    build(workshop)
-    return workshop, path
+    build_snapshot(context, OLD, BEFORE_TOKENS)
+    publish_links(context.lake)
+    build(context)
+    return context, path
 
 
-def build(workshop):
-    built = build_snapshot(workshop, OLD, CHAIN)
-    return built | {"mixes": step("mixes").verb(workshop, "packed")}
+def build(context):
+    built = build_snapshot(context, OLD, CHAIN)
+    return built | {"mixes": step("mixes").verb(context, "packed")}
 
 
-def spans_of(workshop):
-    folder = workshop.lake.place("longpack", OLD).require().folder
+def spans_of(context):
+    folder = context.lake.place("longpack", OLD).require().folder
     return [
         line for path in longpack.spans_files(folder) for line in pq.read_table(path).to_pylist()
     ]
 
 
-def packed_ids(workshop):
+def packed_ids(context):
     return set(
-        pq.read_table(workshop.lake.place("packed", OLD).require().folder / "spans.parquet")[
+        pq.read_table(context.lake.place("packed", OLD).require().folder / "spans.parquet")[
             "id"
         ].to_pylist()
     )
 
 
-def served(workshop, stage, key=OLD):
+def served(context, stage, key=OLD):
     return nothing_withdrawn_is_served(
-        workshop.lake, workshop.recipe, workshop.lake.place(stage, key).require()
+        context.lake, context.recipe, context.lake.place(stage, key).require()
     )
 
 
 def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
     """By its id and by its address; each row's document tells its pages in their order."""
-    workshop, _ = made
-    lines = spans_of(workshop)
+    context, _ = made
+    lines = spans_of(context)
     children = [
-        line for line in lines if line["role"] == "child" and line["id"] in packed_ids(workshop)
+        line for line in lines if line["role"] == "child" and line["id"] in packed_ids(context)
     ]
     assert children
     for child in children[:5]:
         for kind, value in (("document", child["child_id"]), ("url", child["url"])):
-            found = packed_by(workshop.lake, kind, value)
+            found = packed_by(context.lake, kind, value)
             assert child["id"] in {stretch.id for _, stretch in found}
             for _, stretch in found:
                 told = [
-                    (page.id, page.start, page.stop)
-                    for page in pages_within(workshop.lake, stretch)
+                    (page.id, page.start, page.stop) for page in pages_within(context.lake, stretch)
                 ]
                 wanted = [
                     line
@@ -116,13 +115,13 @@ def test_a_page_within_leads_to_the_rows_of_its_document_and_back(made):
 
 
 def test_whoever_is_in_a_packed_document_is_on_its_roster(made):
-    workshop, _ = made
-    within = {span["child_id"] for span in spans_of(workshop)}
-    natural = packed_ids(workshop) - {span["id"] for span in spans_of(workshop)}
+    context, _ = made
+    within = {span["child_id"] for span in spans_of(context)}
+    natural = packed_ids(context) - {span["id"] for span in spans_of(context)}
     assert within
     assert natural
     for stage, wanted in (("longpack", within), ("packed", within | natural)):
-        rosters = list(ROSTERS_OF[stage](workshop.lake, workshop.lake.place(stage, OLD).require()))
+        rosters = list(ROSTERS_OF[stage](context.lake, context.lake.place(stage, OLD).require()))
         found = {
             name
             for roster in rosters
@@ -136,47 +135,47 @@ def test_a_withdrawn_page_goes_out_of_everything(made, role):
     """Its artefacts fail while it is in them, and pass when they are made again; then old versions
     that hold it are found and go.
     """
-    workshop, path = made
+    context, path = made
     if role == "natural":
-        name = min(packed_ids(workshop) - {span["id"] for span in spans_of(workshop)})
+        name = min(packed_ids(context) - {span["id"] for span in spans_of(context)})
     else:
-        name = min(span["child_id"] for span in spans_of(workshop) if span["role"] == role)
+        name = min(span["child_id"] for span in spans_of(context) if span["role"] == role)
     append_withdrawal(
         path, Withdrawal(kind="document", value=name, reason="asked for", date="2026-03-01")
     )
-    step("withdrawn").verb(workshop, "all")
+    step("withdrawn").verb(context, "all")
     places = [
         ("packed", OLD),
         ("mixes", "packed"),
         *([] if role == "natural" else [("longpack", OLD)]),
     ]
     for stage, key in places:
-        found = served(workshop, stage, key)
+        found = served(context, stage, key)
         assert not found.passed
         assert name in found.words
-    build(workshop)
-    assert all(served(workshop, stage, key).passed for stage, key in places)
-    assert name not in {span["child_id"] for span in spans_of(workshop)} | packed_ids(workshop)
+    build(context)
+    assert all(served(context, stage, key).passed for stage, key in places)
+    assert name not in {span["child_id"] for span in spans_of(context)} | packed_ids(context)
     held = {
         one.published.name.partition("/")[0]
-        for one in versions_with(workshop.lake, [name])
+        for one in versions_with(context.lake, [name])
         if not one.is_current
     }
     assert held >= {"packing_tokens", "packed", "mixes"} | (
         {"longpack"} if role != "natural" else set()
     )
-    carry_out(workshop.lake, plan_purge(workshop.lake, [name]))
+    carry_out(context.lake, plan_purge(context.lake, [name]))
     assert {
-        one.published.name.partition("/")[0] for one in versions_with(workshop.lake, [name])
+        one.published.name.partition("/")[0] for one in versions_with(context.lake, [name])
     } == {"filtered", "keys"}
 
 
 def test_a_roster_does_without_longpack(made, tmp_path):
     """Packed rows of natural documents alone."""
-    workshop, _ = made
+    context, _ = made
     packing = msgspec.structs.replace(PACKING, documents="natural")
-    recipe = msgspec.structs.replace(workshop.recipe, packing=packing)
-    other = replace(workshop, recipe=recipe)
+    recipe = msgspec.structs.replace(context.recipe, packing=packing)
+    other = replace(context, recipe=recipe)
     for stage in ("packing_tokens", "packed"):
         step(stage).verb(other, OLD)
     assert (

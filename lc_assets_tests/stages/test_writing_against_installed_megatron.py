@@ -11,9 +11,9 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.stages.megatron_merging import merge
-from lc_assets.stages.megatron_settings import Writing, settle
-from lc_assets.stages.megatron_writing import write_data_set
+from lc_assets.stages.megatron.megatron_merging import merge
+from lc_assets.stages.megatron.megatron_settings import Writing, settle
+from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.vocabulary import GPT2_EOT
 
 pytestmark = [pytest.mark.network, pytest.mark.filterwarnings("ignore")]

@@ -17,7 +17,7 @@ from lc_assets.errors import (
     Unreachable,
 )
 from lc_assets.publishing import publish_bytes
-from lc_assets.stages.building import Stage, Workshop, build
+from lc_assets.stages.building import BuildContext, Stage, build
 from lc_assets.stages.recipe import Recipe
 from lc_assets.storage import bucket as bucket_module
 from lc_assets.storage.bucket import Bucket
@@ -202,14 +202,14 @@ def test_two_machines_cannot_undo_each_others_work(tmp_path, server):
 
 def test_a_build_that_was_cut_off_while_it_went_up_goes_on(tmp_path, server):
     """Readers see nothing of it; the rerun computes nothing and sends what is missing."""
-    workshop = workshop_at(lake_at(tmp_path / "one"))
+    context = workshop_at(lake_at(tmp_path / "one"))
     server.faults = {"write": [None, 403]}  # the first file goes up, the second does not
     with pytest.raises(NotWritable):
-        build(workshop, lines_stage(), "2023-06", _two_files)
+        build(context, lines_stage(), "2023-06", _two_files)
     assert not [name for name in server.names() if name.endswith((CURRENT, RECEIPT))]
     with pytest.raises(NotPublished):
         lake_at(tmp_path / "two").place("lines", "2023-06").require()
-    assert build(workshop, lines_stage(), "2023-06", _must_not_run).reused
+    assert build(context, lines_stage(), "2023-06", _must_not_run).reused
     assert lake_at(tmp_path / "two").place("lines", "2023-06").require().damage() == []
 
 
@@ -217,11 +217,11 @@ def test_an_answer_that_got_lost_is_no_other_run(tmp_path, server):
     """The pointer was written, the connection broke, the client asks again and finds a newer
     generation: its own.
     """
-    workshop = workshop_at(lake_at(tmp_path / "one"))
+    context = workshop_at(lake_at(tmp_path / "one"))
     server.faults = {
         "write": [None, None, None, -1]
     }  # two files, the receipt; the pointer's answer is lost
-    assert not build(workshop, lines_stage(), "2023-06", _two_files).reused
+    assert not build(context, lines_stage(), "2023-06", _two_files).reused
     assert lake_at(tmp_path / "two").place("lines", "2023-06").current() is not None
 
 
@@ -272,7 +272,7 @@ def lines_stage(code_version="1"):
 
 
 def workshop_at(lake):
-    return Workshop(
+    return BuildContext(
         lake=lake, upstream=Upstream("memory://none"), recipe=Recipe(), engine=LocalEngine()
     )
 

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.building import Workshop
+from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe
@@ -28,7 +28,7 @@ from lc_assets.storage.receipts import RECEIPT
 from lc_assets.storage.upstream import Upstream
 from lc_assets.storage.versions import Published
 from lc_assets_tests.bucket_server import BucketServer, bucket_server
-from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_upstream, tiny_workshop
+from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.dying import Dying, Ended
 from lc_assets_tests.twice import key_of, read_all_of
 
@@ -60,15 +60,15 @@ class Machines:
 
     folder: Path
     server: BucketServer
-    workshop: Workshop
+    workshop: BuildContext
     dying: Dying
     old: dict[str, Published]
     new: dict[str, Published]
 
-    def machine(self, name: str) -> Workshop:
+    def machine(self, name: str) -> BuildContext:
         """One with copies of its own."""
         return replace(
-            self.workshop, lake=open_lake(LAKE, environment={"LC_CACHE": str(self.folder / name)})
+            self.context, lake=open_lake(LAKE, environment={"LC_CACHE": str(self.folder / name)})
         )
 
     def as_before(self, stage: str, *, published: bool = True) -> None:
@@ -96,14 +96,16 @@ class Machines:
         """
         return self._watched(stage, at, signal.SIGKILL)[0]
 
-    def stands_still(self, stage: str, at: int, rival: Workshop) -> tuple[Ended, Published | None]:
+    def stands_still(
+        self, stage: str, at: int, rival: BuildContext
+    ) -> tuple[Ended, Published | None]:
         """Build on the dying machine, which stands still from a request on until the rival has
         built the same partition.
         """
         return self._watched(stage, at, signal.SIGSTOP, rival)
 
     def _watched(
-        self, stage: str, at: int, what: signal.Signals, rival: Workshop | None = None
+        self, stage: str, at: int, what: signal.Signals, rival: BuildContext | None = None
     ) -> tuple[Ended, Published | None]:
         begun, reached, pids, seen = threading.Event(), threading.Event(), list[int](), 0
 
@@ -135,7 +137,7 @@ class Machines:
         return ended, made
 
 
-def built(workshop: Workshop, stages: list[str]) -> dict[str, Published]:
+def built(workshop: BuildContext, stages: list[str]) -> dict[str, Published]:
     """All partitions of some stages; by stage, the one that is built again and again."""
     for stage in stages:
         for key in keys_of(step(stage).stage, workshop.recipe, SNAPSHOTS):
@@ -162,7 +164,7 @@ def machines(tmp_path_factory) -> Iterator[Machines]:
     folder = tmp_path_factory.mktemp("machines")
     with pytest.MonkeyPatch.context() as patch, bucket_server(patch) as server:
         patch.setenv("LC_CACHE", str(folder / "warm"))
-        there = tiny_workshop(folder, upstream=tiny_upstream(folder / "upstream"))
+        there = tiny_context(folder, upstream=tiny_upstream(folder / "upstream"))
         workshop = replace(there, lake=LakeFolder(folder / "nowhere"), engine=LocalEngine())
         recipe = recipe_file(folder / "dying.toml", workshop.recipe)
         assert isinstance(workshop.crawl, Upstream)

@@ -11,7 +11,7 @@ import pytest
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import preset_names, read_rules
-from lc_assets.stages.judges import Judge
+from lc_assets.stages.documents.judges import Judge
 from lc_assets.text.columns import by_cost, computable
 from lc_assets.text.models import LANGUAGE, MODEL_MEASURES
 from lc_assets.text.rules import judge

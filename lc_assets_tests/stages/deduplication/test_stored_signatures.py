@@ -11,11 +11,11 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
 from lc_assets.stages.deduplication.asking import Search
+from lc_assets.stages.deduplication.document_signatures import sign_corpus
 from lc_assets.stages.deduplication.running import deduplicate, read_summary
 from lc_assets.stages.deduplication.settings import Decision
 from lc_assets.stages.deduplication.signing import BANDS, OWN, ROWS, stored_signing
 from lc_assets.stages.deduplication.stored_signatures import StoredSignatures
-from lc_assets.stages.signing import sign_corpus
 from lc_assets.text.minhash import FAST, RPV2, signature
 from lc_assets_tests.stages.deduplication.corpora import planted, write
 

@@ -6,9 +6,9 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.stages.longpack_settings import LongPackSettings
-from lc_assets.stages.longpacking import writing
-from lc_assets.stages.longpacking.pages import n_tokens_of
+from lc_assets.stages.longpack import writing
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets_tests.oracles.link_claims import slow_claims
 from lc_assets_tests.stages.longpacking.worlds import SPLITS, claimed, made_up_world, write
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lc_assets.packing.turns import KEPT, Offer, Rules, Standing, take_turns
 from lc_assets.stages.deduplication.queries import queries
-from lc_assets.stages.longpacking.dealing import HELD_TABLE, OFFERS_TABLE, Deal, deal
+from lc_assets.stages.longpack.dealing import HELD_TABLE, OFFERS_TABLE, Deal, deal
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ import pytest
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import CorruptFile, Mismatch
 from lc_assets.packing.longpack import Part, Placed, written
-from lc_assets.stages.longpack_settings import LongPackSettings
-from lc_assets.stages.longpacking.exchange import Sent, TextWriter, read_texts
-from lc_assets.stages.longpacking.gathering import SPANS_SUFFIX, Packing, pack_documents
+from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
+from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, Packing, pack_documents
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.tables import FILTERED
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
@@ -25,7 +25,7 @@ WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repet
 
 
 def runner(workers=1):
-    engine = LocalEngine(workers=workers, preload=("lc_assets.stages.longpacking.gathering",))
+    engine = LocalEngine(workers=workers, preload=("lc_assets.stages.longpack.gathering",))
     return lambda function, tasks, *, what: Tally.total(
         tally for _, tally in engine.run(function, tasks, what=what)
     )

@@ -15,8 +15,8 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.packing.longpack import ROOT_LINE
-from lc_assets.stages.longpack_settings import LongPackSettings
-from lc_assets.stages.longpacking.outside import Crawl, pack_crawl
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.outside import Crawl, pack_crawl
 from lc_assets.stages.tables import read_lines
 from lc_assets.text.page_keys import page_key
 from lc_assets_tests.builders import WORDS

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lc_assets.engines.local import LocalEngine
-from lc_assets.stages.link_tables import PAGE_LINKS
-from lc_assets.stages.longpack_settings import LongPackSettings
-from lc_assets.stages.longpacking.claiming import Claims, claim_links
-from lc_assets.stages.longpacking.pages import Draws
+from lc_assets.stages.links.link_tables import PAGE_LINKS
+from lc_assets.stages.longpack.claiming import Claims, claim_links
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.pages import Draws
 from lc_assets.stages.tables import FILTERED
 from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
@@ -169,7 +169,7 @@ def claimed(
 ) -> tuple[Path, Tally]:
     """The table of claims over written tables, and what was counted."""
     engine = LocalEngine(
-        workers=more.pop("workers", 1), preload=("lc_assets.stages.longpacking.pages",)
+        workers=more.pop("workers", 1), preload=("lc_assets.stages.longpack.pages",)
     )
 
     def run(function: Any, tasks: Any, *, what: str) -> Tally:

@@ -11,10 +11,10 @@ from lc_assets.engines.local import LocalEngine
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.formats.rule_files import read_rules
-from lc_assets.stages.sample.prose.gather import MAX_TEXT_BYTES, InstalledProse, installed_prose
-from lc_assets.stages.sample.prose.pages import PAGE_CHARS
-from lc_assets.stages.sample.prose.shelves import Shelf
-from lc_assets.stages.sample.writing import write_sample
+from lc_assets.sample.prose.gather import MAX_TEXT_BYTES, InstalledProse, installed_prose
+from lc_assets.sample.prose.pages import PAGE_CHARS
+from lc_assets.sample.prose.shelves import Shelf
+from lc_assets.sample.writing import write_sample
 from lc_assets.text.rules import judge_columns
 from lc_assets.vocabulary import Shard
 

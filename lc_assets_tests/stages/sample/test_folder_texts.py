@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.sample.folder_texts import FolderTexts, texts_from_folder
+from lc_assets.sample.folder_texts import FolderTexts, texts_from_folder
 
 STORY = "\n".join(
     ["A Story", "", *[f"It was night number {number} and still it rained." for number in range(20)]]

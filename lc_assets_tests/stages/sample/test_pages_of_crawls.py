@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.stages.sample.page import Page
+from lc_assets.sample.page import Page
 
 LINES = st.lists(st.text(alphabet="ab ", max_size=9).map(str.strip), max_size=12)
 

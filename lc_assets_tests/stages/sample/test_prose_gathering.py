@@ -6,15 +6,15 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
-from lc_assets.stages.sample.page import MIN_CHARS
-from lc_assets.stages.sample.prose.gather import InstalledProse, installed_prose
-from lc_assets.stages.sample.prose.packages import (
+from lc_assets.sample.page import MIN_CHARS
+from lc_assets.sample.prose.gather import InstalledProse, installed_prose
+from lc_assets.sample.prose.packages import (
     home_page,
     installed_package,
     installed_packages,
     standard_library,
 )
-from lc_assets.stages.sample.prose.shelves import SHELVES, Shelf
+from lc_assets.sample.prose.shelves import SHELVES, Shelf
 
 TEA = Shelf("tea", ("tea", "coffee"))
 

@@ -3,9 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lc_assets.stages.sample.prose import pages as pages_module
-from lc_assets.stages.sample.prose.pages import Chapter, cut_into_pages
-from lc_assets.stages.sample.prose.repeats import MAX_SEEN_SHARE, SEQUENCE_WORDS, is_new
+from lc_assets.sample.prose import pages as pages_module
+from lc_assets.sample.prose.pages import Chapter, cut_into_pages
+from lc_assets.sample.prose.repeats import MAX_SEEN_SHARE, SEQUENCE_WORDS, is_new
 
 LINES = st.lists(
     st.lists(st.sampled_from(["tea", "Cup", "pot", "a", "7", "8"]), min_size=1, max_size=9).map(

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
-from lc_assets.stages.sample.prose import plain
-from lc_assets.stages.sample.prose.docstrings import constant_lines, module_lines
-from lc_assets.stages.sample.prose.plain import is_prose, prose_lines, without_markup
+from lc_assets.sample.prose import plain
+from lc_assets.sample.prose.docstrings import constant_lines, module_lines
+from lc_assets.sample.prose.plain import is_prose, prose_lines, without_markup
 
 MARKUP_TEXT = st.text(alphabet="ab `*|<>[]()!:~_/ .\n", max_size=60)
 

@@ -16,9 +16,9 @@ from lc_assets.formats.archives.cdxj import capture_of
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.redpajama.documents import DocumentRecord
-from lc_assets.stages.sample.folder_texts import texts_from_folder
-from lc_assets.stages.sample.page_html import PORTAL, Web, WebPage
-from lc_assets.stages.sample.writing import CRAWL, write_sample
+from lc_assets.sample.folder_texts import texts_from_folder
+from lc_assets.sample.page_html import PORTAL, Web, WebPage
+from lc_assets.sample.writing import CRAWL, write_sample
 from lc_assets.storage.upstream import Upstream
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.page_text import page_text

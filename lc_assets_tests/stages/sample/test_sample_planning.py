@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
-from lc_assets.stages.sample.plan import (
+from lc_assets.sample.plan import (
     LONG_CHARS,
     Document,
     Kind,

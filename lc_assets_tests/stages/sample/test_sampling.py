@@ -13,9 +13,9 @@ from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.listings import duplicates_path, signals_path
 from lc_assets.formats.redpajama.signals import read_signals
-from lc_assets.stages.sample.folder_texts import texts_from_folder
-from lc_assets.stages.sample.records import PERPLEXITIES
-from lc_assets.stages.sample.writing import REPORT, SampleReport, write_sample
+from lc_assets.sample.folder_texts import texts_from_folder
+from lc_assets.sample.records import PERPLEXITIES
+from lc_assets.sample.writing import REPORT, SampleReport, write_sample
 from lc_assets.storage.digests import file_facts
 from lc_assets.storage.receipts import decode_json
 from lc_assets.text.signals import signals_of

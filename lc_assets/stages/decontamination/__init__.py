@@ -1,0 +1,1 @@
+"""Stages of documents that contain evaluation items."""

@@ -1,0 +1,340 @@
+"""`removals`: which filtered documents of a snapshot do not go on, and why. No text is read or
+changed.
+
+===================  ==================================================================================================
+reason               the document
+===================  ==================================================================================================
+``near duplicate``   belongs to a cluster of near duplicates, of all snapshots, of which another one stays
+``near heldout``     stays, and is like one that stays on the other side: one to be trained on, the other held out. Of the
+                     two the one of the newer snapshot goes, of one snapshot the one to be trained
+                     on
+``contaminated``     stays, and holds too much of an evaluation item
+``withdrawn``        stays, and must no longer be served (`lc_assets.stages.withdrawal.snapshot_withdrawals`)
+===================  ==================================================================================================
+
+Withdrawing only takes out: the other reasons are found as if nothing were withdrawn. So what was
+removed in the stead of a withdrawn document does not come back, and nobody else moves.
+
+With ``prefer = ["oldest"]``, the default, a partition reads its own and all older snapshots: a
+document goes when an older one is like it, and a newer snapshot changes nothing of what stands. (So
+two old documents that only a newer one joins to a cluster both stay.) By any other preference a
+newer snapshot may hold the document that stays: a partition then reads all of them, is decided
+again whenever one is added, and where nothing changes for its own documents, what it writes has the
+same bytes and what follows stays current.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
+
+import shutil
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lc_assets.errors import NotPublished
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.claims import documents_files
+from lc_assets.stages.decontamination.contaminated_documents import contaminated_ids
+from lc_assets.stages.decontamination.decontaminating import CONTAMINATED
+from lc_assets.stages.deduplication.deciding import PAIRS_FILE, REMOVED_FILE, decide
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as NEAR_PAIRS_TABLE
+from lc_assets.stages.deduplication.near_families import gather_families
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
+from lc_assets.stages.deduplication.settings import NEAR, REASONS, Decision, Means
+from lc_assets.stages.line_reading import write_in_groups
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.tables import count_lines, read_lines, read_table
+from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
+from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.tokens.orders import heldout
+from lc_assets.vocabulary import SnapshotId, parse_document_id
+
+REMOVALS: Final = pa.schema(
+    [
+        ("id", pa.string()),
+        ("reason", pa.string()),
+        ("for_id", pa.string()),
+        ("kept_id", pa.string()),
+        ("similarity", pa.float64()),
+        ("why", pa.string()),
+    ]
+)
+"""`removals`: a document that does not go on; which document or item that is for; which one stays;
+how alike they are; why.
+"""
+
+TABLE: Final = "removals.parquet"
+NEAR_HELDOUT: Final = "near heldout"
+WITHDRAWN: Final = "withdrawn"
+
+
+def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish which documents of one snapshot do not go on.
+
+    Raises:
+        NotPublished: when the snapshot's filtered documents are not there, or it is not known which
+            of them are withdrawn.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        work = staging.folder / WORKINGS / "removals"
+        shutil.rmtree(work, ignore_errors=True)
+        with queries(work / "duckdb", Means().memory // 2) as asked:
+            lines = _removals(asked, staging, context.recipe, work, snapshot)
+        for more in (_contaminated, _withdrawn):
+            lines += more(staging, snapshot, {line["id"] for line in lines})
+        lines.sort(key=lambda line: line["id"])
+        write_in_groups(staging.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
+        n_seen = staging.inputs[f"filtered/{snapshot}"].receipt.tally.kept
+        dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
+        return Tally(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, complaints=dropped)
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def removed_ids(folder: Path) -> dict[str, str]:
+    """Reason of every document that does not go on, by id."""
+    return {line["id"]: line["reason"] for line in read_lines(folder / TABLE, ["id", "reason"])}
+
+
+def removed_by_shard(folder: Path) -> dict[str, dict[str, str]]:
+    """The same, by the name of the shard that a document is in."""
+    found: dict[str, dict[str, str]] = {}
+    for name, reason in removed_ids(folder).items():
+        found.setdefault(parse_document_id(name)[0].name, {})[name] = reason
+    return found
+
+
+def _removals(
+    asked: Queries, staging: StagingFolder, recipe: Recipe, work: Path, snapshot: str
+) -> list[dict[str, Any]]:
+    settings = recipe.deduplication
+    pairs = [
+        published.only(NEAR_PAIRS_TABLE) / NEAR_PAIRS_TABLE
+        for name, published in staging.inputs.items()
+        if name.startswith("near_pairs/")
+    ]
+    if not settings.near or not any(count_lines(path) for path in pairs):
+        return []
+    gather_families(
+        asked, staging.inputs, snapshot, sorted(pairs), work, lengths="longest" in settings.prefer
+    )
+    decision = Decision(threshold=settings.threshold, by=(NEAR,), prefer=settings.prefer)
+    decide(asked, [work / "facts.parquet"], work / PAIRS_FILE, decision, work)
+    ours = f"starts_with(id, {quoted(f'{snapshot}/')})"
+    columns = ", ".join(REMOVALS.names)
+    near = asked.lines(f"SELECT {columns} FROM {parquet([work / REMOVED_FILE])} WHERE {ours}")
+    return [*near, *_near_heldout(asked, recipe, work, snapshot)]
+
+
+def _contaminated(
+    staging: StagingFolder, snapshot: str, gone: Collection[str]
+) -> list[dict[str, Any]]:
+    """Documents of the snapshot that would stay, but hold too much of an evaluation item."""
+    published = staging.inputs.get(f"contamination/{snapshot}")
+    found = contaminated_ids(published.folder) if published else {}
+    return [
+        {
+            "id": name,
+            "reason": CONTAMINATED,
+            "for_id": item,
+            "kept_id": "",
+            "similarity": share,
+            "why": f"holds {share:.0%} of {item}",
+        }
+        for name, (item, share) in found.items()
+        if name not in gone
+    ]
+
+
+def _withdrawn(
+    staging: StagingFolder, snapshot: str, gone: Collection[str]
+) -> list[dict[str, Any]]:
+    """Documents of the snapshot that would stay, but must not be served."""
+    published = staging.inputs.get(f"withdrawals/{snapshot}")
+    if published is None:
+        raise NotPublished(
+            f"withdrawals/{snapshot} has not been published: materialize `snapshot_withdrawals` "
+            "first"
+        )
+    return [
+        {
+            "id": line["id"],
+            "reason": WITHDRAWN,
+            "for_id": line["for_id"],
+            "kept_id": "",
+            "similarity": line["similarity"],
+            "why": line["how"],
+        }
+        for line in withdrawals_in(published.only(WITHDRAWALS_TABLE))
+        if line["id"] not in gone
+    ]
+
+
+def _near_heldout(
+    asked: Queries, recipe: Recipe, work: Path, snapshot: str
+) -> list[dict[str, Any]]:
+    """Documents of the snapshot that stay, and are like one that stays on the other side, and must
+    give way to it.
+    """
+    documents = asked.lines(
+        "SELECT number, id, digest FROM documents ANTI JOIN removed USING (number) ORDER BY number"
+    )
+    keys = [line["digest"] or line["id"] for line in documents]
+    out = heldout(
+        keys, seed=recipe.gridding.seed, fraction=recipe.gridding.heldout_fraction
+    ).tolist()
+    is_out = {line["id"]: held for line, held in zip(documents, out, strict=True)}
+    nearest: dict[str, tuple[float, str]] = {}
+    query = (
+        f"SELECT a, b, similarity FROM {parquet([work / PAIRS_FILE])} WHERE similarity >= "
+        f"{recipe.deduplication.heldout_floor!r}"
+    )
+    for line in (line for batch in asked.batches(query) for line in batch.to_pylist()):
+        for goes, stays in ((line["a"], line["b"]), (line["b"], line["a"])):
+            on_two_sides = goes in is_out and stays in is_out and is_out[goes] != is_out[stays]
+            if on_two_sides and goes.startswith(f"{snapshot}/") and _gives_way(goes, stays, is_out):
+                nearest[goes] = min(nearest.get(goes, (0.0, stays)), (-line["similarity"], stays))
+    why = {True: "the other is trained on", False: "the other is held out"}
+    return [
+        {
+            "id": goes,
+            "reason": NEAR_HELDOUT,
+            "for_id": stays,
+            "kept_id": stays,
+            "similarity": -minus,
+            "why": why[is_out[goes]],
+        }
+        for goes, (minus, stays) in nearest.items()
+    ]
+
+
+def _gives_way(one: str, other: str, is_out: Mapping[str, bool]) -> bool:
+    """Whether ``one`` goes: the newer snapshot's, else the one to be trained on."""
+    snapshots = [name.partition("/")[0] for name in (one, other)]
+    return not is_out[one] if snapshots[0] == snapshots[1] else snapshots[0] > snapshots[1]
+
+
+def removals_add_up(check_input: CheckInput) -> CheckResult:
+    """The table names each removed document once, for a known reason, as often as was counted; all
+    of them stand filtered.
+    """
+    table = read_table(check_input.folder / TABLE, ["id", "reason"])
+    ids = table["id"].to_pylist()
+    found = dict(Counter(table["reason"].to_pylist()))
+    filtered = check_input.inputs.get(f"filtered/{check_input.fingerprint.key}")
+    known = (
+        {
+            name
+            for path in documents_files(filtered.folder)
+            for name in read_table(path, ["id"])["id"].to_pylist()
+        }
+        if filtered
+        else set()
+    )
+    strange = set(ids) - known
+    right = (
+        found == check_input.tally.dropped
+        and len(set(ids)) == len(ids)
+        and not strange
+        and len(known) == check_input.tally.seen
+    )
+    return CheckResult(
+        claim="removals_add_up",
+        passed=right,
+        words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
+        "twice, "
+        f"{len(strange):,} not known; counted were {check_input.tally.dropped}",
+        numbers={"removed": len(ids)},
+    )
+
+
+def every_near_duplicate_has_one_that_stays(check_input: CheckInput) -> CheckResult:
+    """No document is removed for one that is itself removed as a near duplicate; each is as alike
+    as the threshold, or joined to it.
+    """
+    lines = read_table(check_input.folder / TABLE, REMOVALS.names).to_pylist()
+    near = {line["id"] for line in lines if line["reason"] == REASONS[NEAR]}
+    wrong = [
+        line["id"]
+        for line in lines
+        if line["kept_id"] in near or line["kept_id"] == line["id"] or not line["why"]
+    ]
+    return CheckResult(
+        claim="every_near_duplicate_has_one_that_stays",
+        passed=not wrong,
+        words=f"{len(wrong):,} of {len(lines):,} are removed for one that goes too"
+        + (f", such as {wrong[0]}" if wrong else ""),
+        numbers={"wrong": len(wrong)},
+    )
+
+
+def everything_withdrawn_goes(check_input: CheckInput) -> CheckResult:
+    """No withdrawn document of the snapshot goes on, and none goes as withdrawn that is not."""
+    withdrawn = {
+        line["id"]
+        for line in withdrawals_in(_own(check_input, "withdrawals").only(WITHDRAWALS_TABLE))
+    }
+    reasons = removed_ids(check_input.folder)
+    wrong = sorted(
+        (withdrawn - reasons.keys())
+        | ({name for name, reason in reasons.items() if reason == WITHDRAWN} - withdrawn)
+    )
+    return CheckResult(
+        claim="everything_withdrawn_goes",
+        passed=not wrong,
+        words=f"{len(withdrawn):,} withdrawn, {len(wrong):,} wrong"
+        + (f", such as {wrong[0]}" if wrong else ""),
+        numbers={"withdrawn": len(withdrawn), "wrong": len(wrong)},
+    )
+
+
+def _own(check_input: CheckInput, stage: str) -> Published:
+    published = check_input.inputs.get(f"{stage}/{check_input.fingerprint.key}")
+    if published is None:
+        raise NotPublished(
+            f"{check_input.folder}: the {stage} version it was made from is gone from the lake"
+        )
+    return published
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    settings, gridding = recipe.deduplication, recipe.gridding
+    return {
+        "near": settings.near,
+        "threshold": settings.threshold,
+        "heldout_floor": settings.heldout_floor,
+        "prefer": list(settings.prefer),
+        "heldout_fraction": gridding.heldout_fraction,
+        "seed": gridding.seed,
+    }
+
+
+STAGE = Stage(
+    name="removals",
+    code_version="2",
+    upstream=("filtered", "signature_bands", "near_pairs", "contamination", "withdrawals"),
+    params=_params,
+    claims=(removals_add_up, every_near_duplicate_has_one_that_stays, everything_withdrawn_goes),
+    global_upstream=True,
+    own_only=("contamination", "withdrawals"),
+    by_head=("filtered",),
+    reads=lambda recipe, key, upstream_key: (
+        upstream_key <= key or recipe.deduplication.prefer[:1] != ("oldest",)
+    ),
+)
+"""Filtered documents that do not go on: near duplicates, what is like the held out, what holds
+evaluation items, what is withdrawn.
+"""

@@ -1,0 +1,1 @@
+"""Stages of raw documents: the manifest, filtering, keys."""

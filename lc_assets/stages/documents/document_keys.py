@@ -1,0 +1,285 @@
+"""`keys`: an index of one snapshot's filtered documents by id, address, domain and digest, and what
+was judged of each.
+
+Whoever wants to know whether a snapshot holds a document asks here and reads no text: a look-up is
+a binary search in a mapped array, and one row group of ``documents.parquet`` to compare what was
+asked for. The stage reads every text once, for its digest.
+
+=====================  =======================================================================================
+file                   what
+=====================  =======================================================================================
+``documents.parquet``  a line per filtered document, by shard and line: `tables.KEYED`, and the
+values judged
+``document_key.npy``   keys of all kinds (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
+``document_place.npy`` which line of ``documents.parquet`` each key is of
+=====================  =======================================================================================
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.publishing import publish
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    evenly_spaced,
+)
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.line_reading import read_some, regrouped, write_parts_in_groups
+from lc_assets.stages.tables import (
+    COMPRESSION,
+    FILTERED,
+    IDENTITY,
+    KEYED,
+    count_lines,
+    opened_table,
+    read_all,
+    read_schema,
+    read_table,
+)
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.lookup_keys import keys_of_parts
+from lc_assets.vocabulary import SnapshotId, parse_document_id
+
+DOCUMENTS_FILE: Final = "documents.parquet"
+INDEX: Final = "document"
+TEXTS_AT_ONCE: Final = 32
+LINES_AT_ONCE: Final = 1 << 14
+DIGESTS_AGAIN: Final = 20
+"""Documents whose text the audit reads once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTask:
+    """One shard of filtered documents to be listed, with the digests of its texts."""
+
+    documents: Path
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The shard's name."""
+        return self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    @property
+    def listed(self) -> Path:
+        """Where its lines go until all are put together."""
+        return self.folder / WORKINGS / "listed" / f"{self.name}.parquet"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def key_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish the index of one snapshot's filtered documents.
+
+    Raises:
+        NotPublished: when these are not there.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        files = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
+        tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
+        counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
+        schema = schema_of(read_schema(files[0])) if files else KEYED
+        n_keys = write_keys(
+            staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
+        )
+        return counted + Tally(also={"keys": n_keys})
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> int:
+    """Write the files of an index of documents that come in parts; return how many keys these
+    have.
+    """
+    path = folder / DOCUMENTS_FILE
+    write_parts_in_groups(path, parts, schema)
+    keys, places = keys_of_parts(_keyed_columns(path))
+    write_key_index(folder / INDEX, keys, places)
+    return len(keys)
+
+
+@once
+def list_shard(task: KeyTask) -> Tally:
+    """List one shard's documents, with the digests of their texts."""
+    n_documents = 0
+    schema = schema_of(read_schema(task.documents))
+    with (
+        publish(task.listed) as staging,
+        pq.ParquetWriter(staging, schema, compression=COMPRESSION) as writer,
+    ):
+        for batch in _with_digests(task.documents, schema.names):
+            writer.write_batch(batch)
+            n_documents += batch.num_rows
+    return Tally(seen=n_documents, kept=n_documents)
+
+
+def schema_of(filtered: pa.Schema) -> pa.Schema:
+    """Columns of ``documents.parquet``, by those of the filtered documents."""
+    return pa.schema(
+        [*KEYED, *(filtered.field(name) for name in filtered.names if name not in FILTERED.names)]
+    )
+
+
+def _with_digests(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    columns = [name for name in names if name != "text_digest"]
+    with opened_table(path) as file:
+        for batch in file.iter_batches(TEXTS_AT_ONCE, columns=[*columns, "raw_content"]):
+            digests = [
+                text_digest(text)
+                for text in batch.column("raw_content").cast(pa.binary()).to_pylist()
+            ]
+            arrays = {name: batch.column(name) for name in columns} | {
+                "text_digest": pa.array(digests, pa.string())
+            }
+            yield pa.record_batch([arrays[name] for name in names], names=list(names))
+
+
+def text_digest(text: bytes) -> str:
+    """Digest of a text's UTF-8, as lists of withdrawals name it.
+
+    >>> text_digest(b"")[:20]
+    'sha256:e3b0c44298fc1'
+    """
+    return f"sha256:{hashlib.sha256(text).hexdigest()}"
+
+
+def _by_shard_and_line(
+    paths: Iterable[Path], schema: pa.Schema, columns: Sequence[str] | None = None
+) -> Iterator[pa.Table]:
+    """Tables of the shards, which are sorted, each by its lines."""
+    for path in paths:
+        table = read_all([path], schema, columns)
+        parsed = [parse_document_id(name) for name in table["id"].to_pylist()]
+        yield table.take(pa.array(sorted(range(len(parsed)), key=parsed.__getitem__), pa.int64()))
+
+
+def _listed(path: Path, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The lines of ``documents.parquet``, some at a time."""
+    with opened_table(path) as file:
+        for batch in file.iter_batches(LINES_AT_ONCE, columns=list(columns)):
+            batch.validate(full=True)
+            yield pa.Table.from_batches([batch])
+
+
+def _keyed_columns(path: Path) -> Iterator[dict[str, Sequence[str]]]:
+    names = ("id", "url", "digest", "text_digest")
+    return ({name: table[name].to_pylist() for name in names} for table in _listed(path, names))
+
+
+def documents_of(keys: Published) -> KeyedTable:
+    """One snapshot's index, for asking."""
+    return KeyedTable(
+        keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, KeyIndex(keys.only(f"{INDEX}_*.npy") / INDEX)
+    )
+
+
+def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedTable | None:
+    """The index of a snapshot's filtered documents, when it stands published."""
+    published = lake.place("keys", snapshot).glance()
+    return None if published is None else documents_of(published)
+
+
+def most_common_domains(keys: Published, n: int) -> dict[str, int]:
+    """The hosts with most documents, and how many these are; of equal ones the first by name."""
+    found = read_table(keys.only(DOCUMENTS_FILE) / DOCUMENTS_FILE, ["source_domain"])[
+        "source_domain"
+    ]
+    counted = {line["values"]: line["counts"] for line in found.value_counts().to_pylist()}
+    return dict(sorted(counted.items(), key=lambda item: (-item[1], item[0]))[:n])
+
+
+def the_documents_are_those_filtered(check_input: CheckInput) -> CheckResult:
+    """The index lists every filtered document once and as it stands filtered; some texts are read
+    again for their digests.
+    """
+    filtered = check_input.only_input("filtered").folder
+    names = [name for name, _ in IDENTITY]
+    path, files = check_input.folder / DOCUMENTS_FILE, documents_files(filtered)
+    n_listed, n_standing = count_lines(path), sum(map(count_lines, files))
+    standing = regrouped(_by_shard_and_line(files, KEYED, names), LINES_AT_ONCE)
+    same = n_listed == n_standing and all(
+        map(pa.Table.equals, regrouped(_listed(path, names), LINES_AT_ONCE), standing)
+    )
+    lines = read_some(path, evenly_spaced(n_listed, DIGESTS_AGAIN), ["id", "text_digest"])
+    stated = {line["id"]: line["text_digest"] for line in lines}
+    chosen, digests = list(stated), _digests_again(filtered, set(stated))
+    wrong = [name for name in chosen if digests.get(name) != stated[name]]
+    return CheckResult(
+        claim="the_documents_are_those_filtered",
+        passed=same and not wrong,
+        words=f"{n_listed:,} listed of {n_standing:,} filtered"
+        + ("" if same else ", and they differ")
+        + f"; {len(chosen):,} texts read again, {len(wrong):,} have another digest",
+        numbers={"listed": n_listed, "digests that differ": len(wrong)},
+    )
+
+
+def _digests_again(filtered: Path, chosen: set[str]) -> dict[str, str]:
+    shards = {parse_document_id(name)[0].name for name in chosen}
+    found: dict[str, str] = {}
+    for path in (
+        path
+        for path in documents_files(filtered)
+        if path.name.removesuffix(DOCUMENTS_SUFFIX) in shards
+    ):
+        for batch in _with_digests(path, ["id", "text_digest"]):
+            lines = zip(
+                batch.column("id").to_pylist(), batch.column("text_digest").to_pylist(), strict=True
+            )
+            found |= {name: digest for name, digest in lines if name in chosen}
+    return found
+
+
+def every_document_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
+    """The keys are those of the listed documents, all of them and no other, and each leads to its
+    document.
+    """
+    wanted = keys_of_parts(_keyed_columns(check_input.folder / DOCUMENTS_FILE))
+    index = KeyIndex(check_input.folder / INDEX)
+    right = index.holds(*wanted)
+    return CheckResult(
+        claim="every_document_is_found_by_its_keys",
+        passed=right,
+        words=f"{len(index.keys()):,} keys, the documents have {len(wanted[0]):,}"
+        + ("" if right else ": they are not the same"),
+        numbers={"keys": len(index.keys())},
+    )
+
+
+STAGE = Stage(
+    name="keys",
+    code_version="1",
+    upstream=("filtered",),
+    params=lambda _, __: {},
+    claims=(
+        all_that_was_kept_came_in("filtered"),
+        the_documents_are_those_filtered,
+        every_document_is_found_by_its_keys,
+    ),
+)
+"""Filtered documents by id, address, domain and digest."""

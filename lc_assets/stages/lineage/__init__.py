@@ -1,0 +1,1 @@
+"""Stages of from a row to its document and back."""

@@ -1,0 +1,162 @@
+"""Histories: what is known of a document besides its rows: the values it was judged by, why it has
+no row, who went in its stead.
+
+Nothing is built or written. What a row's document was judged by is read from the very documents
+that the row's grid was made of, as receipts name them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute as pc
+
+from lc_assets.stages.claims import DROPPED_SUFFIX
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.documents.document_keys import documents_of, keyed_documents
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.line_reading import read_some
+from lc_assets.stages.lineage.row_lineage import RowIndex
+from lc_assets.stages.lineage.tracing import Row, lines_where
+from lc_assets.stages.tables import KEYED
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.text.lookup_keys import Kind
+from lc_assets.vocabulary import parse_document_id
+
+STAGES_THAT_DROP = ("filtered", "tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """Why a document did not go on.
+
+    Attributes:
+        stage: that dropped it.
+        id: of the document.
+        url: its address.
+        reasons: each with the value that was judged; None where there is none.
+        instead: of a document that was removed for another: which document or item that is, how
+            alike they are, and why it goes and the other stays.
+    """
+
+    stage: str
+    id: str
+    url: str
+    reasons: tuple[tuple[str, float | None], ...]
+    instead: tuple[str, float, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """A document that went in the stead of another: its id, how alike they are (None where that was
+    not measured), and why it went.
+    """
+
+    id: str
+    similarity: float | None
+    why: str
+
+
+def values_judged(lake: LakeFolder, row: Row) -> dict[str, float]:
+    """Every value that a row's document was judged by, by column; NaN where upstream has none;
+    empty where the documents are gone.
+    """
+    keyed = _keyed_behind(lake, row)
+    lines = (
+        []
+        if keyed is None
+        else [line for line in keyed.find("document", row.id) if line["digest"] == row.digest]
+    )
+    return {
+        name: value for line in lines[:1] for name, value in line.items() if name not in KEYED.names
+    }
+
+
+def _keyed_behind(lake: LakeFolder, row: Row) -> KeyedTable | None:
+    """The index of the very documents that a row's grid was made of."""
+    grid = lake.place("grid", row.snapshot).at(row.grid.name)
+    tokens = _input(lake, grid, f"tokens/{row.snapshot}")
+    wanted = tokens.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") if tokens else None
+    for published in lake.place("keys", row.snapshot).versions():
+        if published.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") == wanted:
+            return documents_of(published)
+    return None
+
+
+def _input(lake: LakeFolder, published: Published, name: str) -> Published | None:
+    stage, _, key = name.partition("/")
+    return lake.place(stage, key).with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+
+
+def went_instead(lake: LakeFolder, identity: str) -> list[Removed]:
+    """The documents of every snapshot that were removed because this one stays, by id."""
+    found = []
+    for key in lake.keys("lineage"):
+        published = lake.place("lineage", key).glance()
+        index = RowIndex(published) if published else None
+        lines = index.removal_lines("kept_id", identity) if index else []
+        if index and lines:
+            found += [line for line in _removals(lake, index, lines) if line["kept_id"] == identity]
+    return [
+        Removed(id=line["id"], similarity=line["similarity"], why=line["why"])
+        for line in sorted(found, key=lambda line: line["id"])
+    ]
+
+
+def _removals(lake: LakeFolder, index: RowIndex, lines: Sequence[int]) -> list[dict[str, Any]]:
+    key = index.published.receipt.fingerprint.key
+    removals = _input(lake, index.published, f"removals/{key}")
+    return (
+        [] if removals is None else read_some(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, lines)
+    )
+
+
+def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
+    """Why a document did not become a row, when a published stage says so.
+
+    Raises:
+        BadInput: when it is not a document id.
+    """
+    shard, _ = parse_document_id(identity)
+    for stage in STAGES_THAT_DROP:
+        published = lake.place(stage, shard.snapshot).current()
+        table = f"{shard.name}{DROPPED_SUFFIX}"
+        path = None if published is None else published.only(table) / table
+        for line in (
+            lines_where(path, pc.field("id") == identity)
+            if path is not None and path.is_file()
+            else ()
+        ):
+            reasons = tuple(zip(line["reasons"], line["values"], strict=True))
+            return Dropped(
+                stage=stage,
+                id=line["id"],
+                url=line["url"],
+                reasons=reasons,
+                instead=removed_for(lake, shard.snapshot, identity),
+            )
+    return None
+
+
+def removed_for(lake: LakeFolder, snapshot: str, identity: str) -> tuple[str, float, str] | None:
+    """For which document or item one was removed, how alike the two are, and why; None when it was
+    not removed.
+    """
+    published = lake.place("removals", snapshot).current()
+    if published is None:
+        return None
+    lines = lines_where(published.only(REMOVALS_TABLE) / REMOVALS_TABLE, pc.field("id") == identity)
+    return next(
+        ((line["kept_id"] or line["for_id"], line["similarity"], line["why"]) for line in lines),
+        None,
+    )
+
+
+def documents_by(lake: LakeFolder, kind: Kind, value: str) -> list[Mapping[str, Any]]:
+    """The filtered documents that are found by a value, of every snapshot: lines of `tables.KEYED`
+    with the values judged.
+    """
+    keys = [parse_document_id(value)[0].snapshot] if kind == "document" else lake.keys("keys")
+    indexes = (keyed_documents(lake, key) for key in keys)
+    return [line for index in indexes if index is not None for line in index.find(kind, value)]

@@ -1,0 +1,235 @@
+"""`lineage`: an index of one snapshot's rows: which document each was cut from, and in milliseconds
+where each document is.
+
+======================  ==========================================================================================
+file                    what
+======================  ==========================================================================================
+``records.parquet``     what tracing wants of the grid's row table, line by line, in row groups that are read one at a time
+``row_key.npy``         keys of the rows' documents (`lc_assets.text.lookup_keys`), see `lc_assets.formats.key_index`
+``row_place.npy``       which line of ``records.parquet`` each key is of
+``removed_key.npy``     ids of the documents that did not go on, and of those in whose stead they went
+``removed_place.npy``   which line of the table of removals each is of
+======================  ==========================================================================================
+
+Made for one version of a grid, and found by its digest: what an older order or a release is made of
+is looked up in the index that was made with it. Without one the tables themselves are searched,
+which takes fifty times as long.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.randomness import keyed_u64
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.deduplication.removed_documents import REMOVALS
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.line_reading import write_in_groups
+from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
+from lc_assets.stages.tables import ROWS, read_table
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.text.lookup_keys import keys_of_documents
+from lc_assets.vocabulary import SPLITS, SnapshotId
+
+RECORDS_FILE: Final = "records.parquet"
+ROW_INDEX: Final = "row"
+REMOVED_INDEX: Final = "removed"
+RECORDS: Final = (
+    "split",
+    "row",
+    "id",
+    "url",
+    "digest",
+    "cc_segment",
+    "stretch",
+    "shift",
+    "n_tokens",
+)
+"""Columns of `tables.ROWS` that say which document a row is of, and which token stands where."""
+SCHEMA: Final = pa.schema([ROWS.field(name) for name in RECORDS])
+
+
+def index_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish the index of one snapshot's rows.
+
+    Raises:
+        NotPublished: when its grid, or its table of removals, is not there.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        rows = read_table(staging.inputs[f"grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS)
+        removed = read_table(
+            staging.inputs[f"removals/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
+            REMOVALS.names,
+        )
+        return write_index(staging.folder, rows, removed)
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Tally:
+    """Write the files of an index of a row table and a table of removals."""
+    write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
+    keys, places = keys_of_documents(_keyed_columns(rows))
+    write_key_index(folder / ROW_INDEX, keys, places)
+    write_key_index(folder / REMOVED_INDEX, *keys_of_removals(removed))
+    also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+        "keys": len(keys),
+        "removals": removed.num_rows,
+    }
+    return Tally(seen=rows.num_rows, kept=rows.num_rows, also=also)
+
+
+def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
+    """Keys of removed documents and of those that stayed for them, and the line each is of;
+    ascending.
+    """
+    names, kept = (np.array(removed[column].to_pylist(), object) for column in ("id", "kept_id"))
+    instead = np.flatnonzero(kept != "")
+    keys = np.concatenate(
+        [_removed_keys("id", names.tolist()), _removed_keys("kept_id", kept[instead].tolist())]
+    )
+    places = np.concatenate([np.arange(len(names)), instead]).astype(np.uint32)
+    order = np.lexsort((places, keys))
+    return keys[order], places[order]
+
+
+def _removed_keys(column: str, values: Sequence[str]) -> NDArray[np.uint64]:
+    return keyed_u64(f"look up removals by {column}", seed=0, keys=values)
+
+
+def _keyed_columns(rows: pa.Table) -> dict[str, Sequence[str]]:
+    return {name: rows[name].to_pylist() for name in ("id", "url", "digest")}
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """One grid's index, for asking."""
+
+    published: Published
+
+    @property
+    def rows(self) -> KeyedTable:
+        """The records of the rows' documents, in the row table's order."""
+        home = self.published
+        return KeyedTable(
+            home.only(RECORDS_FILE) / RECORDS_FILE,
+            KeyIndex(home.only(f"{ROW_INDEX}_*.npy") / ROW_INDEX),
+        )
+
+    def documents(self, ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Records of some documents, in the order of the ids."""
+        return [line for _, line in self.rows.find_all([("document", name) for name in ids])]
+
+    def row(self, split: str, row: int) -> dict[str, Any] | None:
+        """The record of one row; None when there is no such row. The table holds train rows first,
+        each split's in order.
+        """
+        counts = self.published.receipt.tally.also
+        if not 0 <= row < counts[f"{split} rows"]:
+            return None
+        before = sum(counts[f"{other} rows"] for other in SPLITS[: SPLITS.index(split)])
+        return self.rows.lines([before + row])[0]
+
+    def removal_lines(self, column: str, value: str) -> list[int]:
+        """Numbers of the lines of the table of removals whose ``id`` or ``kept_id`` has this value,
+        or, once in 2⁶⁴, another one.
+        """
+        index = KeyIndex(self.published.only(f"{REMOVED_INDEX}_*.npy") / REMOVED_INDEX)
+        return index.places(int(_removed_keys(column, [value])[0]))
+
+
+def row_index(lake: LakeFolder, grid: Published) -> RowIndex | None:
+    """The index of this very grid; None when none was made, or it is gone."""
+    name, place = grid.name, lake.place("lineage", grid.receipt.fingerprint.key)
+    for published in place.versions():
+        if published.receipt.fingerprint.inputs.get(name) == grid.digest:
+            return RowIndex(published)
+    return None
+
+
+def current_index(lake: LakeFolder, snapshot: str) -> RowIndex | None:
+    """The index of a snapshot's published grid, for looking documents up; None when there is none
+    of that very grid.
+    """
+    index, pointer = (
+        lake.place("lineage", snapshot).glance(),
+        lake.place("grid", snapshot).pointer(),
+    )
+    if (
+        index is None
+        or pointer is None
+        or index.receipt.fingerprint.inputs.get(f"grid/{snapshot}") != pointer.digest
+    ):
+        return None
+    return RowIndex(index)
+
+
+def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
+    """The records are the grid's row table, line by line."""
+    records = read_table(check_input.folder / RECORDS_FILE, RECORDS)
+    grid = check_input.only_input("grid")
+    rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
+    right = records.equals(rows) and records.num_rows == check_input.tally.kept
+    return CheckResult(
+        claim="every_row_is_recorded",
+        passed=right,
+        words=f"{records.num_rows:,} records of {rows.num_rows:,} rows"
+        + ("" if right else ": they are not the same"),
+        numbers={"records": records.num_rows},
+    )
+
+
+def every_row_is_found_by_its_keys(check_input: CheckInput) -> CheckResult:
+    """The keys are those of the rows' documents and of the removals, all of them and no other, and
+    each leads to its line.
+    """
+    removals = check_input.only_input("removals")
+    wanted = {
+        ROW_INDEX: keys_of_documents(
+            _keyed_columns(read_table(check_input.folder / RECORDS_FILE, ["id", "url", "digest"]))
+        ),
+        REMOVED_INDEX: keys_of_removals(
+            read_table(removals.only(REMOVALS_TABLE) / REMOVALS_TABLE, REMOVALS.names)
+        ),
+    }
+    wrong = [
+        name
+        for name, (keys, places) in wanted.items()
+        if not KeyIndex(check_input.folder / name).holds(keys, places)
+    ]
+    n_keys = {name: len(keys) for name, (keys, _) in wanted.items()}
+    return CheckResult(
+        claim="every_row_is_found_by_its_keys",
+        passed=not wrong,
+        words=f"{n_keys[ROW_INDEX]:,} keys of rows, {n_keys[REMOVED_INDEX]:,} of removals"
+        + (f"; wrong: {', '.join(wrong)}" if wrong else ""),
+        numbers=dict(n_keys),
+    )
+
+
+STAGE = Stage(
+    name="lineage",
+    code_version="1",
+    upstream=("grid", "removals"),
+    params=lambda _, __: {},
+    claims=(every_row_is_recorded, every_row_is_found_by_its_keys),
+)
+"""Rows by id, address, domain and digest; removals by who went and who stayed."""

@@ -1,0 +1,1 @@
+"""Stages of pages of a crawl and the links between them."""

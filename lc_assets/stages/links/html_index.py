@@ -1,0 +1,341 @@
+"""`html_index`: which record of the crawl holds a filtered document's page, as it was fetched.
+
+A page is named by its key (`lc_assets.text.page_keys`). Where its records are is said by the
+archives themselves, read through once (``web.index = "scan"``; by the crawl's own lists of links
+with ``web.links_from = "wat"``), or by an index of the crawl: text (``"cdxj"``) or Parquet
+(``"columnar"``). By an index, a capture is found when the index's key of the document's address is
+the same, too. Which of several captures it is, `lc_assets.stages.links.capture_choice` says.
+
+Published are a table per shard of filtered documents, and the files of the crawl with what
+identifies the content of those that were read: their digest is an input of the version, so it is
+out of date when a file of the crawl changes.
+"""
+
+import itertools
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.archives.fetching import Spot, pages_at
+from lc_assets.formats.archives.pages import HtmlPage
+from lc_assets.formats.archives.paths import Kind, is_inside
+from lc_assets.formats.archives.wat import WatPage, wat_pages_at
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.publishing import finished
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    all_that_was_kept_came_in,
+    documents_files,
+    evenly_spaced,
+)
+from lc_assets.stages.deduplication.queries import Queries, queries
+from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.links.capture_choice import (
+    NO_CAPTURE,
+    NO_PAGE,
+    choose,
+    note_what_is_wanted,
+    publish_chosen,
+)
+from lc_assets.stages.links.crawl_files import (
+    FILES_TABLE,
+    crawl_files,
+    crawl_of,
+    kind_that_is_read,
+    looked_at,
+    paths_of,
+)
+from lc_assets.stages.links.link_tables import HTML_INDEX
+from lc_assets.stages.links.page_captures import (
+    CAPTURED,
+    LEFT_OUT,
+    RECORDS,
+    CapturesTask,
+    find_captures,
+)
+from lc_assets.stages.links.page_documents import NO_ADDRESS, DocumentsTask, note_documents
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.schemas import complaints_about
+from lc_assets.stages.tables import count_lines, read_lines, read_table, write_table
+from lc_assets.storage.digests import digest_of
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.upstream import Upstream, patiently
+from lc_assets.tally import Tally
+from lc_assets.text.page_keys import page_key
+from lc_assets.vocabulary import SnapshotId
+
+INDEX_SUFFIX: Final = ".html_index.parquet"
+LOOKED_AT: Final = "records looked at again"
+OTHERS: Final = "records of another page"
+UNREAD: Final = "records that hold no page"
+LOOKED_AT_AGAIN: Final = 20
+"""Records that are fetched to see whether they hold the page that the index names."""
+REASONS: Final = (NO_ADDRESS, NO_CAPTURE, NO_PAGE)
+
+
+def index_pages(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish where the pages of one snapshot's filtered documents are.
+
+    Raises:
+        NotPublished: when the filtered documents are not there.
+        BadInput: when nobody has said where the crawl is, or it has no files of the wanted kind.
+        CorruptFile: when a file of the crawl is missing, damaged or cut short.
+        Unreachable: when the crawl cannot be reached, also when asked again.
+    """
+    files = _files_of(context, snapshot)
+
+    def fill(staging: StagingFolder) -> Tally:
+        write_table(staging.folder / FILES_TABLE, files)
+        return _fill(context, staging, snapshot)
+
+    return build(
+        context, STAGE, snapshot, fill, foreign_inputs={"crawl": digest_of(files.to_pylist())}
+    )
+
+
+def look_at_crawl(context: BuildContext, snapshot: SnapshotId) -> str:
+    """Digest of a snapshot's archives as they are now: what a version of it would be made from.
+
+    Raises:
+        BadInput: when nobody has said where the crawl is, or it has no files of the wanted kind.
+        CorruptFile: when a file that is listed is missing.
+        Unreachable: when the crawl cannot be reached, also when asked again.
+    """
+    return digest_of(_files_of(context, snapshot).to_pylist())
+
+
+def index_files(folder: Path) -> list[Path]:
+    """The tables of a version, sorted by shard; each is named as the filtered documents' is."""
+    return finished(folder.glob(f"*{INDEX_SUFFIX}"))
+
+
+def records_by_kind(tally: Tally) -> dict[str, int]:
+    """What was read of the crawl: captures, and other records by what they were."""
+    others = {
+        name.removeprefix(LEFT_OUT): count
+        for name, count in tally.also.items()
+        if name.startswith(LEFT_OUT)
+    }
+    return {CAPTURED: tally.also.get(CAPTURED, 0), **others}
+
+
+def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
+    """Some lines of a version, for people."""
+    return list(
+        itertools.islice(
+            (line for path in index_files(folder) for line in read_lines(path, HTML_INDEX.names)),
+            n_lines,
+        )
+    )
+
+
+def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
+    crawl, kind = crawl_of(context), kind_that_is_read(context.recipe.web)
+    files = crawl_files(crawl, snapshot)
+    if not files[kind]:
+        found = ", ".join(f"{len(paths):,} {name}" for name, paths in files.items() if paths)
+        raise BadInput(
+            f"{crawl.root}: crawl {snapshot} has no {kind} files ({found}), which web.index and "
+            "web.links_from ask for"
+        )
+    # An index names its pages' archives and digests, so that of these the names are enough.
+    needed: dict[Kind, list[str]] = (
+        {kind: files[kind]}
+        if kind in {"warc", "wat"}
+        else {"warc": files["warc"], kind: files[kind]}
+    )
+    return looked_at(context, needed, [kind], what=f"look at the crawl of {snapshot}")
+
+
+def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Tally:
+    kind = kind_that_is_read(context.recipe.web)
+    documents = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
+    notes = [
+        DocumentsTask(documents=path, number=number, folder=staging.folder)
+        for number, path in enumerate(documents)
+    ]
+    noted = run_shards(context, staging, note_documents, notes, what=f"keys of pages of {snapshot}")
+    scratch = staging.folder / WORKINGS / "duckdb"
+    shutil.rmtree(scratch, ignore_errors=True)
+    with queries(scratch, Means().memory // 2) as asked:
+        found, missing = _found(context, staging, asked, snapshot)
+        paths = [
+            staging.folder / path.name.replace(DOCUMENTS_SUFFIX, INDEX_SUFFIX) for path in documents
+        ]
+        publish_chosen(asked, paths)
+    dropped = {**noted.dropped, **missing}
+    tally = Tally(
+        seen=noted.seen,
+        kept=noted.kept - sum(missing.values()),
+        dropped=dropped,
+        complaints=dropped,
+        also=found.also,
+    )
+    return tally + Tally(also=_look_again(context, paths, kind))
+
+
+def _found(
+    context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: str
+) -> tuple[Tally, dict[str, int]]:
+    kind = kind_that_is_read(context.recipe.web)
+    note_what_is_wanted(asked, staging.folder, kind)
+    tasks = [
+        CapturesTask(
+            crawl=crawl_of(context), path=path, kind=kind, number=number, folder=staging.folder
+        )
+        for number, path in enumerate(paths_of(staging.folder, kind))
+    ]
+    found = run_shards(
+        context, staging, find_captures, tasks, what=f"pages in the crawl of {snapshot}"
+    )
+    return found, choose(asked, staging.folder)
+
+
+def _look_again(context: BuildContext, paths: Sequence[Path], kind: Kind) -> dict[str, int]:
+    """Fetch a few records, and count those that hold another page than the index says."""
+    lines = _evenly_chosen(paths)
+    spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
+    pages = patiently(_fetched)((crawl_of(context), kind, spots))
+    keys = [page_key(page.url) if isinstance(page, HtmlPage | WatPage) else None for page in pages]
+    return {
+        LOOKED_AT: len(lines),
+        OTHERS: sum(
+            key is not None and key != line["page_key"]
+            for key, line in zip(keys, lines, strict=True)
+        ),
+        UNREAD: keys.count(None),
+    }
+
+
+def _fetched(task: tuple[Upstream, Kind, list[Spot]]) -> list[HtmlPage | WatPage | Unread]:
+    crawl, kind, spots = task
+    return list(wat_pages_at(crawl, spots) if kind == "wat" else pages_at(crawl, spots))
+
+
+def _evenly_chosen(paths: Sequence[Path]) -> list[dict[str, Any]]:
+    counts = [count_lines(path) for path in paths]
+    wanted = evenly_spaced(sum(counts), LOOKED_AT_AGAIN)
+    found: list[dict[str, Any]] = []
+    first = 0
+    for path, n_lines in zip(paths, counts, strict=True):
+        here = [number - first for number in wanted if first <= number < first + n_lines]
+        if here:
+            found += read_table(path, HTML_INDEX.names).take(here).to_pylist()
+        first += n_lines
+    return found
+
+
+def the_index_adds_up(check_input: CheckInput) -> CheckResult:
+    """The tables hold as many documents as were counted; the others are missing for known reasons;
+    every record read is accounted for.
+    """
+    n_lines, tally = (
+        sum(count_lines(path) for path in index_files(check_input.folder)),
+        check_input.tally,
+    )
+    left_out = sum(count for name, count in tally.also.items() if name.startswith(LEFT_OUT))
+    records, captures = tally.also.get(RECORDS, 0), tally.also.get(CAPTURED, 0)
+    strange = sorted(set(tally.dropped) - set(REASONS))
+    return CheckResult(
+        claim="the_index_adds_up",
+        passed=n_lines == tally.kept and records == captures + left_out and not strange,
+        words=f"{n_lines:,} documents in the tables, {tally.kept:,} counted; {records:,} records "
+        f"read: {captures:,} captures "
+        f"and {left_out:,} others"
+        + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),
+        numbers={"indexed": n_lines, "records read": records, "captures": captures},
+    )
+
+
+def every_place_is_in_the_crawl(check_input: CheckInput) -> CheckResult:
+    """The tables fit their schema; every document is a filtered one, once; every archive is the
+    crawl's; places and page keys can be.
+    """
+    paths, filtered = index_files(check_input.folder), check_input.only_input("filtered").folder
+    wrong = complaints_about(paths, HTML_INDEX, unique="id")
+    archives = {path for kind in ("warc", "wat") for path in paths_of(check_input.folder, kind)}
+    for path in paths:
+        documents = filtered / path.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX)
+        urls = {
+            line["id"]: line["url"]
+            for line in read_lines(documents, ["id", "url"], batch_lines=1024)
+        }
+        wrong += [
+            f"{path.name}: {line['id']}: {said}"
+            for line in read_lines(path)
+            if (said := _complaint(line, urls, archives))
+        ]
+    return CheckResult(
+        claim="every_place_is_in_the_crawl",
+        passed=not wrong,
+        words="; ".join(wrong[:5])
+        if wrong
+        else f"{len(paths):,} tables fit, {len(archives):,} archives",
+        numbers={"wrong": len(wrong)},
+    )
+
+
+def _complaint(line: dict[str, Any], urls: dict[str, str], archives: set[str]) -> str:
+    if urls.get(line["id"]) != line["url"]:
+        return "no filtered document of this shard, or another address"
+    if (
+        page_key(line["url"]) != line["page_key"]
+        or page_key(line["captured_url"]) != line["page_key"]
+    ):
+        return "the page key is not that of its address"
+    if not is_inside(line["filename"]) or (archives and line["filename"] not in archives):
+        return f"{line['filename']} is no file of the crawl"
+    if line["offset"] < 0 or line["length"] <= 0:
+        return f"no place: byte {line['offset']:,}, {line['length']:,} bytes"
+    return "" if len(line["timestamp"]) in {0, 14} else f"no time: {line['timestamp']}"
+
+
+def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
+    """Records that were fetched from the crawl again, evenly chosen, hold the pages that the index
+    names.
+    """
+    n_looked_at, n_others, n_unread = (
+        check_input.tally.also.get(name, 0) for name in (LOOKED_AT, OTHERS, UNREAD)
+    )
+    enough = n_looked_at >= min(check_input.tally.kept, LOOKED_AT_AGAIN)
+    return CheckResult(
+        claim="records_hold_the_pages_they_should",
+        passed=not n_others and n_unread <= n_looked_at // 2 and enough,
+        words=f"{n_looked_at:,} records fetched again: {n_others:,} hold another page, "
+        f"{n_unread:,} none that can be read",
+        numbers={LOOKED_AT: n_looked_at, OTHERS: n_others, UNREAD: n_unread},
+    )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    return {"index": recipe.web.index, "links_from": recipe.web.links_from}
+
+
+STAGE = Stage(
+    name="html_index",
+    code_version="1",
+    upstream=("filtered",),
+    params=_params,
+    claims=(
+        all_that_was_kept_came_in("filtered"),
+        the_index_adds_up,
+        every_place_is_in_the_crawl,
+        records_hold_the_pages_they_should,
+    ),
+    wanted=lambda recipe: recipe.longpack.wanted,
+)
+"""Where the pages of a snapshot's filtered documents are in the crawl's archives."""

@@ -1,0 +1,184 @@
+"""Lists of links of plain WARC files, as JSON lines: what `lc links` does, a file after the other.
+
+A line is a page: its ``url``, and under the extractor's name (``html5`` or ``paper_regex``) its
+links in their order, ``[address, text]`` each, as they are written; or, with ``targets``, the pages
+that they lead to, each once. Pages without links have their line, too. Beside the lists, for as
+long as the work lasts, stands which page points at which of its own host: what most pages of a host
+point at is a portal.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
+
+import contextlib
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from lc_assets.engines.engine import Engine
+from lc_assets.errors import BadInput
+from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
+from lc_assets.formats.corpora.containers import WARC
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.gzipping import gzipped
+from lc_assets.publishing import finished, publish
+from lc_assets.stages.corpus_runs import over_corpus
+from lc_assets.stages.deduplication.queries import parquet, queries
+from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS
+from lc_assets.stages.tables import TableWriter
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.tally import Tally
+from lc_assets.text.links import Extractor, page_links
+from lc_assets.text.page_keys import key_host, page_key
+from lc_assets.text.targets import Targets, targets_of
+
+FIELDS: Final[dict[Extractor, str]] = {"html5": "html5", "paper": "paper_regex"}
+"""Under which name a line holds its links."""
+
+
+WITHIN: Final = pa.schema(
+    [("host", pa.string()), ("target_key", pa.string()), ("keys", pa.string())]
+)
+"""Pages of a host (no target), and the pages of the same host that they point at."""
+
+MOST: Final = 10
+"""How many of the pages that most others point at are told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What became of records and links, and the pages that most pages of their own host point at:
+    ``page, pages, share, keys``.
+    """
+
+    tally: Tally
+    most: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListingTask:
+    """One archive, where its list goes, and where what points within its hosts."""
+
+    source: Path
+    out: Path
+    within: Path
+    extractor: Extractor
+    targets: bool
+    max_page_bytes: int
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+
+def list_links(
+    sources: Sequence[Path],
+    out: Path,
+    *,
+    engine: Engine,
+    extractor: Extractor = "html5",
+    targets: bool = False,
+    max_page_bytes: int = MAX_PAGE_BYTES,
+) -> Listed:
+    """Publish ``NAME.links.jsonl.gz`` for each WARC file.
+
+    Raises:
+        BadInput: when a source is none.
+        CorruptFile: when an archive is damaged or cut short.
+    """
+    work = out / WORKINGS
+
+    def task_of(source: Path, stem: Path) -> ListingTask:
+        if not source.name.endswith(WARC):
+            raise BadInput(
+                f"{source}: links are read out of WARC files, whose names end in "
+                f"{' or '.join(WARC)}"
+            )
+        return ListingTask(
+            source=source,
+            out=stem.with_name(f"{stem.name}.links.jsonl.gz"),
+            within=work / stem.relative_to(out).with_name(f"{stem.name}.parquet"),
+            extractor=extractor,
+            targets=targets,
+            max_page_bytes=max_page_bytes,
+        )
+
+    try:
+        tally = over_corpus(sources, out, task_of, list_archive, engine=engine, what="links")
+        return Listed(tally=tally, most=_most_within_hosts(work))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def list_archive(task: ListingTask) -> Tally:
+    """Publish the list of one archive."""
+    dropped, also, n_pages = Counter[str](), Counter[str](), 0
+    with (
+        publish(task.out) as draft,
+        gzipped(draft) as out,
+        publish(task.within) as within,
+        contextlib.closing(_table(within)) as edges,
+    ):
+        for page in html_pages(task.source, max_page_bytes=task.max_page_bytes):
+            if isinstance(page, Unread):
+                dropped[page.why] += 1
+                continue
+            read = page_links(page.html, task.extractor)
+            if read.unread:
+                dropped[read.unread] += 1
+                continue
+            found = targets_of(
+                read.links, page.url, base=read.base, resolve=task.extractor == "html5"
+            )
+            links = [(link.href, link.text) for link in read.links]
+            line = {"url": page.url} | (
+                {"targets": found.found} if task.targets else {FIELDS[task.extractor]: links}
+            )
+            out.write(msgspec.json.encode(line) + b"\n")
+            n_pages += 1
+            also.update({LINKS: len(links), TARGETS: len(found.found)})
+            also.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
+            _note_within_host(edges, page.url, found)
+    return Tally(
+        seen=n_pages + dropped.total(),
+        kept=n_pages,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=dict(also),
+    )
+
+
+def _table(path: Path) -> TableWriter:
+    return TableWriter(path, WITHIN)
+
+
+def _note_within_host(edges: TableWriter, url: str, found: Targets) -> None:
+    key = page_key(url)
+    if key is None:
+        return
+    host = key_host(key)
+    edges.add({"host": host})
+    for target in found.found:
+        if key_host(target.key) == host:
+            edges.add({"host": host, "target_key": target.key, "keys": target.keys})
+
+
+def _most_within_hosts(work: Path) -> list[dict[str, Any]]:
+    """The pages that most pages of their own host point at, with their share of the host's pages;
+    out of core.
+    """
+    files = finished(work.rglob("*.parquet"))
+    if not files:
+        return []
+    with queries(work / "most", Means().memory // 4) as asked:
+        return asked.lines(
+            f"""SELECT target_key AS page, pages, pages / of_host AS share, keys FROM (
+                SELECT host, target_key, count(*) AS pages, any_value(keys ORDER BY keys) AS keys
+                FROM {parquet(files)} WHERE target_key IS NOT NULL GROUP BY ALL)
+            JOIN (SELECT host, count(*) AS of_host FROM {parquet(files)} WHERE target_key IS NULL GROUP BY host) USING (host)
+            ORDER BY pages DESC, page LIMIT {MOST}"""
+        )

@@ -1,0 +1,162 @@
+"""Documents that look for their pages: their keys, shard by shard, and one small file that says
+which pages are wanted at all.
+
+The first step of `html_index`. What is wanted is read by every task of the second
+(`lc_assets.stages.links.page_captures`): sorted 64-bit hashes, of page keys for archives, of the index's
+keys (SURT) for the columnar index, mapped into memory, 100 MB of 12 million documents; and for CDXJ
+these keys themselves, sorted, which go by beside the index's lines. A hash that two pages share
+costs a line and no more: captures meet documents by page keys (`lc_assets.stages.links.capture_choice`).
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from lc_assets.formats.archives.captures import timestamp_of
+from lc_assets.formats.archives.paths import Kind
+from lc_assets.publishing import finished, publish
+from lc_assets.randomness import keyed_u64
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.tables import TableWriter, read_lines
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.surt import surt
+
+DOCUMENTS: Final = pa.schema(
+    [
+        ("shard", pa.int32()),
+        ("position", pa.int64()),
+        ("id", pa.string()),
+        ("url", pa.string()),
+        ("page_key", pa.string()),
+        ("surt", pa.string()),
+        ("archive", pa.string()),
+        ("digest", pa.string()),
+        ("date", pa.string()),
+    ]
+)
+"""A document that looks for its page: which shard's it is and where in it, its keys, and what is
+known of its capture.
+"""
+
+NO_ADDRESS: Final = "no address of the web"
+
+_PURPOSE: Final = "key of a wanted page"
+_LINE: Final = ("id", "url", "digest", "cc_segment", "date_download")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentsTask:
+    """One shard of filtered documents whose keys are to be noted; ``number`` counts a snapshot's
+    shards.
+    """
+
+    documents: Path
+    number: int
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """A name of its own among a version's tasks."""
+        return f"documents-{self.documents.name.removesuffix(DOCUMENTS_SUFFIX)}"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def tables_in(folder: Path, what: str) -> list[Path]:
+    """The tables in a version's workings: ``documents`` or ``captures``."""
+    return finished((folder / WORKINGS / what).glob("*.parquet"))
+
+
+def wanted_file(folder: Path, kind: Kind) -> Path:
+    """Where a version's workings say what is wanted of files of a kind."""
+    return folder / WORKINGS / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
+
+
+def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
+    """64-bit hashes of keys, one per key."""
+    return keyed_u64(_PURPOSE, seed=0, keys=keys)
+
+
+@once
+def note_documents(task: DocumentsTask) -> Tally:
+    """Publish the keys of one shard's documents; those without an address of the web are counted
+    and left out.
+    """
+    n_seen = n_kept = 0
+    with working_table(task.folder, "documents", task.number, DOCUMENTS) as table:
+        for position, line in enumerate(read_lines(task.documents, _LINE, batch_lines=1024)):
+            n_seen += 1
+            key = page_key(line["url"])
+            if key is not None:
+                n_kept += 1
+                table.add(_noted(line, key) | {"shard": task.number, "position": position})
+    dropped = {NO_ADDRESS: n_seen - n_kept} if n_seen > n_kept else {}
+    return Tally(seen=n_seen, kept=n_kept, dropped=dropped)
+
+
+def _noted(line: dict[str, Any], key: str) -> dict[str, Any]:
+    return {
+        "id": line["id"],
+        "url": line["url"],
+        "page_key": key,
+        "surt": surt(line["url"]) or "",
+        "archive": archive_name(line["cc_segment"]),
+        "digest": line["digest"],
+        "date": timestamp_of(line["date_download"]),
+    }
+
+
+def archive_name(path: str) -> str:
+    """What the archives of one crawled batch have in common, whether they hold pages, links or
+    texts.
+
+    >>> archive_name("crawl-data/x/wet/CC-MAIN-7.warc.wet.gz"), archive_name("y/warc/CC-MAIN-7.warc.gz"), archive_name("")
+    ('CC-MAIN-7', 'CC-MAIN-7', '')
+    """
+    return path.rpartition("/")[2].partition(".warc")[0]
+
+
+def is_in(keys: list[str], wanted: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which keys' hashes are among the sorted ones.
+
+    >>> is_in(["a", "b"], np.sort(hashes_of(["b", "c"])))
+    array([False,  True])
+    """
+    if not len(wanted):
+        return np.zeros(len(keys), np.bool_)
+    hashes = hashes_of(keys)
+    places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
+    return np.asarray(wanted[places] == hashes)
+
+
+def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
+    """The wanted keys of the index in their order, those before ``first`` left out as far as the
+    file's statistics tell them apart.
+    """
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            stated = file.metadata.row_group(group).column(0).statistics
+            if stated is not None and stated.has_min_max and stated.max.encode() < first:
+                continue
+            for key in file.read_row_group(group, columns=["surt"])["surt"].to_pylist():
+                if (wanted := key.encode()) >= first:
+                    yield wanted
+
+
+@contextlib.contextmanager
+def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> Iterator[TableWriter]:
+    """A table to write into a version's workings; see `tables_in`."""
+    path = folder / WORKINGS / what / f"{number:06d}.parquet"
+    with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
+        yield table

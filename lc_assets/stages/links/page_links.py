@@ -1,0 +1,206 @@
+"""`page_links`: which pages the pages of one snapshot point at, and by which words.
+
+Read out of the records that `html_index` names: HTML, or the crawl's own lists of links. Looked at
+are the pages that are roots of LongPack; all pages, where packing goes on from what a root points
+at. What is worth packing of it is not decided here (`link_claims`), nor is whether a page that is
+pointed at was crawled at all.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path is quoted
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lc_assets.packing.roots import roots_drawn_by
+from lc_assets.publishing import finished
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, all_that_was_kept_came_in, evenly_spaced
+from lc_assets.stages.deduplication.queries import parquet, queries
+from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.links.crawl_files import crawl_of, kind_that_is_read
+from lc_assets.stages.links.html_index import INDEX_SUFFIX, index_files
+from lc_assets.stages.links.page_linking import (
+    LEFT_OUT,
+    LINKS,
+    LINKS_SUFFIX,
+    TARGETS,
+    LinksTask,
+    find_links,
+)
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.tables import count_lines, read_lines, read_table
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.text.page_keys import page_key
+from lc_assets.text.targets import REASONS
+from lc_assets.vocabulary import SnapshotId
+
+CHECKED_LINES = 1000
+
+
+def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish what the pages of one snapshot point at.
+
+    Raises:
+        NotPublished: when the index of its pages, or its filtered documents, are not there.
+        BadInput: when nobody has said where the crawl is.
+        Unreachable: when the crawl cannot be reached, also when asked again.
+    """
+    settings, web = context.recipe.longpack, context.recipe.web
+
+    def fill(staging: StagingFolder) -> Tally:
+        documents = staging.inputs[f"filtered/{snapshot}"].folder
+        tasks = [
+            LinksTask(
+                crawl=crawl_of(context),
+                index=index,
+                documents=documents / index.name.replace(INDEX_SUFFIX, DOCUMENTS_SUFFIX),
+                folder=staging.folder,
+                source="wat" if kind_that_is_read(web) == "wat" else "warc",
+                extractor=web.extractor,
+                seed=settings.seed,
+                share=settings.roots,
+                all_pages=settings.depth > 1,
+            )
+            for index in index_files(staging.inputs[f"html_index/{snapshot}"].folder)
+        ]
+        return run_shards(context, staging, find_links, tasks, what=f"links of {snapshot}")
+
+    return build(context, STAGE, snapshot, fill, randomness=roots_drawn_by(settings.seed))
+
+
+def page_links_files(folder: Path) -> list[Path]:
+    """The tables of a version, sorted by shard."""
+    return finished(folder.glob(f"*{LINKS_SUFFIX}"))
+
+
+def links_by_fate(tally: Tally) -> dict[str, int]:
+    """How many links lead to a page, and why the others lead to none."""
+    others = {
+        name.removeprefix(LEFT_OUT): count
+        for name, count in tally.also.items()
+        if name.startswith(LEFT_OUT)
+    }
+    return {"lead to a page": tally.also.get(LINKS, 0) - sum(others.values()), **others}
+
+
+def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
+    """The pages that most pages point at, for people; out of core."""
+    files = page_links_files(links.folder)
+    if not files:
+        return []
+    with queries(links.home / WORKINGS / "most", Means().memory // 4) as asked:
+        return asked.lines(
+            "SELECT target_key AS page, count(*) AS pages, any_value(keys ORDER BY keys) AS keys "
+            f"FROM {parquet(files)} "
+            f"GROUP BY target_key ORDER BY pages DESC, page LIMIT {int(n_lines)}"
+        )
+
+
+def the_links_add_up(check_input: CheckInput) -> CheckResult:
+    """The tables hold as many lines as were counted, one per page and page that it points at; every
+    link is in one count.
+    """
+    files = page_links_files(check_input.folder)
+    n_lines = sum(map(count_lines, files))
+    tables = (read_table(path, ["page_key", "target_key", "n_links", "position"]) for path in files)
+    n_twice = n_itself = n_links = 0
+    for table in tables:
+        pairs = list(
+            zip(
+                table["page_key"].to_pylist(),
+                table["target_key"].to_pylist(),
+                table["position"].to_pylist(),
+                strict=True,
+            )
+        )
+        n_itself += sum(page == target for page, target, _ in pairs)
+        n_twice += len(pairs) - len({(page, place) for page, _, place in pairs})
+        n_links += sum(table["n_links"].to_pylist())
+    also = check_input.tally.also
+    fates = links_by_fate(check_input.tally)
+    wrong = {
+        "lines more or fewer than counted": abs(n_lines - also.get(TARGETS, 0)),
+        "links more or fewer than counted": abs(n_links - fates["lead to a page"]),
+        "pages that point at themselves": n_itself,
+        "pages with two targets in one place": n_twice,
+        "links left out for no known reason": sum(
+            count for name, count in fates.items() if name not in (*REASONS, "lead to a page")
+        ),
+    }
+    return _finding(
+        "the_links_add_up",
+        wrong,
+        f"{n_lines:,} targets of {also.get(LINKS, 0):,} links on {check_input.tally.kept:,} pages",
+    )
+
+
+def pages_and_targets_have_their_keys(check_input: CheckInput) -> CheckResult:
+    """Every page is one of the index, by its key; an even choice of targets has the key of its
+    address.
+    """
+    index = check_input.only_input("html_index").folder
+    wrong = {"pages that are not in the index": 0, "targets by another key": 0}
+    n_targets = 0
+    for path in page_links_files(check_input.folder):
+        known = _pairs(
+            read_lines(index / path.name.replace(LINKS_SUFFIX, INDEX_SUFFIX), ["id", "page_key"])
+        )
+        wrong["pages that are not in the index"] += len(
+            _pairs(read_lines(path, ["id", "page_key"])) - known
+        )
+        table = read_table(path, ["target_key", "target_url"])
+        chosen = table.take(evenly_spaced(table.num_rows, CHECKED_LINES)).to_pylist()
+        wrong["targets by another key"] += sum(
+            page_key(line["target_url"]) != line["target_key"] for line in chosen
+        )
+        n_targets += len(chosen)
+    return _finding(
+        "pages_and_targets_have_their_keys",
+        wrong,
+        f"{n_targets:,} targets looked at, all by their keys",
+    )
+
+
+def _pairs(lines: Iterable[dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(line["id"], line["page_key"]) for line in lines}
+
+
+def _finding(name: str, wrong: dict[str, int], said: str) -> CheckResult:
+    found = "; ".join(f"{count:,} {words}" for words, count in wrong.items() if count)
+    return CheckResult(claim=name, passed=not found, words=found or said, numbers=dict(wrong))
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    settings = recipe.longpack
+    which = (
+        {"all_pages": True}
+        if settings.depth > 1
+        else {"roots": settings.roots, "seed": settings.seed}
+    )
+    return {"read": kind_that_is_read(recipe.web), "extractor": recipe.web.extractor, **which}
+
+
+STAGE = Stage(
+    name="page_links",
+    code_version="1",
+    upstream=("html_index", "filtered"),
+    params=_params,
+    claims=(
+        all_that_was_kept_came_in("html_index"),
+        the_links_add_up,
+        pages_and_targets_have_their_keys,
+    ),
+    wanted=lambda recipe: recipe.longpack.wanted,
+)
+"""What the pages of a snapshot point at."""

@@ -1,0 +1,248 @@
+"""From documents and links to the table of claims: which root holds which page's text, where, and
+by which words.
+
+Everything that was looked at is counted: every link of a document, and of every further round every
+link of a page that was held in the round before. What goes on goes on as numbers; ids, addresses
+and words come back when the table is written.
+"""
+# ruff: noqa: S608 - every name in these queries is this package's own, every path and value is quoted
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from lc_assets.packing.longpack import PART_TOKENS
+from lc_assets.packing.turns import NO_ROOM, Rules
+from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
+from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.links.link_tables import LINK_CLAIMS
+from lc_assets.stages.longpack.dealing import HELD_TABLE, TAIL_OFFERS, Deal, deal
+from lc_assets.stages.longpack.longpack_settings import LongPackSettings
+from lc_assets.stages.longpack.pages import (
+    UNTOKENIZABLE,
+    Draws,
+    FactsTask,
+    PagesTask,
+    know_texts,
+    list_pages,
+)
+from lc_assets.stages.longpack.resolving import number_pages, publish_needed, resolve
+from lc_assets.stages.longpack.writing import publish_claims
+from lc_assets.stages.tables import write_table
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.tally import Tally
+from lc_assets.tokens.tokenizers import TextEncoding
+
+OTHER_SIDE: Final = "on the other side of the held-out split"
+OTHER_LANGUAGE: Final = "in another language"
+IN_DOCUMENT: Final = "its text is in the document"
+
+
+class Run(Protocol):
+    """Runs a shard function over tasks and adds up what it counted."""
+
+    def __call__(
+        self, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str
+    ) -> Tally:
+        """Run it; ``what`` says what is done, for people."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """Claims to be made.
+
+    Attributes:
+        documents: tables of documents with the columns of `lc_assets.stages.tables.FILTERED`.
+        links: tables of `lc_assets.stages.links.link_tables.PAGE_LINKS`.
+        removed: tables with a column ``id`` of documents that take no part.
+        folder: whose ``.workings`` hold what is needed on the way.
+        out: the table of `LINK_CLAIMS` to publish.
+        settings: how pages are packed.
+        draws: roots and splits.
+        tokenizer: what counts tokens.
+        text_encoding: how a text is written before.
+        run: runs what is done per file.
+        everything: whether the texts of all pages are known, not only of those that are needed.
+        memory: bytes that tables may take; more goes to disk.
+        tail: see `lc_assets.stages.longpack.dealing.Deal`.
+    """
+
+    documents: Sequence[Path]
+    links: Sequence[Path]
+    removed: Sequence[Path]
+    folder: Path
+    out: Path
+    settings: LongPackSettings
+    draws: Draws
+    tokenizer: str
+    text_encoding: TextEncoding
+    run: Run
+    everything: bool = False
+    memory: int = Means().memory // 2
+    tail: int = TAIL_OFFERS
+
+    @property
+    def work(self) -> Path:
+        """Folder of tables that are needed on the way."""
+        return self.folder / WORKINGS
+
+    @property
+    def rules(self) -> Rules:
+        """How pages are taken."""
+        return Rules(repetitions=self.settings.repetitions, consume=self.settings.mode == "consume")
+
+
+def claim_links(claims: Claims) -> Tally:
+    """Publish who holds what; a link is kept when the page that it leads to is held for it."""
+    pages = [
+        PagesTask(documents=path, folder=claims.folder, file=n, draws=claims.draws)
+        for n, path in enumerate(claims.documents)
+    ]
+    listed = claims.run(list_pages, pages, what="list pages")
+    if not pages or not claims.links:
+        write_table(claims.out, LINK_CLAIMS.empty_table())
+        return listed
+    shutil.rmtree(claims.work / "duckdb", ignore_errors=True)
+    with queries(claims.work / "duckdb", claims.memory) as asked:
+        n_roots = number_pages(asked, [task.path for task in pages], claims.removed)
+        counts = Counter(resolve(asked, claims.links, claims.settings, n_roots=n_roots))
+        known = _know(claims, asked)
+        n_seen = (
+            asked.number(f"SELECT count(*) FROM resolved WHERE source < {n_roots}") + counts.total()
+        )
+        for number in range(1, claims.settings.depth + 1):
+            n_candidates = _candidates(asked, number, n_roots)
+            n_seen += n_candidates if number > 1 else 0
+            counts.update(_offers(claims, asked, number))
+            counts.update(
+                deal(Deal(asked=asked, rules=claims.rules, round=number, tail=claims.tail))
+            )
+            _grow(asked, number)
+            if not asked.number(f"SELECT count(*) FROM tree WHERE depth = {number}"):
+                break
+        n_kept = publish_claims(
+            asked,
+            claims.links,
+            claims.out,
+            paper_exact=claims.settings.paper_exact,
+            memory=claims.memory,
+        )
+        also = _sums(asked, n_roots, consume=claims.rules.consume)
+    dropped = {why: count for why, count in sorted(counts.items()) if count}
+    return (
+        listed
+        + known
+        + Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
+    )
+
+
+def _know(claims: Claims, asked: Queries) -> Tally:
+    """Read the texts that are needed; table ``known`` holds what must be known of each."""
+    needed = publish_needed(
+        asked, claims.work / "needed", len(claims.documents), everything=claims.everything
+    )
+    tasks = [
+        FactsTask(
+            documents=path,
+            folder=claims.folder,
+            file=n,
+            needed=needed[n],
+            tokenizer=claims.tokenizer,
+            text_encoding=claims.text_encoding,
+        )
+        for n, path in enumerate(claims.documents)
+    ]
+    counted = claims.run(know_texts, tasks, what="count tokens")
+    asked.do(
+        f"CREATE OR REPLACE VIEW facts AS SELECT * FROM {parquet([task.path for task in tasks])}"
+    )
+    asked.do("""CREATE OR REPLACE TABLE known AS SELECT facts.number, cluster, n_tokens, side, language FROM facts
+        JOIN (SELECT content, min(number)::INTEGER AS cluster FROM facts GROUP BY content) USING (content)
+        JOIN pages USING (number)""")
+    asked.do(f"CREATE OR REPLACE TABLE held {HELD_TABLE}")
+    asked.do(
+        "CREATE OR REPLACE TABLE tree (root INTEGER, depth INTEGER, page INTEGER, parent INTEGER, "
+        "row_of_all BIGINT, path BIGINT[])"
+    )
+    return counted
+
+
+def _candidates(asked: Queries, number: int, n_roots: int) -> int:
+    """Table ``candidates``: the links of this round, whose page ``parent`` is the root itself or
+    was held in the round before.
+    """
+    if number == 1:
+        asked.do(f"""CREATE OR REPLACE TABLE candidates AS
+            SELECT source AS root, source AS parent, position::BIGINT << 32 | page AS place, page, key_bytes,
+                row_of_all FROM resolved
+            WHERE source < {n_roots}""")
+    else:
+        asked.do(f"""CREATE OR REPLACE TABLE candidates AS
+            SELECT held.root, held.page AS parent, resolved.page, key_bytes, row_of_all,
+                row_number() OVER (PARTITION BY held.root ORDER BY held.place, position, resolved.page) AS place
+            FROM held JOIN resolved ON resolved.source = held.page WHERE round = {number - 1}""")
+    return asked.number("SELECT count(*) FROM candidates")
+
+
+def _offers(claims: Claims, asked: Queries, number: int) -> dict[str, int]:
+    """Table ``offers``: candidates that their root may hold; and how many it may not, by why."""
+    used = "SELECT root, sum(cost) AS used FROM held GROUP BY root"
+    asked.do(f"""CREATE OR REPLACE TABLE judged AS
+        SELECT root, place, page, child.cluster, child.n_tokens + key_bytes + {PART_TOKENS} AS cost,
+            {claims.settings.max_tokens - PART_TOKENS} - top.n_tokens - coalesce(used, 0) AS room,
+            CASE WHEN child.n_tokens IS NULL OR top.n_tokens IS NULL THEN {quoted(UNTOKENIZABLE)}
+                WHEN child.side != top.side THEN {quoted(OTHER_SIDE)}
+                {f"WHEN child.language != top.language THEN {quoted(OTHER_LANGUAGE)}" if claims.settings.same_language else ""}
+                WHEN child.cluster = top.cluster OR here.cluster IS NOT NULL THEN {quoted(IN_DOCUMENT)}
+                WHEN cost > room THEN {quoted(NO_ROOM)}
+                ELSE '' END AS why
+        FROM candidates JOIN known AS child ON child.number = candidates.page JOIN known AS top ON top.number = candidates.root
+        LEFT JOIN ({used}) USING (root)
+        LEFT JOIN (SELECT root, cluster FROM held WHERE {number} > 1) AS here
+            ON here.root = candidates.root AND here.cluster = child.cluster""")
+    asked.do("""CREATE OR REPLACE TABLE offers AS
+        SELECT root, min(place) AS place, arg_min(page, place) AS page, cluster, arg_min(cost, place)::BIGINT AS cost,
+            any_value(room)::BIGINT AS room
+        FROM judged WHERE why = '' GROUP BY root, cluster ORDER BY root, place""")
+    counts = {
+        line["why"]: line["n"]
+        for line in asked.lines("SELECT why, count(*) AS n FROM judged GROUP BY why")
+    }
+    asked.do("DROP TABLE judged")
+    again = counts.pop("", 0) - asked.number("SELECT count(*) FROM offers")
+    counts[IN_DOCUMENT] = counts.get(IN_DOCUMENT, 0) + again
+    return counts
+
+
+def _grow(asked: Queries, number: int) -> None:
+    """Table ``tree``: where every page that is held stands, as the places on the way to it."""
+    path = "[held.place]" if number == 1 else "list_append(above.path, held.place)"
+    above = (
+        ""
+        if number == 1
+        else "JOIN tree AS above ON above.root = held.root AND above.page = candidates.parent"
+    )
+    asked.do(f"""INSERT INTO tree SELECT held.root, held.round, held.page, candidates.parent, candidates.row_of_all, {path} FROM held
+        JOIN candidates ON candidates.root = held.root AND candidates.place = held.place {above} WHERE held.round = {number}""")
+
+
+def _sums(asked: Queries, n_roots: int, *, consume: bool) -> dict[str, int]:
+    packed = "known SEMI JOIN (SELECT DISTINCT root AS number FROM tree) USING (number)"
+    held = (
+        asked.number(f"SELECT count(DISTINCT page) FROM tree WHERE page < {n_roots}")
+        if consume
+        else 0
+    )
+    return {
+        "roots": n_roots,
+        "roots that another one holds": held,
+        "packed documents": asked.number("SELECT count(DISTINCT root) FROM tree"),
+        "tokens of their roots": asked.number(f"SELECT sum(n_tokens) FROM {packed}"),
+        "tokens of children": asked.number(
+            "SELECT sum(n_tokens) FROM tree JOIN known ON known.number = page"
+        ),
+    }

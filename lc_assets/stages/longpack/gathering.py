@@ -1,0 +1,352 @@
+"""From a plan to packed documents: every text is read once where it lies, sent to where it is
+wanted, and put in its place.
+
+::
+
+    claims ─▶ plan ─▶ send, per file of documents ─▶ gather, per group of files ─▶ documents, spans
+
+Memory is bounded by a slice of the plan, or by one document. A file of documents is read once for
+its children and once for its roots; a group reads of every file only what was sent to it.
+"""
+
+import contextlib
+import itertools
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+
+from lc_assets.errors import Mismatch
+from lc_assets.formats.npy import read_npy
+from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
+from lc_assets.publishing import publish
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.deduplication.queries import queries
+from lc_assets.stages.deduplication.settings import Means
+from lc_assets.stages.links.link_tables import SPANS
+from lc_assets.stages.longpack.claiming import Run
+from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
+from lc_assets.stages.longpack.pages import stem_of
+from lc_assets.stages.longpack.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
+from lc_assets.stages.tables import FILTERED, TableWriter, read_lines, read_table
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+
+SPANS_SUFFIX: Final = ".spans.parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packing:
+    """Documents to be packed.
+
+    Attributes:
+        claims: table of `lc_assets.stages.links.link_tables.LINK_CLAIMS`.
+        documents: the tables of documents that the claims were made of.
+        folder: where packed documents and spans go, a file each per file of roots; its workings
+            hold the rest.
+        paper_exact: see `lc_assets.packing.longpack.pack`.
+        run: runs what is done per file.
+        group_tokens: see `lc_assets.stages.longpack.placing`; as well the next.
+        slice_tokens: of a slice.
+        memory: bytes that tables may take; more goes to disk.
+    """
+
+    claims: Path
+    documents: Sequence[Path]
+    folder: Path
+    paper_exact: bool
+    run: Run
+    group_tokens: int = GROUP_TOKENS
+    slice_tokens: int = SLICE_TOKENS
+    memory: int = Means().memory // 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendTask:
+    """One file of documents whose texts are sent where they are ``wanted`` (`Plan.wanted`)."""
+
+    documents: Path
+    folder: Path
+    wanted: Path
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its memo's name."""
+        return f"send-{stem_of(self.documents)}"
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherTask:
+    """One group of files of roots whose documents are packed into ``folder``.
+
+    Attributes:
+        documents: the files of roots.
+        files: their numbers.
+        folder: where documents and spans go.
+        group: number of the group.
+        parts: its parts.
+        texts: what was sent, of every file.
+        paper_exact: how documents are written.
+    """
+
+    documents: tuple[Path, ...]
+    files: tuple[int, ...]
+    folder: Path
+    group: int
+    parts: Path
+    texts: tuple[Path, ...]
+    paper_exact: bool
+
+    @property
+    def name(self) -> str:
+        """Its memo's name."""
+        return f"gather-{self.group:06d}"
+
+    def __str__(self) -> str:
+        return f"{self.documents[0].name} to {self.documents[-1].name}"
+
+
+def pack_documents(packing: Packing) -> Tally:
+    """Write packed documents, in the columns of `FILTERED`, and their spans; each is a document
+    that was seen and kept.
+
+    Raises:
+        Mismatch: when a document that is claimed is not there.
+    """
+    if not packing.documents:
+        return Tally()
+    work = packing.folder / WORKINGS
+    plan = Plan(
+        claims=packing.claims,
+        documents=packing.documents,
+        work=work,
+        group_tokens=packing.group_tokens,
+        slice_tokens=packing.slice_tokens,
+    )
+    shutil.rmtree(work / "duckdb", ignore_errors=True)
+    with queries(work / "duckdb", packing.memory) as asked:
+        groups = plan_parts(plan, asked)
+    send = [
+        SendTask(
+            documents=path,
+            folder=packing.folder,
+            wanted=plan.wanted(n),
+            path=work / "texts" / f"{n:06d}.parquet",
+        )
+        for n, path in enumerate(packing.documents)
+    ]
+    sent = packing.run(send_texts, send, what="send texts")
+    gather = [
+        GatherTask(
+            documents=tuple(packing.documents[n] for n in files),
+            files=tuple(files),
+            folder=packing.folder,
+            group=group,
+            parts=plan.parts(group),
+            texts=tuple(task.path for task in send),
+            paper_exact=packing.paper_exact,
+        )
+        for group, files in enumerate(groups)
+    ]
+    return sent + packing.run(gather_documents, gather, what="pack documents")
+
+
+@once
+def send_texts(task: SendTask) -> Tally:
+    """Send the texts of one file's documents to the groups that want them."""
+    wanted: dict[int, list[tuple[int, int]]] = {}
+    for line, group, part in read_npy(task.wanted).T.tolist():
+        wanted.setdefault(line, []).append((group, part))
+    n_texts = n_chars = 0
+    with publish(task.path) as draft, TextWriter(draft) as writer:
+        for line, document in enumerate(
+            read_lines(task.documents, ["url", "raw_content"], batch_lines=16) if wanted else ()
+        ):
+            for group, part in wanted.get(line, ()):
+                writer.send(Sent(group, part, document["url"] or "", document["raw_content"]))
+                n_texts, n_chars = n_texts + 1, n_chars + len(document["raw_content"])
+    return Tally(also={"texts sent": n_texts, "characters sent": n_chars})
+
+
+@once
+def gather_documents(task: GatherTask) -> Tally:
+    """Pack the documents of one group of files."""
+    counted = Tally()
+    texts = _Texts(task)
+    parts = _by_root(read_lines(task.parts))
+    following = next(parts, None)
+    for file, path in zip(task.files, task.documents, strict=True):
+        with _Output.publishing(task.folder, stem_of(path)) as output:
+            lines = enumerate(read_lines(path, FILTERED.names, batch_lines=16))
+            while following is not None and following[0]["file"] == file:
+                document = next(
+                    (document for line, document in lines if line == following[0]["line"]), None
+                )
+                if document is None:
+                    raise Mismatch(
+                        f"{path}: line {following[0]['line']:,} is claimed and not there; make "
+                        "the claims again"
+                    )
+                output.add(
+                    document,
+                    _packed(document, following, texts, paper_exact=task.paper_exact),
+                    following,
+                )
+                following = next(parts, None)
+        counted += output.tally
+    return counted
+
+
+def packed_documents_of(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Every packed document of a file with its spans, which lie beside it; a document without spans
+    has none here.
+    """
+    spans = path.with_name(path.name.replace(DOCUMENTS_SUFFIX, SPANS_SUFFIX))
+    found = itertools.groupby(
+        read_lines(spans) if spans.is_file() else (), key=lambda span: span["id"]
+    )
+    ahead = next(found, None)
+    for document in read_lines(path, ["id", "url", "raw_content"], batch_lines=4):
+        own = list(ahead[1]) if ahead and ahead[0] == document["id"] else []
+        yield document, own
+        ahead = next(found, None) if own else ahead
+
+
+def _by_root(parts: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Parts of one root at a time."""
+    some: list[dict[str, Any]] = []
+    for part in parts:
+        if some and (part["file"], part["line"]) != (some[0]["file"], some[0]["line"]):
+            yield some
+            some = []
+        some.append(part)
+    if some:
+        yield some
+
+
+def _packed(
+    document: dict[str, Any], parts: Sequence[dict[str, Any]], texts: "_Texts", *, paper_exact: bool
+) -> PackedDocument:
+    def page(part: dict[str, Any]) -> Part:
+        sent = texts.of(part["slice"], part["part"])
+        return Part(
+            url=sent.url, text=sent.text, cluster=part["cluster"], n_tokens=part["n_tokens"]
+        )
+
+    root = Part(
+        url=document["url"] or "", text=document["raw_content"], n_tokens=parts[0]["root_tokens"]
+    )
+    children = (Placed(page=page(part), keys=part["keys"], depth=part["depth"]) for part in parts)
+    return written(root, children, paper_exact=paper_exact)
+
+
+class _Texts:
+    """The texts that were sent to a group, a slice of them in memory; those of several slices are
+    parted first.
+    """
+
+    def __init__(self, task: GatherTask) -> None:
+        self._task = task
+        table = read_table(task.parts, ["part", "slice"])
+        self._parts, self._slices = (table[name].to_numpy() for name in ("part", "slice"))
+        self._number, self._texts = -1, dict[int, Sent]()
+        self._parted = task.parts.with_name(f"{task.parts.stem}.texts")
+        if len(self._slices) and self._slices[-1]:
+            self._part()
+
+    def of(self, number: int, part: int) -> Sent:
+        """The text of a part, which is in slice ``number``."""
+        if number != self._number:
+            self._texts = {}
+            paths, bucket = (
+                ((self._parted,), number)
+                if self._slices[-1]
+                else (self._task.texts, self._task.group)
+            )
+            self._number, self._texts = (
+                number,
+                {sent.part: sent for sent in read_texts(paths, bucket)},
+            )
+        if part not in self._texts:
+            raise Mismatch(
+                f"{self._task.parts}: the text of part {part:,} was not sent; remove the "
+                "version's folder and run it again"
+            )
+        return self._texts[part]
+
+    def _part(self) -> None:
+        with publish(self._parted) as draft, TextWriter(draft) as writer:
+            for sent in read_texts(self._task.texts, self._task.group):
+                writer.send(
+                    sent._replace(bucket=int(self._slices[np.searchsorted(self._parts, sent.part)]))
+                )
+
+
+class _Output:
+    """The two files of one file of roots."""
+
+    def __init__(self, documents: TableWriter, spans: TableWriter) -> None:
+        self._documents, self._spans = documents, spans
+        self._n_docs = self._n_parts = self._n_tokens = self._n_chars = 0
+
+    @classmethod
+    @contextlib.contextmanager
+    def publishing(cls, folder: Path, stem: str) -> Iterator[Self]:
+        """Open both; they are published when the block ends well."""
+        with contextlib.ExitStack() as stack:
+            yield cls(
+                *(
+                    stack.enter_context(
+                        contextlib.closing(
+                            TableWriter(
+                                stack.enter_context(publish(folder / f"{stem}{suffix}")), schema
+                            )
+                        )
+                    )
+                    for suffix, schema in ((DOCUMENTS_SUFFIX, FILTERED), (SPANS_SUFFIX, SPANS))
+                )
+            )
+
+    def add(
+        self, document: dict[str, Any], packed: PackedDocument, parts: Sequence[dict[str, Any]]
+    ) -> None:
+        """Add a packed document; ``document`` is its root's."""
+        self._documents.add(document | {"raw_content": packed.text}, n_bytes=4 * len(packed.text))
+        ids = [*(part["child_id"] for part in parts), document["id"]]
+        for number, (span, name) in enumerate(zip(packed.spans, ids, strict=True)):
+            fields = {
+                field: getattr(span, field)
+                for field in (
+                    "role",
+                    "depth",
+                    "url",
+                    "keys",
+                    "cluster",
+                    "start",
+                    "stop",
+                    "n_tokens",
+                )
+            }
+            self._spans.add({"id": document["id"], "part": number, "child_id": name, **fields})
+            self._n_tokens += span.n_tokens
+        self._n_docs += 1
+        self._n_parts += len(ids)
+        self._n_chars += len(packed.text)
+
+    @property
+    def tally(self) -> Tally:
+        """What was written."""
+        also = {
+            "parts": self._n_parts,
+            "tokens of parts": self._n_tokens,
+            "characters": self._n_chars,
+        }
+        return Tally(seen=self._n_docs, kept=self._n_docs, also=also)

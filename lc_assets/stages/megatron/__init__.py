@@ -1,0 +1,1 @@
+"""Stages of Megatron's token files and indices."""

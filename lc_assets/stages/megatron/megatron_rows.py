@@ -1,0 +1,188 @@
+"""`megatron`: one snapshot's rows as Megatron data sets, and the GPT index that Megatron would
+build over them.
+
+Each row is a document of exactly ``row_tokens`` tokens, in the grid's order; no end-of-document
+token is added. A split without rows has no files: Megatron cannot map an empty ``.bin``.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.mixing.gpt_index import build_gpt_index
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.recipe import plain
+from lc_assets.stages.rows.row_settings import MegatronSettings
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.vocabulary import SPLITS, SnapshotId
+
+COPIED_ROWS = 256
+"""Rows in memory while they are copied: 32 MiB."""
+
+MOST_EPOCHS = 1000
+"""A size that repeats a source more often is a slip of the pen, and the index it asks for may not
+fit into memory.
+"""
+
+
+def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish ``train`` and ``heldout`` of one snapshot for Megatron.
+
+    Raises:
+        NotPublished: when the grid is not there.
+        BadInput: when absurdly many samples are asked of its rows.
+    """
+    settings = context.recipe.megatron
+
+    def fill(staging: StagingFolder) -> Tally:
+        grid = staging.inputs[f"grid/{snapshot}"].folder
+        copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
+        if (staging.folder / "train.idx").is_file():
+            index_train(staging.folder, settings)
+        return Tally.total(copied)
+
+    return build(
+        context,
+        STAGE,
+        snapshot,
+        fill,
+        randomness={"gpt index": f"numpy RandomState (MT19937), seed {settings.seed}"},
+    )
+
+
+def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
+    """Write one split's rows as ``{split}.bin`` and ``{split}.idx``."""
+    reader = GridReader(grid / f"{split}.zarr")
+    if reader.n_rows:
+        with MegatronWriter.publishing(folder / split, megatron_dtype(reader.vocab_size)) as writer:
+            for start in range(0, reader.n_rows, COPIED_ROWS):
+                for row in reader.read(
+                    slice(start, min(start + COPIED_ROWS, reader.n_rows)),
+                    slice(0, reader.row_tokens),
+                ):
+                    writer.add(row)
+    return Tally(
+        seen=reader.n_rows,
+        kept=reader.n_rows,
+        also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens},
+    )
+
+
+def index_train(folder: Path, settings: MegatronSettings) -> None:
+    """Write the GPT index over the training rows."""
+    reader = MegatronReader(folder / "train")
+    if settings.samples is not None:
+        require_sensible(
+            settings.samples, reader.n_tokens / settings.sequence_length, whose="megatron.samples"
+        )
+    index = build_gpt_index(
+        reader.lengths,
+        sequence_length=settings.sequence_length,
+        seed=settings.seed,
+        n_samples=settings.samples,
+    )
+    write_gpt_index(folder / "train", index)
+
+
+def require_sensible(n_samples: float, available: float, *, whose: str) -> None:
+    """Refuse a size that would repeat its source more than `MOST_EPOCHS` times.
+
+    Raises:
+        BadInput: when it does; says what there is.
+    """
+    if n_samples > MOST_EPOCHS * available:
+        raise BadInput(
+            f"{whose} asks for {n_samples:,.0f} samples where one epoch has {available:,.0f}: "
+            f"that is more than {MOST_EPOCHS:,} epochs;"
+            " ask for fewer samples, or shorter ones"
+        )
+
+
+def samples_of(megatron: Published) -> int:
+    """How many training samples a snapshot's GPT index gives."""
+    folder = megatron.only("train.idx", "train_*.npy")
+    return read_gpt_index(folder / "train").n_samples if (folder / "train.idx").is_file() else 0
+
+
+def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
+    """Each data set has the grid's rows, row by row, each exactly full."""
+    grid = check_input.only_input("grid").folder
+    wrong: list[str] = []
+    n_rows = 0
+    for split in SPLITS:
+        rows = GridReader(grid / f"{split}.zarr")
+        if not rows.n_rows:
+            continue
+        data = MegatronReader(check_input.folder / split)
+        n_rows += len(data)
+        if len(data) != rows.n_rows or not (np.asarray(data.lengths) == rows.row_tokens).all():
+            wrong.append(
+                f"{split}: {len(data):,} documents for {rows.n_rows:,} rows of {rows.row_tokens:,}"
+            )
+        wrong += [
+            f"{split} row {row}"
+            for row in sorted({0, rows.n_rows // 2, rows.n_rows - 1})
+            if not _same_row(rows, data, row)
+        ]
+    return CheckResult(
+        claim="megatron_rows_are_the_grids_rows",
+        passed=not wrong and n_rows == check_input.tally.kept,
+        words="; ".join(wrong[:5])
+        or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
+        numbers={"rows": n_rows},
+    )
+
+
+def _same_row(rows: GridReader, data: MegatronReader, row: int) -> bool:
+    return bool(
+        np.array_equal(rows.read(slice(row, row + 1), slice(0, rows.row_tokens))[0], data[row])
+    )
+
+
+def the_index_shuffles_whole_epochs(check_input: CheckInput) -> CheckResult:
+    """The GPT index names every training document once per epoch, and its shuffle names every
+    sample once.
+    """
+    if not (check_input.folder / "train.idx").is_file():
+        return CheckResult(
+            claim="the_index_shuffles_whole_epochs",
+            passed=True,
+            words="no training rows, so no index",
+        )
+    index = read_gpt_index(check_input.folder / "train")
+    n_documents = len(MegatronReader(check_input.folder / "train"))
+    known = bool(((index.document_index >= 0) & (index.document_index < n_documents)).all())
+    epochs = np.bincount(index.document_index if known else [], minlength=n_documents)
+    whole = known and bool((epochs == epochs[0]).all())
+    once = bool((np.sort(index.shuffle_index) == np.arange(index.n_samples)).all())
+    return CheckResult(
+        claim="the_index_shuffles_whole_epochs",
+        passed=whole and once,
+        words=f"{index.n_samples:,} samples over {int(epochs[0]):,} epochs of {n_documents:,} "
+        "documents",
+        numbers={"samples": index.n_samples, "epochs": int(epochs[0])},
+    )
+
+
+STAGE = Stage(
+    name="megatron",
+    code_version="1",
+    upstream=("grid",),
+    params=lambda recipe, _: plain(recipe.megatron),
+    claims=(megatron_rows_are_the_grids_rows, the_index_shuffles_whole_epochs),
+)
+"""Rows for Megatron, with their GPT index."""

@@ -1,0 +1,272 @@
+"""Any corpus to Megatron's ``.bin`` and ``.idx``: what ``tools/preprocess_data.py`` and NeMo
+Curator's ``MegatronTokenizerWriter`` do.
+
+Each file of the corpus becomes a part, a whole data set of its own, in a process of its own. The
+parts are then put together in the order of their files' names, or kept (Curator's layout). A run
+that was killed finds its finished parts again.
+
+* One sequence per document. A document without ids is dropped and counted: Megatron keeps a
+  boundary for it that nobody reads, Curator a sequence of length 0, or of nothing but the end of
+  document.
+* A file without documents has no part: nobody could map its ``.bin``.
+* The fast tokenizer does the work; its slow twin checks the beginnings of some documents of every
+  file. If they differ, the twin does the file again, and that is counted.
+* Text that spells a special token is text.
+
+Here: tokenizing a corpus. Not here: joining data sets (`lc_assets.stages.megatron.megatron_merging`), the
+    lake's own shards
+(`lc_assets.stages.tokens.token_documents`).
+Source: Megatron-LM ``tools/preprocess_data.py``; NeMo Curator
+    ``nemo_curator/stages/text/io/writer/megatron_tokenizer.py``.
+"""
+
+import contextlib
+import glob
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from lc_assets.engines.engine import Engine
+from lc_assets.errors import BadInput
+from lc_assets.formats.corpora.reading import corpus_files, read_corpus
+from lc_assets.formats.corpora.records import Unread
+from lc_assets.formats.megatron import MegatronWriter, bin_path, idx_path, put_in_place
+from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish_bytes, remove_drafts
+from lc_assets.stages.megatron.megatron_batches import Batch, SpotCheck, TwinDiffers
+from lc_assets.stages.megatron.megatron_merging import join
+from lc_assets.stages.megatron.megatron_receipts import (
+    DataSetReceipt,
+    read_receipt,
+    receipt_path,
+    write_receipt,
+)
+from lc_assets.stages.megatron.megatron_settings import Settled, part_name
+from lc_assets.storage.receipts import decode_json, encode_json
+from lc_assets.tally import Tally
+from lc_assets.tokens.tokenizers import Tokenizer
+
+EMPTY: Final = "empty"
+GAVE_UP: Final = "tokenizer gave up"
+TOKENS: Final = "tokens"
+CHARACTERS: Final = "characters"
+FILES: Final = "files"
+BY_TWIN: Final = "files done by the twin"
+UNCHECKED: Final = "files that no twin checked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartTask:
+    """One file of a corpus, to become ``{folder}/{name}.bin`` and ``.idx``."""
+
+    file: Path
+    folder: Path
+    memos: Path
+    settled: Settled
+
+    @property
+    def name(self) -> str:
+        """Of the part, as Curator makes it from its sources' names."""
+        return part_name([self.file.as_posix()], self.settled.label)
+
+    @property
+    def prefix(self) -> Path:
+        """Of the part's files."""
+        return self.folder / self.name
+
+    def __str__(self) -> str:
+        return str(self.file)
+
+
+class Memo(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of a finished part: which file it was made of, as it was then, and what
+    was counted.
+    """
+
+    n_bytes: int
+    modified_ns: int
+    tally: Tally
+
+
+def write_data_set(
+    sources: Sequence[Path], prefix: Path, settled: Settled, *, engine: Engine
+) -> tuple[Tally, DataSetReceipt]:
+    """Write a whole corpus as one data set, its files in the order of their names.
+
+    While it is written the parts lie in the hidden folder ``.{prefix}.parts``: as many bytes again,
+    until the end. After a failure the finished ones stay there, and the next run goes on with them.
+
+    Returns:
+        What was counted, and the receipt beside the data set.
+
+    Raises:
+        BadInput: when a source cannot be meant, or no document was left to write; nothing is
+            replaced then.
+        CorruptFile: when a file's container is damaged.
+        NotWritable, StorageFull: when the place cannot be written to.
+    """
+    folder = prefix.with_name(f".{prefix.name}.parts")
+    try:
+        tasks = _tasks(sources, folder, folder, settled)
+        _remove_drafts(folder, prefix)
+        tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
+        _require_documents(tally, prefix)
+        _join([task.prefix for task in tasks if idx_path(task.prefix).is_file()], prefix)
+        shutil.rmtree(folder)
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # when nothing was finished
+    return tally, write_receipt(prefix, made_by="write", ids=settled.ids, dropped=tally.dropped)
+
+
+def write_parts(
+    sources: Sequence[Path], folder: Path, settled: Settled, *, engine: Engine
+) -> tuple[Tally, dict[tuple[Path, Path], DataSetReceipt]]:
+    """Write each file of a corpus as a data set of its own, ``{folder}/{hash of its name}``, as
+    Curator does.
+
+    Returns:
+        What was counted, and the receipt of every file that has documents, by the file and the
+        prefix.
+
+    Raises:
+        BadInput, CorruptFile, NotWritable, StorageFull: as `write_data_set`; what was finished
+        stays.
+    """
+    tasks = _tasks(sources, folder, folder / ".parts", settled)
+    for task in tasks:
+        _remove_drafts(task.memos, task.prefix)
+    tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
+    receipts = {
+        (task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))
+    }
+    return tally, receipts
+
+
+def _tasks(sources: Sequence[Path], folder: Path, memos: Path, settled: Settled) -> list[PartTask]:
+    files = corpus_files(sources)
+    with disk_said_plainly(folder):
+        memos.mkdir(parents=True, exist_ok=True)
+    return [PartTask(file=file, folder=folder, memos=memos, settled=settled) for file in files]
+
+
+def _remove_drafts(folder: Path, prefix: Path) -> None:
+    """Remove what a killed run of the same work left."""
+    remove_drafts(folder)
+    for path in (bin_path(prefix), idx_path(prefix), receipt_path(prefix)):
+        for draft in prefix.parent.glob(f"{DRAFT_PREFIX}????????-{glob.escape(path.name)}"):
+            draft.unlink(missing_ok=True)
+
+
+def _join(parts: Sequence[Path], prefix: Path) -> None:
+    with disk_said_plainly(prefix):
+        if len(parts) == 1:
+            put_in_place(parts[0], prefix)
+        else:
+            join(parts, prefix)
+
+
+def write_part(task: PartTask) -> Tally:
+    """Tokenize one file, unless that was done before and the file has not changed since."""
+    memo_path, now = task.memos / f"{task.name}.json", task.file.stat()
+    if memo_path.is_file():
+        memo = decode_json(memo_path, Memo)
+        whole = not memo.tally.kept or (
+            bin_path(task.prefix).is_file() and idx_path(task.prefix).is_file()
+        )
+        if whole and (memo.n_bytes, memo.modified_ns) == (now.st_size, now.st_mtime_ns):
+            return memo.tally
+    tally = _tokenize(task)
+    if task.folder != task.memos and tally.kept:
+        write_receipt(task.prefix, made_by="write", ids=task.settled.ids, dropped=tally.dropped)
+    publish_bytes(
+        memo_path, encode_json(Memo(n_bytes=now.st_size, modified_ns=now.st_mtime_ns, tally=tally))
+    )
+    return tally
+
+
+def _tokenize(task: PartTask) -> Tally:
+    """By the fast tokenizer if its twin agrees, else by the twin."""
+    twin, fast = (
+        tokenizer_or_why(task.settled.setting, fast=False),
+        tokenizer_or_why(task.settled.setting, fast=True),
+    )
+    if isinstance(fast, Tokenizer):
+        try:
+            unchecked = not isinstance(twin, Tokenizer)
+            check = (
+                None if isinstance(twin, BadInput) else SpotCheck(fast, twin, key=task.file.name)
+            )
+            return _write(task, fast, check) + Tally(also={BY_TWIN: 0, UNCHECKED: int(unchecked)})
+        except TwinDiffers:
+            pass
+    if isinstance(twin, BadInput):
+        raise twin
+    return _write(task, twin, None) + Tally(also={BY_TWIN: 1, UNCHECKED: 0})
+
+
+def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
+    """A tokenizer, or why there is none: the fast one does not know every kind of file, the twin's
+    package may be missing.
+    """
+    try:
+        return tokenizer_of(setting, fast=fast)
+    except BadInput as why:
+        return why
+
+
+def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
+    dropped, n_characters, writing, ids = Counter[str](), 0, task.settled.writing, task.settled.ids
+    with (
+        MegatronWriter.publishing(task.prefix, np.dtype(ids.dtype)) as writer,
+        Batch(writer, writing.batch_size, eod=ids.eod) as batch,
+    ):
+        for document in read_corpus(
+            task.file, text_field=writing.text_field, max_document_bytes=writing.max_document_bytes
+        ):
+            if isinstance(document, Unread):
+                dropped[document.why] += 1
+                continue
+            if check:
+                check.see(document.text)
+            reason = _add(batch, tokenizer, document.text)
+            if reason:
+                dropped[reason] += 1
+            else:
+                n_characters += len(document.text)
+    also = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, FILES: 1}
+    n_kept = writer.n_documents
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=also,
+    )
+
+
+def _add(batch: Batch, tokenizer: Tokenizer, text: str) -> str | None:
+    """Add a document's ids, or say why there are none."""
+    try:
+        ids = tokenizer.encode(text) if text else None
+    except BadInput:
+        return GAVE_UP
+    if ids is None or not len(ids):
+        return EMPTY
+    batch.add(ids)
+    return None
+
+
+def _require_documents(tally: Tally, prefix: Path) -> None:
+    if not tally.kept:
+        reasons = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
+        raise BadInput(
+            f"{prefix}: no document to write of {tally.seen:,} seen ({reasons}); Megatron cannot "
+            "open an empty data set"
+        )

@@ -1,0 +1,298 @@
+"""`mixes`: a weighted blend of snapshots, and of packed rows beside those of one document, as
+Megatron's ``dataset_index`` and ``dataset_sample_index``.
+
+A mix is self-contained: beside the two arrays stand ``mix.json``, which names the sources with
+their weights and counts, and a GPT index per source over as many epochs as the mix needs, built as
+Megatron builds it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from lc_assets.errors import CorruptFile
+from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
+from lc_assets.formats.megatron import idx_path, read_index
+from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.mixing.continuing import lengthened
+from lc_assets.mixing.gpt_index import Cut, build_gpt_index
+from lc_assets.mixing.shares import whole_epoch_at
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.megatron.megatron_rows import samples_of
+from lc_assets.stages.mixes.mix_plans import (
+    PLAIN,
+    PlannedMix,
+    params_of,
+    part_and_snapshot,
+    plan_mix,
+    reads,
+    settings_of,
+    source_name,
+)
+from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
+from lc_assets.storage.receipts import decode_json, encode_json
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+
+MIX_FILE = "mix.json"
+
+
+class MixSource(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of a mix.
+
+    Attributes:
+        snapshot: its name.
+        prefix: of its Megatron files, relative to the lake's root.
+        weight: share that was asked for, of the part that is not kept from another mix; all
+            together are 1.
+        available: samples of one epoch.
+        used: samples that the mix takes; more than ``available`` means more than one epoch.
+        kept: how many of them stand in the part that is kept.
+        part: kind of its rows, where that is not ``megatron``.
+    """
+
+    snapshot: str
+    prefix: str
+    weight: float
+    available: int
+    used: int
+    kept: int = 0
+    part: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def name(self) -> str:
+        """Name of the source, and what its index is called in the mix's folder: its snapshot, or
+        ``packed/`` and that.
+        """
+        return source_name(PLAIN if self.part is msgspec.UNSET else self.part, self.snapshot)
+
+
+class Mix(msgspec.Struct, frozen=True, kw_only=True):
+    """Content of ``mix.json``; ``after`` counts the samples that are kept from the mix it
+    continues.
+    """
+
+    sequence_length: int
+    seed: int
+    after: int = 0
+    sources: list[MixSource]
+
+    @property
+    def n_samples(self) -> int:
+        """Length of the blend."""
+        return sum(source.used for source in self.sources)
+
+
+def blend_mix(context: BuildContext, mix: str) -> Built:
+    """Publish one mix of the recipe.
+
+    Raises:
+        BadInput: when the recipe has no such mix, it names rows that are not there, or such as its
+            samples would cut, or asks for an absurd size.
+    """
+    megatron = context.recipe.megatron
+
+    def fill(staging: StagingFolder) -> Tally:
+        published = {
+            source_name(*name.split("/")): source for name, source in staging.inputs.items()
+        }
+        for source in staging.inputs.values():
+            if not source.name.startswith(f"{PLAIN}/"):
+                require_whole_rows(mix, source.receipt.fingerprint.params["megatron"])
+        available = {
+            name: _samples_of(source, megatron.sequence_length)
+            for name, source in published.items()
+        }
+        plan = plan_mix(context.recipe, mix, available)
+        for name, array in zip(("dataset_index", "dataset_sample_index"), plan.drawn, strict=True):
+            write_npy(staging.folder / f"{name}.npy", array)
+        for name, asked in zip(plan.names, plan.asked, strict=True):
+            _index_source(
+                staging.folder / name, published[name], megatron.sequence_length, plan.seed, asked
+            )
+        described = Mix(
+            sequence_length=megatron.sequence_length,
+            seed=plan.seed,
+            after=plan.after,
+            sources=_described(context, plan, published, available),
+        )
+        publish_bytes(staging.folder / MIX_FILE, encode_json(described))
+        n_samples = described.n_samples
+        return Tally(
+            seen=n_samples,
+            kept=n_samples,
+            also={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
+        )
+
+    seed = settings_of(context.recipe, mix).seed
+    drawn = f"numpy RandomState (MT19937), seed {megatron.seed if seed is None else seed}"
+    return build(context, STAGE, mix, fill, randomness={"gpt index": drawn})
+
+
+def _samples_of(source: Published, sequence_length: int) -> int:
+    """Samples of one epoch: as a snapshot's own index counts them, or as an index over packed rows
+    would.
+    """
+    if source.name.startswith(f"{PLAIN}/"):
+        return samples_of(source)
+    prefix = source.only("train.idx") / "train"
+    return (
+        Cut(sequence_length=sequence_length).n_whole(read_index(prefix).n_tokens)
+        if idx_path(prefix).is_file()
+        else 0
+    )
+
+
+def _index_source(
+    prefix: Path, source: Published, sequence_length: int, seed: int, asked: Sequence[int]
+) -> None:
+    if not asked:
+        return
+    lengths = read_index(source.only("train.idx") / "train").lengths
+    index = build_gpt_index(lengths, sequence_length=sequence_length, seed=seed, n_samples=asked[0])
+    for n_samples in asked[1:]:
+        index = lengthened(
+            index, lengths, sequence_length=sequence_length, seed=seed, n_samples=n_samples
+        )
+    write_gpt_index(prefix, index)
+
+
+def _described(
+    context: BuildContext,
+    plan: PlannedMix,
+    published: Mapping[str, Published],
+    available: Mapping[str, int],
+) -> list[MixSource]:
+    return [
+        MixSource(
+            snapshot=part_and_snapshot(name)[1],
+            part=msgspec.UNSET
+            if part_and_snapshot(name)[0] == PLAIN
+            else part_and_snapshot(name)[0],
+            prefix=(published[name].home / "train").relative_to(context.lake.root).as_posix(),
+            weight=weight,
+            available=available[name],
+            used=used,
+            kept=kept,
+        )
+        for name, weight, used, kept in zip(
+            plan.names, plan.weights, plan.used, plan.kept, strict=True
+        )
+    ]
+
+
+def read_mix(folder: Path) -> Mix:
+    """Read ``mix.json`` of a mix's folder."""
+    return decode_json(folder / MIX_FILE, Mix)
+
+
+def table_of(mix: Mix) -> list[dict[str, Any]]:
+    """The mix as a table for people: what was asked, what was taken, how often each source is
+    repeated.
+    """
+    return [
+        {
+            "snapshot": source.name,
+            "weight": round(source.weight, 6),
+            "samples in one epoch": source.available,
+            "samples taken": source.used,
+            "epochs": round(source.used / source.available, 4),
+            "a sample is seen at most": -(-source.used // source.available),
+            "gone through once at": whole_epoch_at(source.weight, source.available),
+        }
+        for source in mix.sources
+    ]
+
+
+def the_blend_keeps_its_shares(check_input: CheckInput) -> CheckResult:
+    """At no point of the blend is a source's count off its share by one sample or more per
+    source.
+    """
+    mix = read_mix(check_input.folder)
+    datasets = read_npy(check_input.folder / "dataset_index.npy")[mix.after :]
+    n = np.arange(1, len(datasets) + 1)
+    worst = max(
+        (
+            float(np.abs(np.cumsum(datasets == i) - n * source.weight).max())
+            for i, source in enumerate(mix.sources)
+        ),
+        default=0.0,
+    )
+    bound = float(len(mix.sources))
+    return CheckResult(
+        claim="the_blend_keeps_its_shares",
+        passed=worst < bound,
+        words=f"never more than {worst:.2f} samples off, over {len(datasets):,} samples of "
+        f"{len(mix.sources)} sources",
+        numbers={"worst": worst, "samples": len(datasets)},
+    )
+
+
+def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
+    """Each source's samples are taken in order from 0 without a gap, and its GPT index reaches all
+    of them.
+    """
+    mix = read_mix(check_input.folder)
+    datasets, samples = (
+        read_npy(check_input.folder / f"{name}.npy")
+        for name in ("dataset_index", "dataset_sample_index")
+    )
+    wrong = []
+    for number, source in enumerate(mix.sources):
+        taken = samples[datasets == number]
+        if not np.array_equal(taken, np.arange(source.used)):
+            wrong.append(f"{source.name}: samples are not 0 to {source.used:,}")
+        elif source.used and not _reaches(check_input.folder / source.name, source.used):
+            wrong.append(f"{source.name}: its index holds fewer than {source.used:,} samples")
+    if len(datasets) != check_input.tally.kept or len(samples) != len(datasets):
+        wrong.append(
+            f"{len(datasets):,} and {len(samples):,} entries, the receipt says "
+            f"{check_input.tally.kept:,}"
+        )
+    return CheckResult(
+        claim="every_sample_can_be_found",
+        passed=not wrong,
+        words="; ".join(wrong) or f"{len(datasets):,} samples, each within its source's index",
+        numbers={source.name: source.used for source in mix.sources},
+    )
+
+
+def _reaches(prefix: Path, n_used: int) -> bool:
+    try:
+        return read_gpt_index(prefix).n_samples >= n_used
+    except CorruptFile:
+        return False
+
+
+class MixStage(Stage):
+    """A stage whose partitions read different stages: a mix without a share of packed rows does not
+    depend on them.
+    """
+
+    def is_fed_by(self, recipe: Recipe, key: str, stage: str, upstream_key: str) -> bool:
+        """Whether partition ``key`` reads partition ``upstream_key`` of ``stage``."""
+        return stage in self.upstream and reads(recipe, key, stage, upstream_key)
+
+
+STAGE = MixStage(
+    name="mixes",
+    code_version="2",
+    upstream=("megatron", "packed"),
+    params=lambda recipe, mix: params_of(recipe, mix) | {"megatron": plain(recipe.megatron)},
+    claims=(every_sample_can_be_found, the_blend_keeps_its_shares),
+    partitioned_by="mix",
+    global_upstream=True,
+)
+"""Blends of snapshots."""

@@ -1,0 +1,1 @@
+"""Stages of documents packed into rows."""

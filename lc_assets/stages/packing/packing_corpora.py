@@ -1,0 +1,275 @@
+"""Any corpus into packed rows: what `packing_tokens` and `packed` do in a lake, for files and
+folders of documents.
+
+Each file is tokenized in a process of its own, then all documents are planned together, then rows
+are written by groups. What comes of it is laid out as a version of `packed` is, with all rows in
+``train``, and the rows' texts beside them; nothing is written into a folder that holds something
+already. Ids of a corpus may repeat, so documents are drawn for by file and number.
+
+Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stages.packing_writing`),
+    texts
+(`stages.packing_texts`).
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from lc_assets.engines.engine import Engine
+from lc_assets.errors import BadInput, Mismatch
+from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
+from lc_assets.formats.corpora.reading import corpus_files, read_corpus
+from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.packing.methods import CUT_AT_ENDS
+from lc_assets.packing.pieces import Balance, balance, covered_as_often
+from lc_assets.publishing import disk_said_plainly, publish
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
+from lc_assets.stages.megatron.megatron_batches import SpotCheck, TwinDiffers
+from lc_assets.stages.megatron.megatron_settings import Settled
+from lc_assets.stages.megatron.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, tokenizer_or_why
+from lc_assets.stages.packing.packing_documents import DOCUMENTS, NO_SOURCE, read_documents
+from lc_assets.stages.packing.packing_ends import ends_tasks, find_ends, read_ends
+from lc_assets.stages.packing.packing_plans import (
+    UPSAMPLE,
+    ended_lengths,
+    held_out,
+    plan_packing,
+    taken,
+)
+from lc_assets.stages.packing.packing_texts import write_texts
+from lc_assets.stages.packing.packing_writing import Vocabulary, run_tasks, write_plan
+from lc_assets.stages.tables import TableWriter
+from lc_assets.storage.receipts import WORKINGS
+from lc_assets.tally import Tally
+from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.tokens.tokenizers import Tokenizer
+
+WORK: Final = ".tokens"
+TOO_SHORT: Final = "too few tokens"
+SOURCE: Final = "source"
+TOKENS: Final = pa.schema([*DOCUMENTS, (SOURCE, pa.string())])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusPacking:
+    """How a corpus is to be packed.
+
+    Attributes:
+        settled: its tokenizer, looked up; ``settled.ids.eod`` ends documents.
+        settings: of packing; ``documents``, ``wanted`` and what is held out play no part.
+        source_field: field of a record that names its source, for upsampling; nothing: all are of
+            one.
+        texts: whether the rows' texts are written too.
+    """
+
+    settled: Settled
+    settings: PackingSettings
+    source_field: str | None = None
+    texts: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedCorpus:
+    """What was made of a corpus.
+
+    Attributes:
+        read: documents seen, those with tokens enough, and why the others are left out.
+        balance: where the tokens are.
+        texts: rows whose texts were written.
+    """
+
+    read: Tally
+    balance: Balance
+    texts: Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusTask:
+    """One file of a corpus to be tokenized into ``folder`` under ``name``."""
+
+    file: Path
+    folder: Path
+    name: str
+    packing: CorpusPacking
+
+    def __str__(self) -> str:
+        return str(self.file)
+
+
+def pack_corpus(
+    sources: Sequence[Path], out: Path, packing: CorpusPacking, *, engine: Engine
+) -> PackedCorpus:
+    """Pack a corpus into rows.
+
+    Args:
+        sources: files and folders of documents.
+        out: a folder that is not there, or empty.
+        packing: how.
+        engine: what runs the work.
+
+    Raises:
+        BadInput: when a source or a setting cannot be meant, ``out`` holds something, or no
+            document is left.
+        CorruptFile: when a file's container is damaged.
+        NotWritable, StorageFull: when ``out`` cannot be written to.
+    """
+    files = corpus_files(sources)
+    work = _begin(out)
+    tasks = [
+        CorpusTask(file=file, folder=work, name=_name(number, file), packing=packing)
+        for number, file in enumerate(files)
+    ]
+    read = Tally.total(found for _, found in engine.run(tokenize_file, tasks, what="tokenize"))
+    settings, ids = packing.settings, packing.settled.ids
+    documents = read_documents(
+        work,
+        source=SOURCE if packing.source_field and settings.method == UPSAMPLE else NO_SOURCE,
+        named=False,
+    )
+    if not len(documents):
+        raise BadInput(
+            f"no document to pack of {read.seen:,} seen: "
+            f"{', '.join(f'{n:,} {why}' for why, n in read.dropped.items()) or 'none'}"
+        )
+    ends = None
+    if settings.method in CUT_AT_ENDS and settings.cut_at == "ends":
+        tokenizer, most = packing.settled.setting, settings.segment_tokens
+        at_ends = ends_tasks(
+            documents.shards, work, work, tokenizer=tokenizer, n_ids=ids.n_ids, segment_tokens=most
+        )
+        read += Tally.total(found for _, found in engine.run(find_ends, at_ends, what="find ends"))
+        ends = read_ends(at_ends)
+    plans = {"train": plan_packing(documents, settings, ends)["train"]}
+    lengths = ended_lengths(documents, settings)
+    if not covered_as_often(
+        plans["train"].pieces, lengths, taken(documents, settings, held_out(documents, settings))
+    ):
+        raise Mismatch("the plan lost tokens or has some twice: nothing is written")
+    vocabulary = Vocabulary(tokenizer=ids.tokenizer, n_ids=ids.n_ids, eot=ids.eod)
+    about = {"packing": settings.method, "documents_end": settings.append_eod}
+    writing = write_plan(
+        plans, documents, work, out, vocabulary, about=about, whole_rows=settings.megatron == "rows"
+    )
+    run_tasks(writing, engine=engine, what="write rows")
+    texts = (
+        write_texts(out, work, packing.settled.setting, vocabulary, engine=engine)
+        if packing.texts
+        else Tally()
+    )
+    for done in (work, out / WORKINGS):
+        shutil.rmtree(done)
+    return PackedCorpus(read=read, balance=balance(plans["train"], lengths), texts=texts)
+
+
+def _begin(out: Path) -> Path:
+    """Make the folders; what a run that was stopped left of its own work goes.
+
+    Raises:
+        BadInput: when the folder holds something else.
+    """
+    if (out / WORK).is_dir():
+        shutil.rmtree(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise BadInput(f"{out}: is there already and holds something; name a new folder")
+    with disk_said_plainly(out):
+        (out / WORK).mkdir(parents=True)
+    return out / WORK
+
+
+def _name(number: int, file: Path) -> str:
+    return f"{number:05d}-{without_suffix(file.name)}"
+
+
+def tokenize_file(task: CorpusTask) -> Tally:
+    """Tokenize one file, by the fast tokenizer if its twin agrees, else by the twin.
+
+    Raises:
+        BadInput: when there is neither.
+    """
+    fast, twin = (
+        tokenizer_or_why(task.packing.settled.setting, fast=fast) for fast in (True, False)
+    )
+    if isinstance(fast, Tokenizer):
+        try:
+            return _tokenize(
+                task,
+                fast,
+                SpotCheck(fast, twin, key=task.file.name) if isinstance(twin, Tokenizer) else None,
+            )
+        except TwinDiffers:
+            pass
+    if isinstance(twin, BadInput):
+        raise twin
+    return _tokenize(task, twin, None) + Tally(also={BY_TWIN: 1})
+
+
+def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
+    dropped, n_kept, settled = Counter[str](), 0, task.packing.settled
+    with (
+        MegatronWriter.publishing(
+            task.folder / task.name, megatron_dtype(settled.ids.n_ids)
+        ) as writer,
+        publish(task.folder / f"{task.name}{DOCUMENTS_SUFFIX}") as draft,
+    ):
+        table = TableWriter(draft, TOKENS)
+        for document in read_corpus(
+            task.file, text_field=settled.writing.text_field, max_document_bytes=MAX_DOCUMENT_BYTES
+        ):
+            ids = (
+                document.why
+                if isinstance(document, Unread)
+                else _ids(task, tokenizer, check, document)
+            )
+            if isinstance(document, Unread) or isinstance(ids, str):
+                dropped[str(ids)] += 1
+                continue
+            writer.add(ids)
+            table.add(_line(task, document, n_kept, len(ids)))
+            n_kept += 1
+        table.close()
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also={"files": 1},
+    )
+
+
+def _ids(
+    task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None, document: CorpusDocument
+) -> np.ndarray | str:
+    """Ids of a document, or why it is left out."""
+    if check:
+        check.see(document.text)
+    try:
+        ids = tokenizer.encode(document.text)
+    except BadInput:
+        return GAVE_UP
+    if not len(ids):
+        return EMPTY
+    return ids if len(ids) >= task.packing.settings.min_tokens else TOO_SHORT
+
+
+def _line(
+    task: CorpusTask, document: CorpusDocument, number: int, n_tokens: int
+) -> dict[str, object]:
+    field = task.packing.source_field
+    source = str(msgspec.json.decode(document.rest).get(field) or "") if field else ""
+    return {
+        "id": document.id,
+        "url": document.url,
+        "digest": "",
+        "document": number,
+        "n_tokens": n_tokens,
+        SOURCE: source,
+    }

@@ -1,0 +1,203 @@
+"""The plan of packed rows: which piece of which document stands where in which row of which split.
+
+Documents come in the order of their keyed hashes, so neither shards nor workers matter; the rows
+that a method makes are shuffled by the keyed hash of their first piece. Whether a document is held
+out depends on its content alone, as in a grid.
+
+In memory are the documents' ids, addresses and digests, as Arrow holds them, and four integers a
+piece: about 300 bytes a document. Here: the plan. Not here: the methods (`lc_assets.packing`), the
+    documents (`stages.packing_documents`), reading tokens
+(`stages.packing_gathering`), writing rows (`stages.packing_writing`).
+"""
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from lc_assets.packing.cutting import Ends
+from lc_assets.packing.methods import Shape, pack
+from lc_assets.packing.pieces import Packing, numbered
+from lc_assets.packing.upsampling import upsampled
+from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
+from lc_assets.stages.longpack.longpack_settings import PackingSettings
+from lc_assets.stages.packing.packing_documents import (
+    DOCUMENTS,
+    LINES_AT_ONCE,
+    NO_SOURCE,
+    PackingDocuments,
+)
+from lc_assets.stages.packing.packing_tables import PACKED_SPANS
+from lc_assets.tokens.orders import heldout
+from lc_assets.vocabulary import SPLITS
+
+UPSAMPLE: Final = "upsample"
+TURN: Final = "packing"
+ROW_TURN: Final = "packed rows"
+
+
+def drawn_by(settings: PackingSettings) -> dict[str, str]:
+    """What a plan draws, for its receipt."""
+    keys = [
+        ("documents", TURN, "id"),
+        ("rows", ROW_TURN, "id#first token of the row's first piece"),
+        ("heldout", "heldout", "digest"),
+    ]
+    if settings.method == UPSAMPLE:
+        keys += [
+            ("short documents that are kept", "keep short", "id"),
+            ("further copies", TURN, "id#number of the copy"),
+        ]
+    return {
+        name: f"{KEYED_ALGORITHM}, seed {settings.seed}, purpose {purpose!r}, key {key}"
+        for name, purpose, key in keys
+    }
+
+
+def source_of(settings: PackingSettings) -> str:
+    """Column that names a document's source, where a method asks for it."""
+    return settings.upsampling.by if settings.method == UPSAMPLE else NO_SOURCE
+
+
+def ended_lengths(documents: PackingDocuments, settings: PackingSettings) -> NDArray[np.int64]:
+    """Tokens of each document, with the end of text that stands behind it where documents are
+    ended.
+    """
+    return np.asarray(documents.n_tokens + int(settings.append_eod))
+
+
+def held_out(documents: PackingDocuments, settings: PackingSettings) -> NDArray[np.bool_]:
+    """Which documents are held out: by the hash of what they say, so that one text never lands on
+    both sides.
+    """
+    parts = [
+        heldout(keys, seed=settings.seed, fraction=settings.heldout_fraction)
+        for keys in documents.content_keys()
+    ]
+    return np.concatenate([np.empty(0, np.bool_), *parts])
+
+
+def taken(
+    documents: PackingDocuments, settings: PackingSettings, out: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """How often each document is packed: once, but where long ones are upsampled; held-out ones
+    once in any case.
+
+    Raises:
+        BadInput: when the settings cannot be meant.
+    """
+    times = np.ones(len(documents), np.int64)
+    own = np.flatnonzero(~out)
+    if settings.method == UPSAMPLE and len(own):
+        asked, lengths = settings.upsampling, documents.n_tokens[own]
+        keys, sources = documents.keys_of(own), documents.sources_of(own)
+        times[own] = upsampled(
+            lengths,
+            sources,
+            keys,
+            threshold=asked.threshold,
+            keep_short=asked.keep_short,
+            budget_tokens=int(asked.budget * int(lengths.sum())),
+            seed=settings.seed,
+        )
+    return times
+
+
+def plan_packing(
+    documents: PackingDocuments, settings: PackingSettings, ends: Ends | None = None
+) -> dict[str, Packing]:
+    """Pack the documents of each split into rows, in the order that they are to be trained on.
+
+    Args:
+        documents: all of them, numbered.
+        settings: how.
+        ends: of each document, where it had better be cut; for the methods that ask.
+
+    Raises:
+        BadInput: when the settings cannot be meant.
+    """
+    out = held_out(documents, settings)
+    times = taken(documents, settings, out)
+    lengths, shape = (
+        ended_lengths(documents, settings),
+        Shape(row_tokens=settings.row_tokens, segment_tokens=settings.segment_tokens),
+    )
+    method = "concat" if settings.method == UPSAMPLE else settings.method
+    plans = {}
+    for split in SPLITS:
+        order = _order(documents, np.flatnonzero(out == (split == "heldout")), times, settings.seed)
+        packing = pack(lengths, method=method, shape=shape, ends=ends, order=order)
+        plans[split] = packing.in_row_order(
+            np.argsort(_row_priorities(packing, documents, settings.seed), kind="stable")
+        )
+    return plans
+
+
+def _order(
+    documents: PackingDocuments, own: NDArray[np.int64], times: NDArray[np.int64], seed: int
+) -> NDArray[np.int64]:
+    """Some documents in the order of their hashes, each as often as it is taken; every copy has a
+    hash of its own.
+    """
+    whose, copy = numbered(times[own])
+    order = own[whose]
+    parts = [slice(start, start + LINES_AT_ONCE) for start in range(0, len(order), LINES_AT_ONCE)]
+    drawn = [
+        keyed_u64(TURN, seed=seed, keys=_copies(documents, order[part], copy[part]))
+        for part in parts
+    ]
+    return np.asarray(
+        order[np.argsort(np.concatenate([np.empty(0, np.uint64), *drawn]), kind="stable")]
+    )
+
+
+def _copies(
+    documents: PackingDocuments, numbers: NDArray[np.int64], copy: NDArray[np.int64]
+) -> list[str]:
+    """What a copy of a document is drawn for: its name, with the number of the copy from the second
+    on.
+    """
+    return [
+        f"{name}#{nth}" if nth else name
+        for name, nth in zip(documents.keys_of(numbers), copy.tolist(), strict=True)
+    ]
+
+
+def _row_priorities(packing: Packing, documents: PackingDocuments, seed: int) -> NDArray[np.uint64]:
+    first = packing.first[:-1]
+    names, starts = (
+        documents.keys_of(packing.pieces.document[first]),
+        packing.pieces.start[first].tolist(),
+    )
+    return keyed_u64(
+        ROW_TURN,
+        seed=seed,
+        keys=(f"{name}#{start}" for name, start in zip(names, starts, strict=True)),
+    )
+
+
+def span_lines(
+    plan: Packing, documents: PackingDocuments, split: str, start: int, stop: int
+) -> pa.Table:
+    """Lines of `PACKED_SPANS`: pieces ``start`` to ``stop`` (exclusive) of a split."""
+    pieces, row, begins = (
+        plan.pieces.take(np.arange(start, stop)),
+        plan.row[start:stop],
+        plan.places[start:stop],
+    )
+    known = documents.table.take(pa.array(pieces.document))
+    columns = {
+        "split": pa.repeat(split, stop - start),
+        "row": row,
+        "piece": np.arange(start, stop) - plan.first[row],
+        "document_start": pieces.start,
+        "document_stop": pieces.stop,
+        "row_start": begins,
+        "row_stop": begins + pieces.lengths,
+        "token_shard": pa.array(documents.shards, pa.string()).take(
+            pa.array(documents.shard[pieces.document])
+        ),
+        **{name: known[name] for name in DOCUMENTS.names},
+    }
+    return pa.table({name: columns[name] for name in PACKED_SPANS.names}, schema=PACKED_SPANS)

@@ -1,0 +1,1 @@
+"""Stages of named versions: release, difference, pruning."""

@@ -1,0 +1,248 @@
+"""Pruning: removing versions that nobody needs any more, and those that must not be kept.
+
+A version is **needed** when it is published, when a release pins it, or when such a one is read or
+traced through it: the grids of an order, the Megatron files of a mix, the grids behind these, and
+whatever a published version was made of, so that its claims can be tested again. All others may go;
+of each partition the newest ``keep`` of them stay.
+
+**Purging** removes versions that hold withdrawn documents, however new they are. A published one is
+never removed: it is to be made again first. One that a release pins is removed only when that
+release is given up by name; what is gone of it, and why, is noted beside the release for ever, and
+who opens it is told.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lc_assets.errors import LcError
+from lc_assets.stages.building import BUSY_SECONDS
+from lc_assets.stages.catalogue import CHAIN
+from lc_assets.stages.lineage.tracing import grid_behind, order_behind
+from lc_assets.stages.releases.releasing import grids_of_order
+from lc_assets.stages.releases.serving import behind, sources_of
+from lc_assets.stages.withdrawal.holding import WORKING_MATERIAL, Held, versions_with
+from lc_assets.storage.lake import Kept, LakeFolder, Place
+from lc_assets.storage.releases import Gone, gone_of, publish_gone, read_release, release_names
+from lc_assets.storage.versions import Published
+
+REJECTED: Final = "rejected-"
+HOLDS: Final = "holds withdrawn documents"
+UNFINISHED: Final = "never finished; may hold withdrawn documents"
+"""Why folders go: the second are of builds that were killed, or whose audit failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """A folder that is to be removed.
+
+    Attributes:
+        place: the partition it lies in.
+        folder: its name there.
+        n_bytes: its size.
+        why: in words.
+    """
+
+    place: Place
+    folder: str
+    n_bytes: int
+    why: str
+
+    @property
+    def name(self) -> str:
+        """Stage, partition and folder."""
+        return f"{self.place.name}/{self.folder}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """What is to be done.
+
+    Attributes:
+        doomed: what is to be removed, downstream first.
+        kept: versions that hold withdrawn documents and stay, each with the reason.
+        broken: releases that are given up, each with the versions it loses.
+    """
+
+    doomed: tuple[Doomed, ...]
+    kept: tuple[tuple[str, str], ...] = ()
+    broken: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def plan_pruning(lake: LakeFolder, *, keep: int = 0) -> Pruning:
+    """Find the versions that nobody needs; of each partition the newest ``keep`` of them stay."""
+    needed = needed_versions(lake)
+    doomed = []
+    for place in lake.partitions():
+        there = place.folders()
+        written = {name: kept.finished for name, kept in there.items() if kept.finished is not None}
+        idle = (
+            name
+            for name in written
+            if f"{place.name}/{name}" not in needed and place.finished(name) is not None
+        )
+        versions = sorted(idle, key=lambda name: written[name])
+        doomed += [
+            _doomed(place, name, there, "nobody needs it")
+            for name in versions[: max(len(versions) - keep, 0)]
+        ]
+        doomed += [
+            _doomed(place, name, there, "its audit failed")
+            for name in there
+            if name.startswith(REJECTED)
+        ]
+    return Pruning(doomed=tuple(_downstream_first(doomed)))
+
+
+def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
+    """Find the versions that hold withdrawn documents.
+
+    Args:
+        lake: the lake.
+        ids: the withdrawn documents.
+        give_up: releases whose versions may go, too.
+
+    Raises:
+        NotPublished: when there is no release of a name in ``give_up``.
+    """
+    pinned = pinned_versions(lake)
+    given_up = {name: set(_pinned_by(lake, name)) for name in give_up}
+    doomed, kept, lost = [], [], dict[str, list[str]]()
+    for held in versions_with(lake, ids) if ids else ():
+        others = sorted(pinned.get(held.name, set()) - set(give_up))
+        if held.is_current:
+            kept.append((held.name, _why_it_stays(held)))
+        elif others:
+            kept.append(
+                (held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}")
+            )
+        else:
+            place = lake.place(*held.published.name.split("/"))
+            doomed.append(
+                Doomed(
+                    place=place,
+                    folder=held.published.version,
+                    n_bytes=held.published.receipt.n_bytes,
+                    why=HOLDS,
+                )
+            )
+            for name, versions in given_up.items():
+                lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
+    for place in lake.partitions() if ids else ():
+        there = place.folders()
+        doomed += [
+            _doomed(place, name, there, UNFINISHED)
+            for name, kept in there.items()
+            if kept.finished is None
+        ]
+    broken = tuple((name, tuple(versions)) for name, versions in sorted(lost.items()) if versions)
+    return Pruning(doomed=tuple(_downstream_first(doomed)), kept=tuple(kept), broken=broken)
+
+
+def _why_it_stays(held: Held) -> str:
+    if held.published.receipt.fingerprint.stage in WORKING_MATERIAL:
+        return (
+            "working material, not served: by it what is the same content is kept out; "
+            "docs/withdrawal.md says how to remove it too"
+        )
+    return "published now: materialize what `lc plan` calls out of date, then purge"
+
+
+def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
+    """Remove what is planned; return how many bytes that were. Each version stops being one before
+    its files go.
+
+    Raises:
+        Busy: when a run is building one of the partitions.
+        NotWritable: when a folder cannot be removed.
+    """
+    for name, versions in pruning.broken:
+        publish_gone(
+            lake,
+            name,
+            Gone(versions=list(versions), reason=reason or "it held withdrawn documents"),
+        )
+    for doomed in pruning.doomed:
+        doomed.place.remove(doomed.folder, patience=BUSY_SECONDS)
+    return sum(doomed.n_bytes for doomed in pruning.doomed)
+
+
+def needed_versions(lake: LakeFolder) -> set[str]:
+    """Names of the versions that are needed: stage, partition and version."""
+    current = [
+        published for place in lake.partitions() if (published := _current(place)) is not None
+    ]
+    line = [*current, *(input_ for published in current for input_ in _made_of(lake, published))]
+    for name in pinned_versions(lake):
+        stage, key, version = name.split("/")
+        published = lake.place(stage, key).finished(version)
+        line += [] if published is None else [published]
+    needed: set[str] = set()
+    for published in line:
+        name = f"{published.name}/{published.version}"
+        if name not in needed:
+            needed.add(name)
+            line += _read_through(lake, published)
+    return needed
+
+
+def pinned_versions(lake: LakeFolder) -> dict[str, set[str]]:
+    """Versions that releases pin, each with the names of these."""
+    found: dict[str, set[str]] = {}
+    for name in release_names(lake):
+        for version in _pinned_by(lake, name):
+            found.setdefault(version, set()).add(name)
+    return found
+
+
+def _pinned_by(lake: LakeFolder, name: str) -> Iterator[str]:
+    gone = {version for note in gone_of(lake, name) for version in note.versions}
+    pins = read_release(lake, name).pins
+    yield from (
+        version for of, pin in pins.items() if (version := f"{of}/{pin.version}") not in gone
+    )
+
+
+def _made_of(lake: LakeFolder, published: Published) -> Iterator[Published]:
+    for name, digest in published.receipt.fingerprint.inputs.items():
+        stage, _, key = name.partition("/")
+        found = lake.place(stage, key).with_digest(digest) if key else None
+        if found is not None:
+            yield found
+
+
+def _read_through(lake: LakeFolder, published: Published) -> list[Published]:
+    """The versions by whose names or digests a version is read, or traced."""
+    stage = published.receipt.fingerprint.stage
+    try:
+        if stage == "longcrawl":
+            return grids_of_order(lake, published)
+        if stage == "flat":
+            return [order_behind(lake, published)]
+        if stage == "megatron":
+            return [grid_behind(lake, published)]
+        if stage == "mixes":
+            return sources_of(lake, published)
+        if stage == "packed":
+            return [behind(lake, published, f"packing_tokens/{published.receipt.fingerprint.key}")]
+    except LcError:
+        pass  # what is gone already needs no protection
+    return []
+
+
+def _current(place: Place) -> Published | None:
+    try:
+        return place.current()
+    except LcError:
+        return None
+
+
+def _doomed(place: Place, name: str, there: Mapping[str, Kept], why: str) -> Doomed:
+    return Doomed(place=place, folder=name, n_bytes=there[name].n_bytes, why=why)
+
+
+def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
+    places = {step.name: place for place, step in enumerate(CHAIN)}
+    return sorted(
+        doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name)
+    )

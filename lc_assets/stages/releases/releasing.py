@@ -1,0 +1,200 @@
+"""Releasing: which versions a name is to pin, how each of them was made, and whether all of it is
+still there, byte by byte.
+
+A release holds what is served: the published global order, the very grids it is over, Megatron's
+files and the mixes made of them, the flat copy if it is of that order, packed rows, and the indices
+by which they are traced. What these were made of is described, not pinned: settings, code versions
+and libraries stay readable when the documents behind them are gone.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.lineage.tracing import grid_behind, order_behind
+from lc_assets.stages.releases.serving import sources_of
+from lc_assets.storage.digests import digest_of, short
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.receipts import sealed
+from lc_assets.storage.releases import (
+    Made,
+    Pin,
+    PinnedLake,
+    Release,
+    note_damage,
+    publish_release,
+    read_release,
+)
+from lc_assets.storage.versions import Published
+from lc_assets.vocabulary import SPLITS
+
+OF_OTHERS: Final = ("packed",)
+"""Stages beside the grids whose published partitions are pinned as they stand; another one that is
+served is added here.
+"""
+
+
+def release(lake: LakeFolder, name: str) -> Release:
+    """Publish what stands published now under a name.
+
+    Raises:
+        NotPublished: when there is no global order, or a version that something was made of is
+            gone.
+        Mismatch: when a mix is made of other versions than the order is over.
+        BadInput: when there is a release of this name with other versions.
+    """
+    found = sealed(described(lake, pinned_now(lake)))
+    publish_release(lake, name, found)
+    return found
+
+
+def pinned_now(lake: LakeFolder, *, strict: bool = True) -> dict[str, Published]:
+    """What a release of this moment pins, by name; if not ``strict``, also where some of it is out
+    of date.
+
+    Raises:
+        NotPublished: when there is no global order, or a version that something was made of is
+            gone.
+        Mismatch: when a mix is made of other versions than the order is over.
+    """
+    order = lake.place("longcrawl").require()
+    grids = {grid.name: grid for grid in grids_of_order(lake, order)}
+    found = {order.name: order, **grids}
+    flat = lake.place("flat").current()
+    if flat is not None and order_behind(lake, flat).digest == order.digest:
+        found[flat.name] = flat
+    for mix in lake.published("mixes").values():
+        found[mix.name] = mix
+        found |= {source.name: source for source in _sources_of(lake, mix, grids, strict=strict)}
+    for megatron in lake.published("megatron").values():
+        if grid_behind(lake, megatron).digest == _digest(
+            grids, f"grid/{megatron.receipt.fingerprint.key}"
+        ):
+            found.setdefault(megatron.name, megatron)
+    indexes = (row_index(lake, grid) for grid in grids.values())
+    found |= {index.published.name: index.published for index in indexes if index is not None}
+    found |= {
+        published.name: published
+        for stage in OF_OTHERS
+        for published in lake.published(stage).values()
+    }
+    return dict(sorted(found.items()))
+
+
+def grids_of_order(lake: LakeFolder, order: Published) -> list[Published]:
+    """The very grids that a global order is over."""
+    opened = GlobalOrder.open(order.only("*.json", "train_*.npy"), "train", pass_over=False)
+    return [lake.place("grid", source.snapshot).at(source.version) for source in opened.sources]
+
+
+def _sources_of(
+    lake: LakeFolder, mix: Published, grids: Mapping[str, Published], *, strict: bool
+) -> Iterator[Published]:
+    for source in sources_of(lake, mix):
+        key = source.receipt.fingerprint.key
+        if source.name.startswith("megatron/"):
+            late = grid_behind(lake, source).digest != _digest(grids, f"grid/{key}")
+        else:
+            current = lake.place(*source.name.split("/")).current()
+            late = current is None or current.digest != source.digest
+        if strict and late:
+            raise Mismatch(
+                f"{mix.name} is made of another version of {source.name} than is published, or "
+                "than the global order is over: "
+                "materialize what `lc plan` calls out of date, then release it"
+            )
+        yield source
+
+
+def _digest(grids: Mapping[str, Published], name: str) -> str:
+    return grids[name].digest if name in grids else ""
+
+
+def described(lake: LakeFolder, pinned: Mapping[str, Published]) -> Release:
+    """A release of some versions: their pins, how each was made and of what, and counts over the
+    grids.
+    """
+    made: dict[str, Made] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    libraries: dict[str, dict[str, str]] = {}
+    for published in _behind(lake, pinned):
+        receipt = published.receipt
+        of_settings, of_libraries = (
+            short(digest_of(receipt.fingerprint.params)),
+            short(digest_of(receipt.libraries)),
+        )
+        settings[of_settings], libraries[of_libraries] = (
+            receipt.fingerprint.params,
+            receipt.libraries,
+        )
+        made[published.name] = Made(
+            version=published.version,
+            digest=published.digest,
+            code_version=receipt.fingerprint.code_version,
+            settings=of_settings,
+            libraries=of_libraries,
+        )
+    pins = {
+        name: Pin(version=published.version, digest=published.digest)
+        for name, published in pinned.items()
+    }
+    return Release(
+        pins=pins, made=made, settings=settings, libraries=libraries, counts=_counts(pinned)
+    )
+
+
+def _behind(lake: LakeFolder, pinned: Mapping[str, Published]) -> Iterator[Published]:
+    """The pinned versions, then what each was made of, as far as it is still there; of several
+    versions of a partition, the nearest.
+    """
+    seen: set[str] = set()
+    line = list(pinned.values())
+    for published in line:
+        if published.name in seen:
+            continue
+        seen.add(published.name)
+        yield published
+        for name, digest in published.receipt.fingerprint.inputs.items():
+            stage, _, key = name.partition("/")
+            found = lake.place(stage, key).with_digest(digest) if key and name not in seen else None
+            if found is not None:
+                line.append(found)
+
+
+def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
+    grids = [published.receipt for name, published in pinned.items() if name.startswith("grid/")]
+    counts = {
+        f"{split} rows": sum(grid.tally.also[f"{split} rows"] for grid in grids) for split in SPLITS
+    }
+    tokens = sum(
+        grid.fingerprint.params["row_tokens"] * grid.tally.also[f"{split} rows"]
+        for grid in grids
+        for split in SPLITS
+    )
+    return {
+        "snapshots": len(grids),
+        "documents": sum(grid.tally.seen for grid in grids),
+        **counts,
+        "tokens": tokens,
+    }
+
+
+def release_damage(lake: LakeFolder, name: str) -> list[str]:
+    """Read every byte of a release and say, one sentence each, what is missing or changed; empty
+    when it is what it was.
+
+    Raises:
+        NotPublished: when there is no such release.
+    """
+    pinned, found = PinnedLake.at(lake, name), note_damage(lake, name)
+    for of in read_release(lake, name).pins:
+        stage, _, key = of.partition("/")
+        try:
+            published = pinned.place(stage, key or GLOBAL).require()
+        except (NotPublished, Mismatch) as error:
+            found.append(str(error))
+            continue
+        found += [f"{of}/{published.version}/{said}" for said in published.damage()]
+    return found

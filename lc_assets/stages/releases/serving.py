@@ -1,0 +1,276 @@
+"""Whose text a published artefact serves, and whether any of it must no longer be: held against the
+lists as they are now.
+
+A claim speaks of a version and what it was made of; this speaks of the present: an artefact that
+was right when it was made fails here once a list names one of its documents, until it is made
+again.
+
+What serves text names its **rosters**: tables of documents that can be asked whom they hold. Grids
+have one each; all that is made of grids has theirs. LongPack's documents are those that their spans
+name, and packed rows hold theirs and what these hold. Another kind of artefact joins by an entry of
+`ROSTERS_OF`, with a `TableRoster` over its ids, addresses and digests.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import pyarrow as pa
+
+from lc_assets.errors import NotPublished
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.stages.building import CheckResult
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.lineage.tracing import grid_behind, order_behind
+from lc_assets.stages.longpack.page_index import page_index
+from lc_assets.stages.mixes.blended_mix import MIX_FILE, read_mix
+from lc_assets.stages.packing.packing_tables import SPANS_FILE
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.rows.token_grid import ROWS_FILE
+from lc_assets.stages.tables import read_table
+from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_STAGE
+from lc_assets.stages.withdrawal.withdrawn_documents import entries_of, withdrawn_lines
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.text.lookup_keys import Kind, values_of
+
+CLAIM: Final = "nothing_withdrawn_is_served"
+Sought = Sequence[tuple[Kind, str]]
+"""Kinds and normal values, as `lc_assets.text.lookup_keys` has them."""
+
+
+class Roster(Protocol):
+    """The documents of one table whose text is served."""
+
+    @property
+    def name(self) -> str:
+        """What serves them, for people."""
+        ...
+
+    @property
+    def snapshot(self) -> str:
+        """The snapshot they are of."""
+        ...
+
+    def found_by(self, sought: Sought) -> set[str]:
+        """Ids of those documents that are found by any of some values."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoster:
+    """Documents of a table that has ``id`` and ``url``, and may have ``digest``; asked by going
+    through it.
+    """
+
+    name: str
+    snapshot: str
+    table: pa.Table
+
+    def found_by(self, sought: Sought) -> set[str]:
+        """See `Roster.found_by`."""
+        by_kind: dict[Kind, set[str]] = {}
+        for kind, value in sought:
+            by_kind.setdefault(kind, set()).add(value)
+        names = [name for name in ("id", "url", "digest") if name in self.table.column_names]
+        lines = zip(*(self.table[name].to_pylist() for name in names), strict=True)
+        documents = (dict(zip(names, line, strict=True)) for line in lines)
+        return {
+            line["id"]
+            for line in documents
+            if any(not values.isdisjoint(values_of(kind, line)) for kind, values in by_kind.items())
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRoster:
+    """Documents of a table that has an index."""
+
+    name: str
+    snapshot: str
+    table: KeyedTable
+
+    def found_by(self, sought: Sought) -> set[str]:
+        """See `Roster.found_by`."""
+        return {line["id"] for _, line in self.table.find_all(sought)}
+
+
+@dataclass(frozen=True, slots=True)
+class GridRoster:
+    """Documents of a grid's rows, by its index where it has one."""
+
+    lake: LakeFolder
+    grid: Published
+
+    @property
+    def name(self) -> str:
+        """The grid's version."""
+        return f"{self.grid.name}/{self.grid.version}"
+
+    @property
+    def snapshot(self) -> str:
+        """The grid's."""
+        return self.grid.receipt.fingerprint.key
+
+    def found_by(self, sought: Sought) -> set[str]:
+        """See `Roster.found_by`."""
+        index = row_index(self.lake, self.grid)
+        if index is None:
+            return TableRoster(self.name, self.snapshot, self._table()).found_by(sought)
+        return KeyedRoster(self.name, self.snapshot, index.rows).found_by(sought)
+
+    def _table(self) -> pa.Table:
+        return read_table(self.grid.only(ROWS_FILE) / ROWS_FILE, ["id", "url", "digest"])
+
+
+def _of_order(lake: LakeFolder, order: Published) -> Iterator[Published]:
+    opened = GlobalOrder.open(order.folder, "train")
+    yield from (lake.place("grid", source.snapshot).at(source.version) for source in opened.sources)
+
+
+def _of_mix(lake: LakeFolder, mix: Published) -> Iterator[Published]:
+    yield from (
+        grid_behind(lake, source)
+        for source in sources_of(lake, mix)
+        if source.name.startswith("megatron/")
+    )
+
+
+def sources_of(lake: LakeFolder, mix: Published) -> list[Published]:
+    """The versions that a mix takes samples of.
+
+    Raises:
+        NotPublished: when one of them is gone.
+    """
+    return [
+        lake.version_of(source.prefix)
+        for source in read_mix(mix.only(MIX_FILE)).sources
+        if source.used
+    ]
+
+
+GRIDS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Published]]] = {
+    "grid": lambda _, grid: iter([grid]),
+    "megatron": lambda lake, megatron: iter([grid_behind(lake, megatron)]),
+    "longcrawl": _of_order,
+    "flat": lambda lake, flat: _of_order(lake, order_behind(lake, flat)),
+    "mixes": _of_mix,
+}
+"""Stage → the very grids whose rows one of its versions serves."""
+
+
+def _rosters_of_grids(lake: LakeFolder, published: Published) -> Iterator[Roster]:
+    grids = GRIDS_OF[published.receipt.fingerprint.stage](lake, published)
+    yield from (GridRoster(lake, grid) for grid in grids)
+
+
+def _rosters_of_longpack(_: LakeFolder, longpack: Published) -> Iterator[Roster]:
+    """The documents within LongPack's: roots and children."""
+    yield KeyedRoster(
+        f"{longpack.name}/{longpack.version}",
+        longpack.receipt.fingerprint.key,
+        page_index(longpack),
+    )
+
+
+def _rosters_of_packed(lake: LakeFolder, packed: Published) -> Iterator[Roster]:
+    """The documents of packed rows, and of those that are LongPack's the documents within."""
+    key = packed.receipt.fingerprint.key
+    table = read_table(packed.only(SPANS_FILE) / SPANS_FILE, ["id", "url", "digest"])
+    yield TableRoster(f"{packed.name}/{packed.version}", key, table)
+    store = behind(lake, packed, f"packing_tokens/{key}")
+    if f"longpack/{key}" in store.receipt.fingerprint.inputs:
+        yield from _rosters_of_longpack(lake, behind(lake, store, f"longpack/{key}"))
+
+
+def behind(lake: LakeFolder, published: Published, name: str) -> Published:
+    """The very version of an input that a version was made of.
+
+    Raises:
+        NotPublished: when it is gone.
+    """
+    stage, _, key = name.partition("/")
+    found = lake.place(stage, key).with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+    if found is None:
+        raise NotPublished(f"{published.home}: the {name} it was made from is gone from the lake")
+    return found
+
+
+def _rosters_of_mix(lake: LakeFolder, mix: Published) -> Iterator[Roster]:
+    for source in sources_of(lake, mix):
+        yield from (
+            _rosters_of_grids if source.name.startswith("megatron/") else _rosters_of_packed
+        )(lake, source)
+
+
+ROSTERS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Roster]]] = {
+    **dict.fromkeys(GRIDS_OF, _rosters_of_grids),
+    "longpack": _rosters_of_longpack,
+    "packed": _rosters_of_packed,
+    "mixes": _rosters_of_mix,
+}
+"""Stage → the rosters of one of its versions."""
+
+
+def nothing_withdrawn_is_served(
+    lake: LakeFolder, recipe: Recipe, published: Published
+) -> CheckResult:
+    """No document that the lists name now is served, nor one of the same content;
+    `withdrawn_documents` is as new as the lists.
+    """
+    entries = entries_of(recipe.withdrawals)
+    if not entries:
+        return _finding([], "no list names anything", n_documents=0)
+    withdrawn = lake.place("withdrawn").current()
+    if withdrawn is None:
+        return _finding(["`withdrawn_documents` was never materialized"], "")
+    said = withdrawn.receipt.fingerprint.params
+    late = (
+        []
+        if said == WITHDRAWN_STAGE.resolved(recipe, GLOBAL)
+        else ["`withdrawn_documents` is older than the lists: materialize it"]
+    )
+    names = [line["id"] for line in withdrawn_lines(withdrawn)]
+    sought: list[tuple[Kind, str]] = [
+        *(entry.sought for entry in entries),
+        *(("document", name) for name in names),
+    ]
+    served: set[str] = set()
+    for roster in ROSTERS_OF[published.receipt.fingerprint.stage](lake, published):
+        served |= roster.found_by(sought)
+        late += _not_considered(lake, withdrawn, roster.snapshot)
+    wrong = [
+        *late,
+        *(
+            f"{len(served):,} withdrawn documents are served, such as {name}"
+            for name in sorted(served)[:1]
+        ),
+    ]
+    return _finding(
+        wrong,
+        f"{len(entries):,} entries and {len(names):,} documents sought, none is served",
+        n_documents=len(served),
+    )
+
+
+def _not_considered(lake: LakeFolder, withdrawn: Published, snapshot: str) -> list[str]:
+    """Whether the snapshot was looked through, as it stands now, when the withdrawn documents were
+    found.
+    """
+    made_of = withdrawn.receipt.fingerprint.inputs
+    for stage in WITHDRAWN_STAGE.upstream:
+        standing = lake.place(stage, snapshot).current()
+        if standing is not None and made_of.get(standing.name) != standing.digest:
+            return [f"`withdrawn_documents` was made before {standing.name}: materialize it"]
+    return []
+
+
+def _finding(wrong: Sequence[str], right: str, **numbers: Any) -> CheckResult:
+    said = "; ".join(dict.fromkeys(wrong)) or right
+    return CheckResult(
+        claim=CLAIM,
+        passed=not wrong,
+        words=said,
+        numbers={name.replace("_", " "): float(n) for name, n in numbers.items()},
+    )

@@ -1,0 +1,1 @@
+"""Stages of reports of lengths and referrals, and the data-set card."""

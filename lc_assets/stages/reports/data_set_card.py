@@ -1,0 +1,310 @@
+"""`card`: the data sheet of the published data set, as Markdown that Hugging Face reads, and as one
+page of HTML.
+
+=================  ==================================================================================
+file               what
+=================  ==================================================================================
+``README.md``      front matter, then the sheet; its plots lie in ``plots``
+``index.html``     the same as one page that needs nothing else, no script, nothing from elsewhere
+``sheet.json``     the numbers (`lc_assets.stages.reports.data_sheet.Sheet`)
+=================  ==================================================================================
+
+What pages, addresses and settings hold is text from outside: it is escaped for a cell of a table,
+and no HTML of it survives. Format of the front matter: Hugging Face's dataset cards
+(``datasetcard.md`` of ``huggingface_hub``).
+"""
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from lc_assets.errors import CorruptFile
+from lc_assets.publishing import publish_bytes
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.recipe import plain
+from lc_assets.stages.reports import drawing
+from lc_assets.stages.reports.card_settings import CardSettings
+from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
+from lc_assets.stages.reports.markdown import cell
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.receipts import decode_json, encode_json
+from lc_assets.tally import Tally
+from lc_assets.tokens.dtypes import memory_dtype
+
+README: Final = "README.md"
+PAGE: Final = "index.html"
+SHEET: Final = "sheet.json"
+SECTIONS: Final = (
+    "Where it comes from",
+    "How it was filtered",
+    "What is in it",
+    "How to load it",
+    "Licences and terms",
+    "Taking a document out",
+    "How it was made",
+    "Citation",
+)
+PLOTS: Final = ("plots/yield.png", "plots/reasons.png", "plots/lengths.png")
+MOST_REASONS: Final = 16
+
+SIZE_CATEGORIES: Final = (
+    (10**3, "n<1K"),
+    (10**4, "1K<n<10K"),
+    (10**5, "10K<n<100K"),
+    (10**6, "100K<n<1M"),
+    (10**7, "1M<n<10M"),
+    (10**8, "10M<n<100M"),
+    (10**9, "100M<n<1B"),
+)
+"""As Hugging Face has them."""
+
+
+def write_card(context: BuildContext) -> Built:
+    """Publish the card of the global order that stands, and of its mixes.
+
+    Raises:
+        NotPublished: when there is no global order.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        mixes = [
+            version for name, version in sorted(staging.inputs.items()) if name.startswith("mixes/")
+        ]
+        order = (
+            staging.inputs.get(f"longcrawl/{GLOBAL}") or context.lake.place("longcrawl").require()
+        )
+        sheet = sheet_of(context.lake, order, mixes)
+        images = plots_of(sheet)
+        markdown = markdown_of(sheet, context.recipe.card, replaced=context.recipe.privacy.replace)
+        for name, png in images.items():
+            publish_bytes(staging.folder / name, png)
+        publish_bytes(staging.folder / SHEET, encode_json(sheet))
+        publish_bytes(staging.folder / README, markdown.encode())
+        publish_bytes(
+            staging.folder / PAGE, page_of(markdown, context.recipe.card.title, images).encode()
+        )
+        n_rows = sheet.train_rows + sheet.heldout_rows
+        return Tally(
+            seen=n_rows,
+            kept=n_rows,
+            also={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
+        )
+
+    return build(context, STAGE, GLOBAL, fill)
+
+
+def plots_of(sheet: Sheet) -> dict[str, bytes]:
+    """The card's plots as PNG, by relative path."""
+    by_snapshot = {
+        line.snapshot: float((line.train_rows + line.heldout_rows) * sheet.row_tokens)
+        for line in sheet.snapshots
+    }
+    reasons = {
+        f"{stage}: {reason}": float(count)
+        for stage, counted in sheet.reasons.items()
+        for reason, count in counted.items()
+    }
+    most = dict(sorted(reasons.items(), key=lambda item: -item[1])[:MOST_REASONS])
+    lengths = {
+        f"from {start:,}": float(count)
+        for start, count in zip(LENGTH_BINS, sheet.lengths, strict=True)
+        if count
+    }
+    return {
+        "plots/yield.png": drawing.timeline(
+            "Tokens in rows by snapshot", by_snapshot, unit="tokens"
+        ),
+        "plots/reasons.png": drawing.bars(
+            "Why documents were dropped, by the first reason", most, unit="documents"
+        ),
+        "plots/lengths.png": drawing.bars(
+            "Documents behind the rows by length in tokens", lengths, unit="documents"
+        ),
+    }
+
+
+def markdown_of(sheet: Sheet, card: CardSettings, *, replaced: tuple[str, ...] = ()) -> str:
+    """The card as Markdown with front matter."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - only a card needs it
+
+    # Not HTML: cells are escaped by `cell`, and the page is made by a Markdown reader that lets no
+    # HTML through.
+    environment = Environment(
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "n": _number,
+        "cell": cell,
+        "yaml": _yaml,
+        "size": _size,
+        "bound": _bound,
+        "size_category": _size_category,
+    }
+    environment.filters["code"] = _code
+    rows = sheet.train_rows + sheet.heldout_rows
+    said = (
+        f"Replaced before tokenizing: {', '.join(replaced)}."
+        if replaced
+        else "Personal data were not looked for."
+    )
+    return environment.from_string(_preset("card.md.j2")).render(
+        sheet=sheet,
+        card=card,
+        rows=rows,
+        id_bytes=memory_dtype(sheet.vocab_size).itemsize,
+        privacy=said,
+        citation_key=re.sub(r"[^a-z0-9]+", "", card.title.lower()) or "dataset",
+    )
+
+
+def page_of(markdown: str, title: str, images: Mapping[str, bytes]) -> str:
+    """The card as one page of HTML; the images are in it."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415 - as above
+    from markdown_it import MarkdownIt  # noqa: PLC0415
+    from markupsafe import Markup  # noqa: PLC0415
+
+    body = markdown.split("\n---\n", 1)[1]
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(body)
+    for name, png in images.items():
+        html = html.replace(
+            f'src="{name}"', f'src="data:image/png;base64,{base64.b64encode(png).decode()}"'
+        )
+    environment = Environment(undefined=StrictUndefined, autoescape=True)
+    # Made two lines above.
+    return environment.from_string(_preset("card.html.j2")).render(title=title, body=Markup(html))  # noqa: S704
+
+
+def _preset(name: str) -> str:
+    return resources.files("lc_assets").joinpath(f"presets/{name}").read_text("utf-8")
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:,}"
+
+
+def _bound(value: float | None) -> str:
+    return "" if value is None else f"{value:,.6g}"
+
+
+def _code(value: object) -> str:
+    """A value as JSON between backticks: it holds none itself."""
+    return json.dumps(value, ensure_ascii=True, sort_keys=True).replace("`", "\\u0060")
+
+
+def _yaml(value: object) -> str:
+    """A string as YAML and JSON both write it."""
+    return json.dumps(str(value), ensure_ascii=False)
+
+
+def _size(n_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:,.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.3g} TB"
+
+
+def _size_category(n_rows: int) -> str:
+    return next((name for most, name in SIZE_CATEGORIES if n_rows < most), "n>1B")
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes() or b"nothing"
+    except OSError as error:
+        raise CorruptFile(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return _bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptFile(f"{path}: is no text: {error}") from error
+
+
+def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
+    """Rows, tokens and digest in the card are those of the global order it was made of."""
+    sheet, order = (
+        decode_json(check_input.folder / SHEET, Sheet),
+        check_input.only_input("longcrawl"),
+    )
+    readme = _text(check_input.folder / README)
+    n_rows = sheet.train_rows + sheet.heldout_rows
+    wrong = [
+        what
+        for what, right in {
+            "rows": n_rows == order.receipt.tally.kept == check_input.tally.kept,
+            "digest": sheet.digest == order.digest and f"`{order.digest}`" in readme,
+            "tokens": f"({sheet.tokens:,} tokens;" in readme,
+        }.items()
+        if not right
+    ]
+    return CheckResult(
+        claim="the_card_says_what_stands",
+        passed=not wrong,
+        words=f"differs in {', '.join(wrong)}"
+        if wrong
+        else f"{n_rows:,} rows, {sheet.tokens:,} tokens, {order.digest[:12]}",
+        numbers={"rows": n_rows},
+    )
+
+
+def the_card_is_complete(check_input: CheckInput) -> CheckResult:
+    """Every section stands in card and page, the front matter has its fields, the page holds the
+    plots and nothing from elsewhere.
+    """
+    readme, page = (_text(check_input.folder / name) for name in (README, PAGE))
+    missing = [
+        section
+        for section in SECTIONS
+        if f"\n## {section}\n" not in readme or f"<h2>{section}</h2>" not in page
+    ]
+    missing += [
+        field
+        for field in ("pretty_name", "license", "language", "size_categories")
+        if f"\n{field}:" not in readme.split("\n---\n")[0]
+    ]
+    missing += re.findall(r'<(?:img|script|link)[^>]*?(?:src|href)="(?!data:)[^"]*"', page)
+    missing += [
+        name
+        for name in PLOTS
+        if f'base64,{base64.b64encode(_bytes(check_input.folder / name)).decode()}"' not in page
+    ]
+    return CheckResult(
+        claim="the_card_is_complete",
+        passed=not missing,
+        words=f"missing, or from elsewhere: {', '.join(missing[:5])}"
+        if missing
+        else f"{len(SECTIONS)} sections",
+        numbers={"missing": len(missing)},
+    )
+
+
+def _params(recipe: Any, _: str) -> dict[str, Any]:
+    return plain(recipe.card) | {"replaced": list(recipe.privacy.replace)}
+
+
+STAGE = Stage(
+    name="card",
+    code_version="2",
+    upstream=("longcrawl", "mixes"),
+    params=_params,
+    claims=(the_card_says_what_stands, the_card_is_complete),
+    partitioned_by="nothing",
+    global_upstream=True,
+)
+"""The data sheet."""

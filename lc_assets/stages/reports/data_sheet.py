@@ -1,0 +1,261 @@
+"""What a published data set is, as far as receipts and tables know: read back along what each
+version was made of.
+
+Nothing is counted anew but the lengths of the documents behind the rows; a number that no receipt
+has any more, because its version is gone from the lake, is None and said to be unknown.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow.compute as pc
+
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.stages.rows.token_grid import ROWS_FILE, decoded_rows
+from lc_assets.stages.tables import read_table
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
+
+LENGTH_BINS = tuple(2**k for k in range(10, 25))
+"""Lower ends of the bins of documents' lengths, in tokens."""
+
+SHOWN_ROWS = 3
+
+
+class SnapshotSheet(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one snapshot.
+
+    Attributes:
+        snapshot: its name.
+        grid: version and digest of its rows.
+        documents: that stood upstream; ``filtered`` of them passed the rules; ``removed`` of these
+            did not go on.
+        tokens: of whole documents.
+        train_rows: to be trained on, and ``heldout_rows``.
+        stored_bytes: what the rows take, encoded.
+        languages: rows by language.
+    """
+
+    snapshot: str
+    grid: tuple[str, str]
+    documents: int | None
+    filtered: int | None
+    removed: int | None
+    tokens: int | None
+    train_rows: int
+    heldout_rows: int
+    stored_bytes: int
+    languages: dict[str, int]
+
+
+class MixSheet(msgspec.Struct, frozen=True, kw_only=True):
+    """One blend: its name, version and digest, samples, tokens and sources."""
+
+    name: str
+    version: str
+    digest: str
+    samples: int
+    tokens: int
+    sources: int
+
+
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything of one data set.
+
+    Attributes:
+        version: of the global order, with its ``digest``.
+        row_tokens: length of a row; ids are below ``vocab_size``.
+        snapshots: a sheet each, in the order's sequence.
+        mixes: blends of their rows.
+        reasons: why documents were dropped, by stage and first reason, over all snapshots.
+        rules: of the filter, as they stood in force.
+        settings: of each stage of the newest snapshot, resolved.
+        code: version of each stage's code; ``libraries`` that shaped bytes.
+        randomness: what was drawn, and how.
+        lengths: documents behind the rows by `LENGTH_BINS`.
+        samples: beginnings of some rows, with their pages.
+    """
+
+    version: str
+    digest: str
+    row_tokens: int
+    vocab_size: int
+    tokenizer: str
+    snapshots: list[SnapshotSheet]
+    mixes: list[MixSheet]
+    reasons: dict[str, dict[str, int]]
+    rules: list[dict[str, Any]]
+    settings: dict[str, dict[str, Any]]
+    code: dict[str, str]
+    libraries: dict[str, str]
+    randomness: dict[str, str]
+    lengths: list[int]
+    samples: list[dict[str, Any]]
+
+    @property
+    def train_rows(self) -> int:
+        """Rows to be trained on."""
+        return sum(line.train_rows for line in self.snapshots)
+
+    @property
+    def heldout_rows(self) -> int:
+        """Rows held out."""
+        return sum(line.heldout_rows for line in self.snapshots)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in all rows."""
+        return (self.train_rows + self.heldout_rows) * self.row_tokens
+
+    @property
+    def stored_bytes(self) -> int:
+        """What the rows take, encoded."""
+        return sum(line.stored_bytes for line in self.snapshots)
+
+    @property
+    def languages(self) -> dict[str, int]:
+        """Rows by language, most first."""
+        found = sum((Counter(line.languages) for line in self.snapshots), start=Counter[str]())
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+
+def sheet_of(lake: LakeFolder, order: Published, mixes: Iterable[Published]) -> Sheet:
+    """Gather the sheet of a global order and of the mixes that stand beside it.
+
+    Raises:
+        NotPublished: when a grid of the order is gone.
+    """
+    opened = GlobalOrder.open(order.folder, "train")
+    grids = [lake.place("grid", source.snapshot).at(source.version) for source in opened.sources]
+    chains = [_chain(lake, grid) for grid in grids]
+    newest = chains[-1] if chains else {}
+    settings = {stage: version.receipt.fingerprint.params for stage, version in newest.items()}
+    lines = [_snapshot(chain) for chain in chains]
+    tokenizer = str(settings.get("tokens", {}).get("tokenizer", "gpt2"))
+    return Sheet(
+        version=order.version,
+        digest=order.digest,
+        row_tokens=opened.row_tokens,
+        vocab_size=opened.vocab_size,
+        tokenizer=tokenizer,
+        snapshots=lines,
+        mixes=[_mix(mix) for mix in mixes],
+        reasons=_reasons(chains),
+        rules=list(settings.get("filtered", {}).get("rules", {}).get("rules", [])),
+        settings={
+            stage: {name: value for name, value in params.items() if name != "rules"}
+            for stage, params in settings.items()
+        },
+        code={stage: version.receipt.fingerprint.code_version for stage, version in newest.items()},
+        libraries=newest["grid"].receipt.libraries if newest else {},
+        randomness={
+            f"{stage}: {name}": how
+            for stage, version in newest.items()
+            for name, how in version.receipt.randomness.items()
+        },
+        lengths=_lengths(grids),
+        samples=_samples(grids, tokenizer),
+    )
+
+
+STAGES = ("raw", "filtered", "removals", "tokens", "grid")
+
+
+def _chain(lake: LakeFolder, grid: Published) -> dict[str, Published]:
+    """The versions behind a grid, each the very one that the next was made of, as far as they are
+    still there.
+    """
+    found = {"grid": grid}
+    for stage, made in (
+        ("tokens", "grid"),
+        ("removals", "tokens"),
+        ("filtered", "tokens"),
+        ("raw", "filtered"),
+    ):
+        version = _input(lake, found[made], stage) if made in found else None
+        if version is not None:
+            found[stage] = version
+    return {stage: found[stage] for stage in STAGES if stage in found}
+
+
+def _input(lake: LakeFolder, made: Published, stage: str) -> Published | None:
+    key = made.receipt.fingerprint.key
+    digest = made.receipt.fingerprint.inputs.get(f"{stage}/{key}")
+    return None if digest is None else lake.place(stage, key).with_digest(digest)
+
+
+def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
+    grid = chain["grid"]
+    tallies = {stage: version.receipt.tally for stage, version in chain.items()}
+    filtered, removals, tokens = (
+        tallies.get(stage) for stage in ("filtered", "removals", "tokens")
+    )
+    languages = (
+        read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
+        .value_counts()
+        .to_pylist()
+    )
+    return SnapshotSheet(
+        snapshot=grid.receipt.fingerprint.key,
+        grid=(grid.version, grid.digest),
+        documents=None if filtered is None else filtered.seen,
+        filtered=None if filtered is None else filtered.kept,
+        removed=None if removals is None else removals.seen - removals.kept,
+        tokens=None if tokens is None else tokens.also.get("tokens", 0),
+        train_rows=tallies["grid"].also["train rows"],
+        heldout_rows=tallies["grid"].also["heldout rows"],
+        stored_bytes=sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path),
+        languages={line["values"]: line["counts"] for line in languages},
+    )
+
+
+def _mix(mix: Published) -> MixSheet:
+    tally = mix.receipt.tally
+    return MixSheet(
+        name=mix.receipt.fingerprint.key,
+        version=mix.version,
+        digest=mix.digest,
+        samples=tally.kept,
+        tokens=tally.also["tokens"],
+        sources=tally.also["sources"],
+    )
+
+
+def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
+    """By stage and first reason, each document once: `tokens` counts those again that `removals`
+    took out before it.
+    """
+    found: dict[str, Counter[str]] = {}
+    for chain in chains:
+        dropped = {
+            stage: Counter(version.receipt.tally.dropped) for stage, version in chain.items()
+        }
+        if "tokens" in dropped:
+            dropped["tokens"] -= dropped.get("removals", Counter())
+        for stage, counted in dropped.items():
+            found.setdefault(stage, Counter()).update(counted)
+    return {
+        stage: dict(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
+        for stage, counted in found.items()
+        if counted
+    }
+
+
+def _lengths(grids: Iterable[Published]) -> list[int]:
+    """Documents by the bin of their length; a document of several rows counts once."""
+    counted = np.zeros(len(LENGTH_BINS), np.int64)
+    for grid in grids:
+        table = read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["n_tokens", "stretch"])
+        lengths = np.asarray(table.filter(pc.equal(table["stretch"], 0))["n_tokens"])
+        bins = np.searchsorted(LENGTH_BINS, np.maximum(lengths, LENGTH_BINS[0]), side="right") - 1
+        counted += np.bincount(bins, minlength=len(LENGTH_BINS))
+    return list(map(int, counted))
+
+
+def _samples(grids: list[Published], tokenizer: str) -> list[dict[str, Any]]:
+    """Beginnings of the newest grid's first training rows; its files are fetched for them."""
+    with_rows = [grid for grid in grids if grid.receipt.tally.also["train rows"]]
+    return decoded_rows(with_rows[-1], tokenizer, n_rows=SHOWN_ROWS) if with_rows else []

@@ -1,0 +1,1 @@
+"""Stages of rows of equal length and their order."""

@@ -1,0 +1,220 @@
+"""`longcrawl`: one global order over the grids of all published snapshots. Small, and cheap to make
+again.
+
+Each row has its own priority, and each grid is sorted by it. Merging the grids by priority is
+therefore a uniform riffle of uniform shuffles: the uniform shuffle of the union. A new snapshot's
+rows take their places between the others, which keep their order and are not rewritten
+(docs/decisions/0003).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import Mismatch, NotPublished
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.randomness import KEYED_ALGORITHM
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.tokens.orders import riffle
+from lc_assets.vocabulary import SPLITS
+
+
+def order_snapshots(context: BuildContext) -> Built:
+    """Publish the order over all grids that stand published.
+
+    Raises:
+        NotPublished: when no grid is.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        grids = grids_of(staging.inputs)
+        if not grids:
+            raise NotPublished(
+                "no snapshot's grid is published: there is nothing to order; materialize "
+                "`token_grid` of one first"
+            )
+        write_sources(
+            staging.folder,
+            [source_of(grid) for grid in grids],
+            row_tokens=row_tokens_of(grids),
+            vocab_size=n_ids_of(grids),
+        )
+        counts = {}
+        for split in SPLITS:
+            source, row = riffle(
+                [np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"]) for grid in grids]
+            )
+            write_order(staging.folder, split, source, row)
+            counts[f"{split} rows"] = len(row)
+        n_rows = sum(counts.values())
+        return Tally(
+            seen=sum(
+                grid.receipt.tally.also[f"{split} rows"] for grid in grids for split in SPLITS
+            ),
+            kept=n_rows,
+            also=counts | {"snapshots": len(grids)},
+        )
+
+    return build(
+        context,
+        STAGE,
+        GLOBAL,
+        fill,
+        randomness={"riffle": f"{KEYED_ALGORITHM}: the grids' own priorities, merged"},
+    )
+
+
+def grids_of(inputs: Mapping[str, Published]) -> list[Published]:
+    """The grids of a stage's inputs, in the order that numbers them."""
+    return [inputs[name] for name in sorted(inputs) if name.startswith("grid/")]
+
+
+def row_tokens_of(grids: list[Published]) -> int:
+    """Length of all grids' rows.
+
+    Raises:
+        Mismatch: when they differ.
+    """
+    lengths = {grid.name: int(grid.receipt.fingerprint.params["row_tokens"]) for grid in grids}
+    if len(set(lengths.values())) > 1:
+        raise Mismatch(
+            f"grids with rows of different lengths have no common order: {lengths}; materialize "
+            "them by one recipe"
+        )
+    return next(iter(lengths.values()))
+
+
+def n_ids_of(grids: list[Published]) -> int:
+    """Size of all grids' vocabulary.
+
+    Raises:
+        Mismatch: when their ids are of different tokenizers.
+    """
+    readers = {grid.name: GridReader(grid.only("*/zarr.json") / "train.zarr") for grid in grids}
+    tokenizers = {name: str(reader.attributes.get("tokenizer")) for name, reader in readers.items()}
+    if len(set(tokenizers.values())) > 1:
+        raise Mismatch(
+            f"grids of different tokenizers have no common order: {tokenizers}; materialize them "
+            "by one recipe"
+        )
+    return next(iter(readers.values())).vocab_size
+
+
+def source_of(grid: Published) -> OrderSource:
+    """How an order names one grid."""
+    also = grid.receipt.tally.also
+    return OrderSource(
+        snapshot=grid.receipt.fingerprint.key,
+        version=grid.version,
+        digest=grid.digest,
+        train_rows=also["train rows"],
+        heldout_rows=also["heldout rows"],
+    )
+
+
+def tokens_by_snapshot(order: Published) -> dict[str, float]:
+    """Tokens that each snapshot has in the order, both splits together."""
+    opened = GlobalOrder.open(order.folder, "train")
+    return {
+        source.snapshot: float((source.train_rows + source.heldout_rows) * opened.row_tokens)
+        for source in opened.sources
+    }
+
+
+def every_row_has_one_place(check_input: CheckInput) -> CheckResult:
+    """Each row of each grid stands in the order exactly once, and each grid's rows stand in their
+    own order.
+    """
+    orders = [GlobalOrder.open(check_input.folder, split) for split in SPLITS]
+    n_rows = sum(map(len, orders))
+    wrong = [words for order in orders if (words := _no_riffle(order))]
+    return CheckResult(
+        claim="every_row_has_one_place",
+        passed=not wrong and n_rows == check_input.tally.kept,
+        words=f"{n_rows:,} rows placed of {check_input.tally.seen:,}"
+        + (f"; {'; '.join(wrong)}" if wrong else ""),
+        numbers={"rows": n_rows},
+    )
+
+
+def _no_riffle(order: GlobalOrder) -> str:
+    try:
+        order.require_riffle()
+    except Mismatch as error:
+        return str(error)
+    return ""
+
+
+def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
+    """Along the order the rows' priorities never fall, so it is the shuffle that the priorities
+    define.
+    """
+    falls = 0
+    for split in SPLITS:
+        order = GlobalOrder.open(check_input.folder, split)
+        along = _along(order, [_priorities(check_input, source, split) for source in order.sources])
+        falls += int((along[1:] < along[:-1]).sum())
+    return CheckResult(
+        claim="the_order_rises_by_priority",
+        passed=falls == 0,
+        words=f"{falls:,} falls along {check_input.tally.kept:,} rows",
+        numbers={"falls": falls},
+    )
+
+
+def no_document_is_on_both_sides(check_input: CheckInput) -> CheckResult:
+    """Over all snapshots, no document and no content digest is both trained on and held out."""
+    shared = on_both_sides([grid.only(ROWS_FILE) for grid in grids_of(check_input.inputs)])
+    return CheckResult(
+        claim="no_document_is_on_both_sides",
+        passed=not shared,
+        words=f"{len(shared):,} ids or digests on both sides"
+        + (f", such as {min(shared)}" if shared else ""),
+        numbers={"shared": len(shared)},
+    )
+
+
+def _priorities(check_input: CheckInput, source: OrderSource, split: str) -> NDArray[np.uint64]:
+    grid = check_input.inputs.get(f"grid/{source.snapshot}")
+    if grid is None:
+        raise Mismatch(
+            f"the order is over grid/{source.snapshot}, of which it was not made, or whose "
+            "version is gone"
+        )
+    return np.asarray(rows_of(grid.only(ROWS_FILE), split)["priority"])
+
+
+def _along(order: GlobalOrder, priorities: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Priorities in the order's sequence."""
+    source, row = np.asarray(order.source), np.asarray(order.row)
+    lengths = np.array([len(rows) for rows in priorities], np.int64)
+    if len(source) and (int(source.max()) >= len(lengths) or (row >= lengths[source]).any()):
+        raise Mismatch("the order names a source, or a row, that is not there")
+    joined = np.concatenate([np.zeros(0, np.uint64), *priorities])
+    return joined[(np.cumsum(lengths) - lengths)[source] + row] if len(source) else joined[:0]
+
+
+STAGE = Stage(
+    name="longcrawl",
+    code_version="1",
+    upstream=("grid",),
+    params=lambda _, __: {},
+    claims=(every_row_has_one_place, the_order_rises_by_priority, no_document_is_on_both_sides),
+    partitioned_by="nothing",
+    global_upstream=True,
+)
+"""The global order over all snapshots."""

@@ -1,0 +1,186 @@
+"""`flat`: all snapshots' rows in the global order as one Zarr, in LongCrawl64's published layout.
+
+A copy of everything, for readers that know only that layout. The riffled grids hold the same rows
+for the price of an index (`lc_assets.stages.rows.longcrawl`); this is made on request.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lc_assets.formats.chunks import RowBlock
+from lc_assets.formats.flat import (
+    FlatReader,
+    create_flat,
+    plan_flat_bands,
+    plan_flat_columns,
+    write_flat_band,
+)
+from lc_assets.formats.flat_codecs import BLOSC, ZSTD, FlatCodec
+from lc_assets.formats.grid import GridReader
+from lc_assets.formats.order import GlobalOrder
+from lc_assets.formats.riffled import RiffledReader
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import by_chunk, evenly_spaced
+from lc_assets.stages.recipe import plain
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import SPLITS
+
+CHECKED_ROWS = 64
+CODECS: dict[str, FlatCodec] = {"blosc-lz4": BLOSC, "zstd": ZSTD}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatTask:
+    """One band of the flat array of one split."""
+
+    root: Path
+    order: Path
+    folder: Path
+    split: str
+    block: RowBlock
+
+    @property
+    def name(self) -> str:
+        """Split and first row."""
+        return f"{self.split}-{self.block.start:09d}"
+
+    def __str__(self) -> str:
+        return f"{self.folder.name} {self.name}"
+
+
+def flatten(context: BuildContext) -> Built:
+    """Publish ``train.zarr`` and ``heldout.zarr`` as LongCrawl64 was published.
+
+    Raises:
+        NotPublished: when there is no global order.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
+        bring_grids(context.lake, order)
+        codec = CODECS[context.recipe.flattening.codec]
+        tasks = [
+            task
+            for split in SPLITS
+            for task in _bands(context.lake.root, order, staging.folder, split, codec)
+        ]
+        return run_shards(context, staging, write_band, tasks, what="flatten")
+
+    return build(context, STAGE, GLOBAL, fill)
+
+
+def _bands(
+    root: Path, order: Path, folder: Path, split: str, codec: FlatCodec
+) -> Sequence[FlatTask]:
+    opened = GlobalOrder.open(order, split)
+    create_flat(
+        folder / f"{split}.zarr",
+        len(opened),
+        opened.row_tokens,
+        codec=codec,
+        vocab_size=opened.vocab_size,
+    )
+    return [
+        FlatTask(root=root, order=order, folder=folder, split=split, block=block)
+        for block in plan_flat_bands(len(opened))
+    ]
+
+
+@once
+def write_band(task: FlatTask) -> Tally:
+    """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
+    MiB in memory, not 512.
+    """
+    rows = ordered_rows(task.root, task.order, task.split)
+    for tokens in plan_flat_columns(rows.row_tokens):
+        ids = rows.read(slice(task.block.start, task.block.stop), tokens)
+        write_flat_band(task.folder / f"{task.split}.zarr", task.block, ids, tokens=tokens)
+    n_rows = len(task.block)
+    return Tally(seen=n_rows, kept=n_rows, also={f"{task.split} rows": n_rows})
+
+
+def raw_bytes(flat: Published) -> int:
+    """Size of the flat arrays' ids as they are, two bytes each."""
+    readers = (FlatReader(flat.folder / f"{split}.zarr") for split in SPLITS)
+    return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
+
+
+def bring_grids(lake: LakeFolder, order: Path) -> None:
+    """See to it that the grids of an order lie on this machine: all of their rows are going to be
+    read.
+    """
+    for source in GlobalOrder.open(order, "train").sources:
+        lake.place("grid", source.snapshot).at(source.version).only("*.zarr/*")
+
+
+def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:
+    """Open the rows of one split in the global order."""
+    opened = GlobalOrder.open(order, split)
+    folders = (root / "grid" / source.snapshot / source.version for source in opened.sources)
+    return RiffledReader(opened, [GridReader(folder / f"{split}.zarr") for folder in folders])
+
+
+def the_flat_rows_are_the_ordered_rows(check_input: CheckInput) -> CheckResult:
+    """Rows read back from the flat arrays are the grids' rows in the global order: all, or an even
+    64 of each split.
+    """
+    order = check_input.only_input("longcrawl").folder
+    bring_grids(check_input.lake, order)
+    wrong: list[str] = []
+    n_checked = 0
+    for split in SPLITS:
+        rows, flat = (
+            ordered_rows(check_input.lake.root, order, split),
+            FlatReader(check_input.folder / f"{split}.zarr"),
+        )
+        if flat.n_rows != rows.n_rows:
+            wrong.append(f"{split}: {flat.n_rows:,} rows of {rows.n_rows:,}")
+            continue
+        chosen = evenly_spaced(flat.n_rows, CHECKED_ROWS)
+        for close in by_chunk(chosen, flat.chunk_shape[0]):
+            wrong += [f"{split} row {row}" for row in _wrong_rows(rows, flat, close)]
+        n_checked += len(chosen)
+    return CheckResult(
+        claim="the_flat_rows_are_the_ordered_rows",
+        passed=not wrong,
+        words="; ".join(wrong[:5]) or f"{n_checked:,} rows read back, all in their places",
+        numbers={"rows read back": n_checked},
+    )
+
+
+def _wrong_rows(rows: RiffledReader, flat: FlatReader, close: list[int]) -> list[int]:
+    """Those of some rows, which lie in the same chunks, that differ from the ordered rows; a column
+    of chunks at a time.
+    """
+    same = np.ones(len(close), np.bool_)
+    for tokens in plan_flat_columns(flat.row_tokens):
+        found = flat.read(slice(close[0], close[-1] + 1), tokens)[np.subtract(close, close[0])]
+        wanted = np.concatenate([rows.read(slice(row, row + 1), tokens) for row in close])
+        same &= (found == wanted).all(axis=1)
+    return [row for row, is_same in zip(close, same.tolist(), strict=True) if not is_same]
+
+
+STAGE = Stage(
+    name="flat",
+    code_version="1",
+    upstream=("longcrawl",),
+    params=lambda recipe, _: plain(recipe.flattening),
+    claims=(the_flat_rows_are_the_ordered_rows,),
+    partitioned_by="nothing",
+)
+"""LongCrawl64's own layout."""

@@ -1,0 +1,1 @@
+"""Stages of token ids of documents."""

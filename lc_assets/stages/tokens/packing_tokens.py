@@ -1,0 +1,172 @@
+"""`packing_tokens`: token ids of the documents that are to be packed into rows, of any length, in
+the files that `tokens` writes.
+
+===============  =================================================================================================
+``documents``    what is read
+===============  =================================================================================================
+``natural``      filtered documents, but those that `removals` takes out
+``longpack``     LongPack's documents
+``both``         LongPack's, and the natural ones of which nothing is in one of these: neither a root nor a child
+===============  =================================================================================================
+
+Shards of LongPack's documents are called as those of natural ones, so their files' names begin with
+``longpack-``. Here: which documents, and why the others are not. Not here: text to ids
+(`lc_assets.stages.tokens.token_documents`), rows (`lc_assets.stages.packing.packed_rows`).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    all_that_was_kept_came_in,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+    the_shards_add_up,
+)
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.longpack.link_claims import TABLE as CLAIMS_TABLE
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.rows.row_settings import TokenizingSettings
+from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.stages.tables import TOKENIZED, read_lines
+from lc_assets.stages.tokens.token_documents import (
+    params_of,
+    tasks_of,
+    the_fast_tokenizer_agreed,
+    the_ids_are_where_the_table_says,
+    tokenize_shard,
+)
+from lc_assets.storage.digests import digest_of
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import SnapshotId, parse_document_id
+
+FILTERED: Final = "filtered"
+REMOVALS: Final = "removals"
+CLAIMS: Final = "link_claims"
+LONGPACK: Final = "longpack"
+LABEL: Final = "longpack-"
+"""Begins the names of LongPack's shards."""
+
+IN_LONGPACK: Final = "in a document of LongPack"
+"""Why a natural document is left out."""
+
+READ: Final = {
+    "natural": (FILTERED, REMOVALS),
+    "longpack": (LONGPACK,),
+    "both": (FILTERED, REMOVALS, CLAIMS, LONGPACK),
+}
+"""Stages that are read, by `PackingSettings.documents`."""
+
+
+def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish the token ids of one snapshot's documents that are to be packed.
+
+    Raises:
+        NotPublished: when documents that the recipe names are not there.
+    """
+    settings, privacy = settings_of(context.recipe), context.recipe.privacy
+
+    def fill(staging: StagingFolder) -> Tally:
+        natural, packed = (
+            staging.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK)
+        )
+        tasks = []
+        if natural is not None:
+            left_out = _left_out(staging.inputs, snapshot)
+            tasks += tasks_of(
+                natural.folder, staging.folder, settings, privacy=privacy, removed=left_out
+            )
+        if packed is not None:
+            tasks += tasks_of(
+                packed.folder, staging.folder, settings, privacy=privacy, removed={}, label=LABEL
+            )
+        return run_shards(
+            context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot} for packing"
+        )
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def settings_of(recipe: Recipe) -> TokenizingSettings:
+    """How text becomes ids here: as in `tokens`, but whole documents of any length."""
+    return msgspec.structs.replace(
+        recipe.tokenizing, min_tokens=recipe.packing.min_tokens, first_tokens=None
+    )
+
+
+def _left_out(inputs: Mapping[str, Published], key: str) -> dict[str, dict[str, str]]:
+    """Natural documents that are left out: reasons by shard and id. What is removed is so whether
+    or not it is in a packed one.
+    """
+    found = removed_by_shard(inputs[f"{REMOVALS}/{key}"].only(REMOVALS_TABLE))
+    if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
+        for name in _ids_in(packed, inputs[f"{CLAIMS}/{key}"]):
+            found.setdefault(parse_document_id(name)[0].name, {}).setdefault(name, IN_LONGPACK)
+    return found
+
+
+def _ids_in(packed: Published, claims: Published) -> Iterable[str]:
+    """Ids of all documents that LongPack's documents hold: their roots, whose ids they bear, and
+    the children of these.
+    """
+    roots = {
+        line["id"]
+        for path in documents_files(packed.only(f"*{DOCUMENTS_SUFFIX}"))
+        for line in read_lines(path, ["id"])
+    }
+    yield from sorted(roots)
+    for line in read_lines(claims.only(CLAIMS_TABLE) / CLAIMS_TABLE, ["root_id", "child_id"]):
+        if line["root_id"] in roots:
+            yield line["child_id"]
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """A shard's documents; of natural ones also which of them are left out."""
+    found: dict[str, Reads] = {}
+    if (natural := inputs.get(f"{FILTERED}/{key}")) is not None:
+        left_out = _left_out(inputs, key)
+        documents = documents_read(natural, DOCUMENTS_SUFFIX)
+        found = {
+            name: (read, Read("removed", digest_of(left_out.get(name, {}))))
+            for name, read in documents.items()
+        }
+    if (packed := inputs.get(f"{LONGPACK}/{key}")) is not None:
+        found |= {
+            f"{LABEL}{name}": (read,)
+            for name, read in documents_read(packed, DOCUMENTS_SUFFIX).items()
+        }
+    return found
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    return params_of(settings_of(recipe), recipe.privacy) | {"documents": recipe.packing.documents}
+
+
+STAGE = Stage(
+    name="packing_tokens",
+    code_version="1",
+    upstream=(FILTERED, REMOVALS, CLAIMS, LONGPACK),
+    params=_params,
+    claims=(
+        counts_add_up,
+        all_that_was_kept_came_in(FILTERED, LONGPACK),
+        tables_fit(TOKENIZED),
+        every_document_is_named_once,
+        the_ids_are_where_the_table_says,
+        the_fast_tokenizer_agreed,
+        the_shards_add_up,
+    ),
+    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
+    needs=lambda recipe, stage: stage in READ[recipe.packing.documents],
+    wanted=lambda recipe: recipe.packing.wanted,
+)
+"""Token ids of documents of any length, to be packed into rows."""

@@ -1,0 +1,409 @@
+"""`tokens`: text becomes ids, one Megatron ``.bin``/``.idx`` pair per shard, whole documents, no
+end-of-text token.
+
+The fast tokenizer does the work and its slow twin checks the beginnings of some documents of every
+shard; if they ever differ, the shard is done again by the twin and counted, so the ids are
+tiktoken's in any case. Personal data are replaced before that when the recipe's ``[privacy]`` says
+so, and counted by kind.
+"""
+
+import contextlib
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lc_assets.errors import BadInput
+from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.formats.named_tokenizers import end_of_text, tokenizer_of, vocabulary_of
+from lc_assets.publishing import publish
+from lc_assets.randomness import rng_for
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+    run_shards,
+)
+from lc_assets.stages.claims import (
+    DOCUMENTS_SUFFIX,
+    DROPPED_SUFFIX,
+    all_that_was_kept_came_in,
+    counts_add_up,
+    documents_files,
+    every_document_is_named_once,
+    tables_fit,
+    the_shards_add_up,
+)
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removed_documents import removed_by_shard
+from lc_assets.stages.recipe import plain
+from lc_assets.stages.rows.row_settings import TokenizingSettings
+from lc_assets.stages.settings import PrivacySettings
+from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
+from lc_assets.stages.tables import (
+    DROPPED,
+    IDENTITY,
+    TOKENIZED,
+    TableWriter,
+    count_lines,
+    read_lines,
+    read_table,
+)
+from lc_assets.storage.digests import digest_of
+from lc_assets.storage.versions import Published
+from lc_assets.storage.workings import once
+from lc_assets.tally import Tally
+from lc_assets.text.privacy import replace_personal
+from lc_assets.tokens.bounds import most_tokens
+from lc_assets.tokens.dtypes import megatron_dtype
+from lc_assets.tokens.prefixes import first_ids
+from lc_assets.tokens.tokenizers import Tokenizer, disagreement, escape
+from lc_assets.vocabulary import SnapshotId
+
+GAVE_UP = "tokenizer gave up"
+"""tiktoken panics at a run of about a million spaces; the fast tokenizer does not."""
+TOO_SHORT = "too few tokens"
+REPLACED = "personal data replaced"
+NOTHING_REPLACED = PrivacySettings()
+TOO_FEW_BYTES = "too few bytes"
+"""A token covers at least one byte, so a document of fewer bytes than wanted tokens need not be
+tokenized.
+"""
+
+CHECKED_DOCUMENTS = 4
+"""Documents of a shard whose beginnings the twin tokenizes too."""
+CHECKED_CHARS = 20_000
+"""Length of such a beginning: 4 × 20,000 characters cost the twin about 7 ms, a shard of 50 MB
+costs the fast path 300 ms.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenizeTask:
+    """One shard of documents to be tokenized into ``folder``; those ``removed``, reason by id, are
+    not.
+
+    ``label`` begins the names of the files, where shards of several stages, which are called alike,
+    go into one folder.
+    """
+
+    documents: Path
+    folder: Path
+    settings: TokenizingSettings
+    privacy: PrivacySettings = NOTHING_REPLACED
+    removed: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """The shard's name, behind its label."""
+        return self.label + self.documents.name.removesuffix(DOCUMENTS_SUFFIX)
+
+    def __str__(self) -> str:
+        return str(self.documents)
+
+
+def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish the token ids of one snapshot's documents that are long enough.
+
+    Raises:
+        NotPublished: when the filtered documents are not there, or it is not decided which of them
+            go on.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        source = staging.inputs[f"filtered/{snapshot}"].folder
+        removed = removed_by_shard(staging.inputs[f"removals/{snapshot}"].folder)
+        tasks = tasks_of(
+            source,
+            staging.folder,
+            context.recipe.tokenizing,
+            privacy=context.recipe.privacy,
+            removed=removed,
+        )
+        return run_shards(context, staging, tokenize_shard, tasks, what=f"tokenize {snapshot}")
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def tasks_of(
+    source: Path,
+    folder: Path,
+    settings: TokenizingSettings,
+    *,
+    privacy: PrivacySettings,
+    removed: Mapping[str, Mapping[str, str]],
+    label: str = "",
+) -> list[TokenizeTask]:
+    """A task per shard of documents in ``source``; ``removed`` has reasons by shard and id."""
+    return [
+        TokenizeTask(
+            documents=path,
+            folder=folder,
+            settings=settings,
+            privacy=privacy,
+            removed=removed.get(path.name.removesuffix(DOCUMENTS_SUFFIX), {}),
+            label=label,
+        )
+        for path in documents_files(source)
+    ]
+
+
+def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
+    """The shard's filtered documents, and which of them do not go on."""
+    removed = removed_by_shard(inputs[f"removals/{key}"].only(REMOVALS_TABLE))
+    documents = documents_read(inputs[f"filtered/{key}"], DOCUMENTS_SUFFIX)
+    return {
+        name: (read, Read("removed", digest_of(removed.get(name, {}))))
+        for name, read in documents.items()
+    }
+
+
+class TwinDiffers(Exception):
+    """The twin gave other ids for the beginning of a document, or knows a vocabulary alone; what
+    was written of the shard goes.
+    """
+
+
+@once
+def tokenize_shard(task: TokenizeTask) -> Tally:
+    """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
+    twin = tokenizer_of(task.settings.tokenizer, fast=False)
+    try:
+        tally, n_by_twin = _tokenize(task, _fast(task.settings), twin, to_check=_chosen(task)), 0
+    except TwinDiffers:
+        tally, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
+    return tally + Tally(also={"shards": 1, "shards done by the twin": n_by_twin})
+
+
+def _fast(settings: TokenizingSettings) -> Tokenizer:
+    try:
+        return tokenizer_of(settings.tokenizer)
+    except BadInput as error:  # gigatoken does not know every kind of tokenizer.json
+        raise TwinDiffers from error
+
+
+def _chosen(task: TokenizeTask) -> frozenset[int]:
+    """Places in the shard of the documents that the twin checks."""
+    n_documents = count_lines(task.documents)
+    rng = rng_for("spot check", seed=0, key=task.name)
+    return frozenset(
+        rng.choice(n_documents, size=min(CHECKED_DOCUMENTS, n_documents), replace=False).tolist()
+    )
+
+
+def _tokenize(
+    task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]
+) -> Tally:
+    dropped, replaced, n_tokens, n_chars = Counter[str](), Counter[str](), 0, 0
+    with contextlib.ExitStack() as stack:
+        output = ShardOutput.open(stack, task, tokenizer)
+        for place, line in enumerate(
+            read_lines(
+                task.documents, [*(name for name, _ in IDENTITY), "raw_content"], batch_lines=16
+            )
+        ):
+            if line["id"] in task.removed:
+                dropped[task.removed[line["id"]]] += 1
+                output.drop(line, task.removed[line["id"]], None)
+                continue
+            if task.privacy.replace:
+                replaced.update(_replace(line, task.privacy))
+            text = escape(line["raw_content"], task.settings.text_encoding)
+            if place in to_check and disagreement(
+                tokenizer, twin, [text], head_chars=CHECKED_CHARS
+            ):
+                raise TwinDiffers
+            n_chars += len(line["raw_content"])
+            ids, reason, value = _ids(text, tokenizer, task.settings)
+            if ids is None:
+                dropped[reason] += 1
+                output.drop(line, reason, value)
+            else:
+                n_tokens += len(ids)
+                output.keep(line, ids)
+    n_kept = output.n_kept
+    also = {"tokens": n_tokens, "characters": n_chars} | {
+        f"{REPLACED}: {kind}": n for kind, n in replaced.items()
+    }
+    return Tally(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        complaints=dict(dropped),
+        also=also,
+    )
+
+
+def _replace(line: dict[str, Any], privacy: PrivacySettings) -> dict[str, int]:
+    """Replace personal data in a document's text; returns how often each kind was."""
+    found = replace_personal(
+        line["raw_content"],
+        privacy.replace,
+        style=privacy.style,
+        seed=privacy.seed,
+        language=line["language"],
+        region=privacy.phone_region,
+    )
+    line["raw_content"] = found.text
+    return found.counts
+
+
+def _ids(
+    text: str, tokenizer: Tokenizer, settings: TokenizingSettings
+) -> tuple[NDArray[Any] | None, str, int]:
+    """Ids of a text that is long enough; otherwise the reason and the number that fell short."""
+    min_tokens = settings.min_tokens
+    if (
+        len(text) < min_tokens and (n_bytes := most_tokens(text)) < min_tokens
+    ):  # a character is a byte at least
+        return None, TOO_FEW_BYTES, n_bytes
+    try:
+        ids = (
+            tokenizer.encode(text)
+            if settings.first_tokens is None
+            else first_ids(tokenizer, text, settings.first_tokens)
+        )
+    except BadInput:
+        return None, GAVE_UP, len(text)
+    return (ids, "", len(ids)) if len(ids) >= min_tokens else (None, TOO_SHORT, len(ids))
+
+
+class ShardOutput:
+    """The files of one tokenized shard; no ``.bin`` is published when no document was kept: nobody
+    could map it.
+    """
+
+    def __init__(self, megatron: MegatronWriter, kept: TableWriter, dropped: TableWriter) -> None:
+        self._megatron, self._kept, self._dropped = megatron, kept, dropped
+        self.n_kept = 0
+
+    @classmethod
+    def open(
+        cls, stack: contextlib.ExitStack, task: TokenizeTask, tokenizer: Tokenizer
+    ) -> "ShardOutput":
+        """Open a shard's files; they are published when ``stack`` closes without an exception."""
+        megatron = stack.enter_context(
+            MegatronWriter.publishing(task.folder / task.name, megatron_dtype(tokenizer.vocab_size))
+        )
+        kept, dropped = (
+            stack.enter_context(
+                contextlib.closing(
+                    TableWriter(
+                        stack.enter_context(publish(task.folder / f"{task.name}{suffix}")), schema
+                    )
+                )
+            )
+            for suffix, schema in ((DOCUMENTS_SUFFIX, TOKENIZED), (DROPPED_SUFFIX, DROPPED))
+        )
+        return cls(megatron, kept, dropped)
+
+    def keep(self, line: dict[str, Any], ids: NDArray[Any]) -> None:
+        """Add a document."""
+        text = line.pop("raw_content")
+        self._megatron.add(ids)
+        self._kept.add(
+            line
+            | {
+                "document": self.n_kept,
+                "n_tokens": len(ids),
+                "n_chars": len(text),
+                "n_bytes": most_tokens(text),
+            }
+        )
+        self.n_kept += 1
+
+    def drop(self, line: dict[str, Any], reason: str, value: int | None) -> None:
+        """Note a document that does not go on; ``value`` is the number that fell short, if any."""
+        self._dropped.add(
+            {
+                "id": line["id"],
+                "url": line["url"],
+                "reason": reason,
+                "value": value,
+                "reasons": [reason],
+                "values": [value],
+            }
+        )
+
+
+def the_ids_are_where_the_table_says(check_input: CheckInput) -> CheckResult:
+    """Each shard's ``.idx`` is sound, its lengths are the table's token counts, and no id is
+    outside the vocabulary.
+    """
+    wrong, n_tokens, highest = [], 0, -1
+    for path in documents_files(check_input.folder):
+        lengths = np.asarray(read_table(path, ["n_tokens"])["n_tokens"])
+        if not len(lengths):
+            continue
+        reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))
+        n_tokens += int(lengths.sum())
+        highest = max(highest, *(int(reader[document].max()) for document in range(len(reader))))
+        if not np.array_equal(reader.lengths, lengths):
+            wrong.append(f"{path.name}: the .idx has other lengths than the table")
+    vocab_size = int(check_input.fingerprint.params["n_ids"])
+    if highest >= vocab_size:
+        wrong.append(f"id {highest:,} is outside the vocabulary of {vocab_size:,}")
+    return CheckResult(
+        claim="the_ids_are_where_the_table_says",
+        passed=not wrong,
+        words="; ".join(wrong) or f"{n_tokens:,} tokens, highest id {highest:,} of {vocab_size:,}",
+        numbers={"tokens": n_tokens, "highest id": highest},
+    )
+
+
+def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
+    """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin
+    instead are counted.
+    """
+    n_by_twin = check_input.tally.also.get("shards done by the twin", 0)
+    return CheckResult(
+        claim="the_fast_tokenizer_agreed",
+        passed=n_by_twin == 0,
+        words=f"{n_by_twin:,} of {check_input.tally.also.get('shards', 0):,} shards were done by the "
+        "twin because the fast path differed",
+        numbers={"shards done by the twin": n_by_twin},
+        severity="warning",
+    )
+
+
+def params_of(settings: TokenizingSettings, privacy: PrivacySettings) -> dict[str, Any]:
+    """The settings: of the tokenizer what it is, wherever its file lies; of privacy none when no
+    byte depends on them.
+    """
+    vocabulary = vocabulary_of(settings.tokenizer)
+    eot = end_of_text(settings.tokenizer)
+    tokenizer = {
+        "tokenizer": vocabulary.name,
+        "n_ids": vocabulary.n_ids,
+        "eot": eot,
+        "tokenizer_sha256": vocabulary.sha256,
+    }
+    return plain(settings) | tokenizer | ({"privacy": plain(privacy)} if privacy.replace else {})
+
+
+STAGE = Stage(
+    name="tokens",
+    code_version="2",
+    upstream=("filtered", "removals"),
+    params=lambda recipe, _: params_of(recipe.tokenizing, recipe.privacy),
+    claims=(
+        counts_add_up,
+        all_that_was_kept_came_in("filtered"),
+        tables_fit(TOKENIZED),
+        every_document_is_named_once,
+        the_ids_are_where_the_table_says,
+        the_fast_tokenizer_agreed,
+        the_shards_add_up,
+    ),
+    sharding=Sharding(reads=_reads, suffixes=(".bin", ".idx", DOCUMENTS_SUFFIX, DROPPED_SUFFIX)),
+)
+"""Token ids of the documents that fill a row."""

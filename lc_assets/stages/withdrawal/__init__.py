@@ -1,0 +1,1 @@
+"""Stages of documents that must no longer be served."""

@@ -1,0 +1,187 @@
+"""Which finished versions on the disk hold given documents, published now or not: asked before old
+versions are removed.
+
+=========================  ============================================================================================
+stage                      holds a document
+=========================  ============================================================================================
+``filtered``, ``keys``     text, or address and values: when it is of the document's snapshot; both are working material
+``tokens``                 tokens: when its tables of documents name it; ``packing_tokens`` as well
+``longpack``, ``packed``   text, and tokens: when spans name it, or what would say so is gone
+``grid``                   tokens: when its row table names it
+``lineage``                address: when the grid it was made for holds it
+``megatron``, ``flat``     tokens: when a grid it was copied from holds it, or is gone, so that nobody can tell
+``longcrawl``, ``mixes``   none of its text, but its place: when a grid it speaks of holds it, or is gone
+=========================  ============================================================================================
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lc_assets.errors import LcError
+from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
+from lc_assets.stages.releases.serving import GRIDS_OF, ROSTERS_OF, behind
+from lc_assets.stages.rows.token_grid import ROWS_FILE
+from lc_assets.stages.tables import read_table
+from lc_assets.storage.lake import LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.text.lookup_keys import Kind
+from lc_assets.vocabulary import parse_document_id
+
+WORKING_MATERIAL: Final = ("filtered", "keys")
+"""Made of what is upstream, and read by the stages that find out what must go; not served."""
+HOLDERS: Final = (
+    *WORKING_MATERIAL,
+    "longpack",
+    "tokens",
+    "grid",
+    "lineage",
+    "megatron",
+    "longcrawl",
+    "flat",
+    "packing_tokens",
+    "packed",
+    "mixes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A version that holds some of the documents; ``n_documents`` is None where that is not known
+    any more.
+    """
+
+    published: Published
+    n_documents: int | None
+    is_current: bool
+
+    @property
+    def name(self) -> str:
+        """Stage, partition and version."""
+        return f"{self.published.name}/{self.published.version}"
+
+
+def versions_with(lake: LakeFolder, ids: Collection[str]) -> Iterator[Held]:
+    """Every finished version on the disk that holds any of some documents, in the chain's order."""
+    asked = _Asked(lake, frozenset(ids))
+    keys = keys_by_stage(lake)
+    for stage in HOLDERS:
+        for key in keys.get(stage, []):
+            current = _current_version(lake, stage, key)
+            for published in lake.place(stage, key).versions():
+                n_documents = asked.count(published)
+                if n_documents != 0:
+                    yield Held(published, n_documents, published.version == current)
+
+
+def keys_by_stage(lake: LakeFolder) -> dict[str, list[str]]:
+    """Keys of all partitions by their stage, sorted, also of those that have no published
+    version.
+    """
+    found: dict[str, list[str]] = {}
+    for place in lake.partitions():
+        stage, key = place.name.split("/")
+        found.setdefault(stage, []).append(key)
+    return found
+
+
+def _current_version(lake: LakeFolder, stage: str, key: str) -> str:
+    pointer = lake.place(stage, key).pointer()
+    return pointer.version if pointer else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    lake: LakeFolder
+    ids: frozenset[str]
+    known: dict[str, int] = field(default_factory=dict)
+
+    def count(self, published: Published) -> int | None:
+        """How many of the documents a version holds; None when a version that would say so is
+        gone.
+        """
+        return _COUNTS[published.receipt.fingerprint.stage](self, published)
+
+    def of_snapshot(self, published: Published) -> int:
+        return sum(
+            parse_document_id(name)[0].snapshot == published.receipt.fingerprint.key
+            for name in self.ids
+        )
+
+    def in_documents(self, published: Published) -> int:
+        folder = published.only(f"*{DOCUMENTS_SUFFIX}")
+        return (
+            sum(self._in(read_table(path, ["id"])) for path in documents_files(folder))
+            if self.of_snapshot(published)
+            else 0
+        )
+
+    def in_rows(self, grid: Published) -> int:
+        name = f"{grid.name}/{grid.version}"
+        if name not in self.known:
+            self.known[name] = (
+                self._in(read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["id"]))
+                if self.of_snapshot(grid)
+                else 0
+            )
+        return self.known[name]
+
+    def in_grids(self, published: Published) -> int | None:
+        try:
+            return sum(
+                self.in_rows(grid)
+                for grid in GRIDS_OF[published.receipt.fingerprint.stage](self.lake, published)
+            )
+        except LcError:
+            return None  # a grid it was made of is gone, so nobody can tell
+
+    def in_rosters(self, published: Published) -> int | None:
+        sought: list[tuple[Kind, str]] = [("document", name) for name in sorted(self.ids)]
+        try:
+            rosters = list(ROSTERS_OF[published.receipt.fingerprint.stage](self.lake, published))
+        except LcError:
+            return None  # as above
+        return len({name for roster in rosters for name in roster.found_by(sought)})
+
+    def in_store(self, store: Published) -> int | None:
+        """Of packed documents' tokens: by name, and by what LongPack's documents hold."""
+        key = store.receipt.fingerprint.key
+        if f"longpack/{key}" not in store.receipt.fingerprint.inputs:
+            return self.in_documents(store)
+        try:
+            within = self.in_rosters(behind(self.lake, store, f"longpack/{key}"))
+        except LcError:
+            return None
+        return None if within is None else max(within, self.in_documents(store))
+
+    def in_indexed(self, lineage: Published) -> int | None:
+        key = lineage.receipt.fingerprint.key
+        grid = self.lake.place("grid", key).with_digest(
+            lineage.receipt.fingerprint.inputs.get(f"grid/{key}", "")
+        )
+        return None if grid is None else self.in_rows(grid)
+
+    def _in(self, table: pa.Table) -> int:
+        found = table.filter(
+            pc.is_in(table["id"], value_set=pa.array(sorted(self.ids), pa.string()))
+        )
+        return int(pc.count_distinct(found["id"]).as_py())
+
+
+_COUNTS: Mapping[str, Callable[[_Asked, Published], int | None]] = {
+    "filtered": _Asked.of_snapshot,
+    "keys": _Asked.of_snapshot,
+    "tokens": _Asked.in_documents,
+    "grid": _Asked.in_rows,
+    "lineage": _Asked.in_indexed,
+    "megatron": _Asked.in_grids,
+    "longcrawl": _Asked.in_grids,
+    "flat": _Asked.in_grids,
+    "longpack": _Asked.in_rosters,
+    "packing_tokens": _Asked.in_store,
+    "packed": _Asked.in_rosters,
+    "mixes": _Asked.in_rosters,
+}

@@ -1,0 +1,98 @@
+"""`withdrawals`: one snapshot's part of `withdrawn`: which of its documents go, and nothing that
+says why.
+
+Made again, in milliseconds, whenever a list changes; where no document of the snapshot comes or
+goes it has the same bytes, and nothing behind it is built. Reasons and dates stand in `withdrawn`
+alone, so that another wording builds nothing.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lc_assets.errors import NotPublished
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.tables import WITHDRAWN, read_table, write_table
+from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.vocabulary import SnapshotId
+
+TABLE: Final = "withdrawals.parquet"
+COLUMNS: Final = ("id", "how", "for_id", "similarity")
+WITHDRAWALS: Final = pa.schema([WITHDRAWN.field(name) for name in COLUMNS])
+"""`withdrawals`: a document that goes, how it was found, and for a document of the same content
+which listed one that is.
+"""
+
+
+def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
+    """Publish which documents of one snapshot are withdrawn.
+
+    Raises:
+        NotPublished: when `withdrawn` is not, or the snapshot was not indexed yet and so not looked
+            through.
+    """
+
+    def fill(staging: StagingFolder) -> Tally:
+        for name, asset in (
+            (f"keys/{snapshot}", "document_keys"),
+            (f"withdrawn/{GLOBAL}", "withdrawn_documents"),
+        ):
+            if name not in staging.inputs:
+                raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
+        lines = part_of(staging.inputs[f"withdrawn/{GLOBAL}"], snapshot)
+        write_table(staging.folder / TABLE, lines)
+        return Tally(seen=lines.num_rows, kept=lines.num_rows)
+
+    return build(context, STAGE, snapshot, fill)
+
+
+def part_of(withdrawn: Published, snapshot: str) -> pa.Table:
+    """The withdrawn documents of one snapshot."""
+    table = read_table(withdrawn.only(ALL_TABLE) / ALL_TABLE, COLUMNS)
+    return table.filter(pc.starts_with(table["id"], f"{snapshot}/")).cast(WITHDRAWALS)
+
+
+def withdrawals_in(folder: Path) -> list[dict[str, Any]]:
+    """The withdrawn documents of a published version."""
+    lines: list[dict[str, Any]] = read_table(folder / TABLE, COLUMNS).to_pylist()
+    return lines
+
+
+def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
+    """The table holds what `withdrawn` has of this snapshot: all of it, and nothing else."""
+    ours = read_table(check_input.folder / TABLE, COLUMNS)
+    theirs = part_of(check_input.only_input("withdrawn"), check_input.fingerprint.key)
+    right = ours.equals(theirs) and ours.num_rows == check_input.tally.kept
+    return CheckResult(
+        claim="the_part_is_this_snapshots",
+        passed=right,
+        words=f"{ours.num_rows:,} documents, `withdrawn` has {theirs.num_rows:,} of this snapshot"
+        + ("" if right else ": they are not the same"),
+        numbers={"documents": ours.num_rows},
+    )
+
+
+STAGE = Stage(
+    name="withdrawals",
+    code_version="1",
+    upstream=("withdrawn", "keys"),
+    params=lambda _, __: {},
+    claims=(the_part_is_this_snapshots,),
+    global_upstream=True,
+    own_only=("withdrawn", "keys"),
+    sieve=True,
+)
+"""Withdrawn documents of one snapshot."""

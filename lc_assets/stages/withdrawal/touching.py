@@ -1,0 +1,161 @@
+"""What withdrawing some documents touches in what stands published: rows, tokens, samples of mixes,
+partitions to be made again.
+
+Asked before anything is built; afterwards the rows are gone, and only old versions still know them
+(`lc_assets.stages.withdrawal.holding`). Nothing is built or written.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
+from lc_assets.stages.deduplication.removed_documents import removed_ids
+from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.lineage.tracing import Row, row_from
+from lc_assets.stages.lineage.whereabouts import lines_of_table, mixes_of, samples_of_rows
+from lc_assets.stages.mixes.blended_mix import Mix
+from lc_assets.storage.lake import GLOBAL, LakeFolder
+from lc_assets.storage.versions import Published
+from lc_assets.vocabulary import parse_document_id
+
+OF_A_SNAPSHOT = (
+    *("removals", "link_claims", "longpack", "tokens", "grid", "lineage", "megatron"),
+    *("packing_tokens", "packed", "lengths", "referrals"),
+)
+"""What is made again of a snapshot of which a document goes, where it stands published."""
+OF_ALL = ("longcrawl", "flat", "card")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """What some withdrawn documents are in.
+
+    Attributes:
+        lines: the documents, as `tables.WITHDRAWN` has them.
+        rows: their rows in the published grids, each with its grid.
+        samples: how many samples of each published mix take tokens of them, by date and reason,
+            then by mix.
+        going: snapshots of which a document goes that went on so far.
+    """
+
+    lines: tuple[dict[str, Any], ...]
+    rows: tuple[tuple[Published, Row], ...]
+    samples: dict[tuple[str, str], Counter[str]]
+    going: tuple[str, ...]
+
+    @property
+    def n_tokens(self) -> int:
+        """Tokens of the rows."""
+        return sum(row.row_tokens for _, row in self.rows)
+
+
+def touch(lake: LakeFolder, lines: Sequence[dict[str, Any]]) -> Touched:
+    """Find what some withdrawn documents are in."""
+    by_snapshot: dict[str, list[str]] = {}
+    for line in lines:
+        by_snapshot.setdefault(parse_document_id(line["id"])[0].snapshot, []).append(line["id"])
+    rows = [
+        found
+        for snapshot, ids in sorted(by_snapshot.items())
+        for found in _rows_of(lake, snapshot, ids)
+    ]
+    going = tuple(
+        snapshot
+        for snapshot, ids in sorted(by_snapshot.items())
+        if _any_goes_on(lake, snapshot, ids)
+    )
+    return Touched(
+        lines=tuple(lines), rows=tuple(rows), samples=_samples(lake, lines, rows), going=going
+    )
+
+
+def _rows_of(lake: LakeFolder, snapshot: str, ids: Sequence[str]) -> list[tuple[Published, Row]]:
+    grid = lake.place("grid", snapshot).current()
+    if grid is None:
+        return []
+    index = row_index(lake, grid)
+    lines = (
+        index.documents(ids)
+        if index
+        else [line for name in ids for line in lines_of_table(grid, "document", name)]
+    )
+    return [(grid, row_from(grid, line)) for line in lines]
+
+
+def _any_goes_on(lake: LakeFolder, snapshot: str, ids: Sequence[str]) -> bool:
+    removals = lake.place("removals", snapshot).current()
+    return (
+        removals is not None and not set(ids) <= removed_ids(removals.only(REMOVALS_TABLE)).keys()
+    )
+
+
+def _samples(
+    lake: LakeFolder, lines: Sequence[dict[str, Any]], rows: Sequence[tuple[Published, Row]]
+) -> dict[tuple[str, str], Counter[str]]:
+    mixes: dict[str, tuple[Published, Mix]] = mixes_of(lake) if rows else {}
+    groups = {line["id"]: _group(line) for line in lines}
+    together: dict[tuple[tuple[str, str], str], tuple[Published, list[Row]]] = {}
+    for grid, row in rows:
+        together.setdefault((groups[row.id], row.snapshot), (grid, []))[1].append(row)
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for (group, _), (grid, of_group) in together.items():
+        counts = {
+            mix: len(samples)
+            for mix, samples in samples_of_rows(mixes, lake, grid, of_group).items()
+        }
+        found.setdefault(group, Counter()).update(counts)
+    return found
+
+
+def _group(line: Mapping[str, Any]) -> tuple[str, str]:
+    return line["date"], line["reason"]
+
+
+def by_reason(touched: Touched) -> list[dict[str, Any]]:
+    """A line per reason and date: documents by how they are withdrawn, rows, tokens, and samples of
+    all mixes, oldest first.
+    """
+    rows, tokens = Counter[str](), Counter[str]()
+    for _, row in touched.rows:
+        rows[row.id] += 1
+        tokens[row.id] += row.row_tokens
+    found: dict[tuple[str, str], Counter[str]] = {}
+    for line in touched.lines:
+        name, counts = line["id"], found.setdefault(_group(line), Counter())
+        counts.update(
+            {
+                "documents": 1,
+                f"of these {line['how']}": 1,
+                "rows": rows[name],
+                "tokens": tokens[name],
+            }
+        )
+    for group, samples in touched.samples.items():
+        found[group].update({f"samples of {mix}": n for mix, n in samples.items()})
+    return [
+        {"date": date, "reason": reason, **counts}
+        for (date, reason), counts in sorted(found.items())
+    ]
+
+
+def partitions(lake: LakeFolder, touched: Touched) -> list[str]:
+    """Names of the published partitions that have to be made again, upstream first; what only
+    notices is not among them.
+    """
+    if not touched.going and not touched.rows:
+        return []
+    of_snapshots = [f"{stage}/{key}" for key in touched.going for stage in OF_A_SNAPSHOT]
+    with_rows = {grid.receipt.fingerprint.key for grid, _ in touched.rows}
+    of_all = [f"{stage}/{GLOBAL}" for stage in OF_ALL] if with_rows else []
+    changed = with_rows | {f"packed/{key}" for key in touched.going}
+    mixes = [
+        f"mixes/{name}"
+        for name, (_, mix) in mixes_of(lake).items()
+        if changed & {source.name for source in mix.sources}
+    ]
+    published = {
+        f"{stage}/{key}" for stage in (*OF_A_SNAPSHOT, *OF_ALL, "mixes") for key in lake.keys(stage)
+    }
+    return [name for name in (*of_snapshots, *of_all, *mixes) if name in published]

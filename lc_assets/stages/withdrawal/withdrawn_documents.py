@@ -1,0 +1,330 @@
+"""`withdrawn`: which documents must no longer be served, of all snapshots: those that the lists
+name, and what is the same content.
+
+====================  =================================================================================================
+how                   the document
+====================  =================================================================================================
+``listed``            is found by an entry: by its id, address, domain or digest
+``same digest``       has the digest of a listed one: of the page as crawled, or of the text
+``near duplicate``    is as alike to one of the former as ``deduplication.threshold``, by the pairs that stand published
+====================  =================================================================================================
+
+Found by the indices of filtered documents and the tables of pairs; no text is read. What follows
+reads only its own snapshot's part (`lc_assets.stages.withdrawal.snapshot_withdrawals`), so a changed list changes no
+digest of a snapshot that holds no match.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lc_assets.errors import Mismatch
+from lc_assets.formats.withdrawal_lists import Withdrawal, read_withdrawals
+from lc_assets.stages.building import (
+    BuildContext,
+    Built,
+    CheckInput,
+    CheckResult,
+    Stage,
+    StagingFolder,
+    build,
+)
+from lc_assets.stages.claims import evenly_spaced
+from lc_assets.stages.deduplication.near_duplicate_pairs import TABLE as PAIRS_TABLE
+from lc_assets.stages.documents.document_keys import documents_of
+from lc_assets.stages.keyed_tables import KeyedTable
+from lc_assets.stages.recipe import Recipe
+from lc_assets.stages.settings import WithdrawalSettings
+from lc_assets.stages.tables import WITHDRAWN, opened_table, read_table, write_table
+from lc_assets.storage.digests import digest_of
+from lc_assets.storage.lake import GLOBAL
+from lc_assets.storage.versions import Published
+from lc_assets.tally import Tally
+from lc_assets.text.lookup_keys import Kind, values_of
+
+TABLE: Final = "withdrawn.parquet"
+LISTED: Final = "listed"
+SAME_DIGEST: Final = "same digest"
+NEAR_DUPLICATE: Final = "near duplicate"
+LOOKED_UP_AGAIN: Final = 64
+"""Entries that the audit looks up once more, one by one."""
+
+Line = dict[str, Any]
+
+
+def withdraw(context: BuildContext) -> Built:
+    """Publish which documents must no longer be served.
+
+    Raises:
+        BadInput: when a list cannot be read; names the line.
+        Mismatch: when a list was changed while it was read.
+    """
+    settings = context.recipe.withdrawals
+
+    def fill(staging: StagingFolder) -> Tally:
+        entries = entries_of(settings)
+        if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
+            raise Mismatch(
+                f"a list of withdrawals changed while it was read ({', '.join(settings.lists)}): "
+                "run it again"
+            )
+        found = resolve(entries, staging.inputs, context.recipe)
+        write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
+        hows = (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
+        also = {how: sum(line["how"] == how for line in found) for how in hows}
+        also |= {
+            "entries": len(entries),
+            "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
+        }
+        return Tally(seen=len(found), kept=len(found), also=also)
+
+    return build(context, STAGE, GLOBAL, fill)
+
+
+def entries_of(settings: WithdrawalSettings) -> list[Withdrawal]:
+    """The entries of all lists, in their order; of several with one kind and value, the first.
+
+    Raises:
+        BadInput: when a list cannot be read; names the line.
+    """
+    found: dict[tuple[Kind, str], Withdrawal] = {}
+    for name in settings.lists:
+        for entry in read_withdrawals(Path(name)):
+            found.setdefault(entry.sought, entry)
+    return list(found.values())
+
+
+def digest_of_entries(entries: Sequence[Withdrawal]) -> str:
+    """What the lists say, wherever it stands: comments, blank lines and the lists' names are
+    nothing.
+    """
+    return digest_of([list(entry.cells) for entry in entries])
+
+
+def resolve(
+    entries: Sequence[Withdrawal], inputs: Mapping[str, Published], recipe: Recipe
+) -> list[Line]:
+    """Find the documents that some entries withdraw.
+
+    Args:
+        entries: what is listed.
+        inputs: indices and pairs of near duplicates, by names such as ``keys/2023-06`` and
+            ``near_pairs/2023-06``.
+        recipe: says what counts as the same content, and whether it goes.
+
+    Returns:
+        Lines of `tables.WITHDRAWN`, by id; no id twice.
+    """
+    indexes = (
+        [documents_of(inputs[name]) for name in sorted(inputs) if name.startswith("keys/")]
+        if entries
+        else []
+    )
+    listed = _listed(entries, indexes)
+    found = {line["id"]: _line(line["id"], LISTED, number, entries) for number, line in listed}
+    if recipe.withdrawals.same_content == "goes" and found:
+        for source, line in _same_digest([line for _, line in listed], indexes):
+            found.setdefault(
+                line["id"],
+                _line(line["id"], SAME_DIGEST, found[source]["entry"], entries, source=source),
+            )
+        pairs = [inputs[name] for name in sorted(inputs) if name.startswith("near_pairs/")]
+        nearest = _near(set(found), pairs, recipe.deduplication.threshold)
+        for name, (similarity, source) in sorted(nearest.items()):
+            found[name] = _line(
+                name,
+                NEAR_DUPLICATE,
+                found[source]["entry"],
+                entries,
+                source=source,
+                similarity=similarity,
+            )
+    return [found[name] for name in sorted(found)]
+
+
+def _line(
+    name: str,
+    how: str,
+    number: int,
+    entries: Sequence[Withdrawal],
+    *,
+    source: str = "",
+    similarity: float = 1.0,
+) -> Line:
+    kind, value, reason, date = entries[number].cells
+    said = {"entry": number, "kind": kind, "value": value, "reason": reason, "date": date}
+    return {"id": name, "how": how, "for_id": source, "similarity": similarity} | said
+
+
+def _listed(entries: Sequence[Withdrawal], indexes: Iterable[KeyedTable]) -> list[tuple[int, Line]]:
+    """Documents that entries find, each with the first entry that does."""
+    sought = [entry.sought for entry in entries]
+    found: dict[str, tuple[int, Line]] = {}
+    for number, line in itertools.chain.from_iterable(index.find_all(sought) for index in indexes):
+        if number <= found.get(line["id"], (number, line))[0]:
+            found[line["id"]] = number, line
+    return [found[name] for name in sorted(found)]
+
+
+def _same_digest(
+    listed: Sequence[Line], indexes: Iterable[KeyedTable]
+) -> Iterator[tuple[str, Line]]:
+    """Documents that have a digest of a listed one, with the id of that one; of several, the first
+    by id.
+    """
+    of_digest: dict[str, str] = {}
+    for line in listed:
+        for digest in values_of("digest", line):
+            of_digest.setdefault(digest, line["id"])
+    digests: list[tuple[Kind, str]] = [("digest", digest) for digest in of_digest]
+    found: dict[str, tuple[str, Line]] = {}
+    for number, line in itertools.chain.from_iterable(index.find_all(digests) for index in indexes):
+        source = of_digest[digests[number][1]]
+        if source <= found.get(line["id"], (source, line))[0]:
+            found[line["id"]] = source, line
+    yield from (found[name] for name in sorted(found))
+
+
+def _near(
+    withdrawn: set[str], pairs: Iterable[Published], threshold: float
+) -> dict[str, tuple[float, str]]:
+    """Near duplicates of withdrawn documents, that are not withdrawn yet: how alike they are, and
+    to which, the most alike one.
+    """
+    found: dict[str, tuple[float, str]] = {}
+    wanted = pa.array(sorted(withdrawn))
+    for published in pairs:
+        for a, b, similarity in _pairs_with(
+            published.only(PAIRS_TABLE) / PAIRS_TABLE, wanted, threshold
+        ):
+            for name, source in ((a, b), (b, a)):
+                best = found.get(name)
+                if (
+                    source in withdrawn
+                    and name not in withdrawn
+                    and (best is None or (-similarity, source) < (-best[0], best[1]))
+                ):
+                    found[name] = similarity, source
+    return found
+
+
+def _pairs_with(path: Path, wanted: pa.Array, threshold: float) -> Iterator[tuple[str, str, float]]:
+    with opened_table(path) as file:
+        for batch in file.iter_batches(1 << 16, columns=["a", "b", "similarity"]):
+            ours = pc.or_(
+                pc.is_in(batch.column("a"), value_set=wanted),
+                pc.is_in(batch.column("b"), value_set=wanted),
+            )
+            near = batch.filter(
+                pc.and_(ours, pc.greater_equal(batch.column("similarity"), threshold))
+            )
+            yield from zip(
+                *(near.column(name).to_pylist() for name in ("a", "b", "similarity")), strict=True
+            )
+
+
+def withdrawn_lines(published: Published) -> list[Line]:
+    """All lines of the published table."""
+    lines: list[Line] = read_table(published.only(TABLE) / TABLE, WITHDRAWN.names).to_pylist()
+    return lines
+
+
+def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
+    """No document stands twice, the counts are the receipt's, and what is the same content is so as
+    one that goes for an entry.
+    """
+    lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
+    by_id = {line["id"]: line for line in lines}
+    also = check_input.tally.also
+    counted = {
+        how: sum(line["how"] == how for line in lines)
+        for how in (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
+    }
+    wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id)]
+    right = (
+        len(by_id) == len(lines) == check_input.tally.kept
+        and all(also.get(how) == n for how, n in counted.items())
+        and not wrong
+    )
+    return CheckResult(
+        claim="the_withdrawn_add_up",
+        passed=right,
+        words=f"{len(lines):,} documents, {len(lines) - len(by_id):,} twice, "
+        f"{', '.join(f'{n:,} {how}' for how, n in counted.items())}"
+        + (f"; without a reason: {wrong[0]}" if wrong else ""),
+        numbers={"documents": len(lines), "without a reason": len(wrong)},
+    )
+
+
+def _has_its_reason(line: Line, by_id: Mapping[str, Line]) -> bool:
+    if not (line["reason"] and line["date"]):
+        return False
+    if line["how"] == LISTED:
+        return not line["for_id"]
+    source = by_id.get(line["for_id"])
+    return (
+        source is not None and source["how"] != NEAR_DUPLICATE and source["entry"] == line["entry"]
+    )
+
+
+def every_entry_finds_its_documents(check_input: CheckInput) -> CheckResult:
+    """An even choice of entries, looked up anew one by one, finds documents that are all withdrawn;
+    and each listed one is of its entry.
+    """
+    lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
+    withdrawn = {line["id"] for line in lines}
+    indexes = [
+        documents_of(published)
+        for name, published in check_input.inputs.items()
+        if name.startswith("keys/")
+    ]
+    listed = [line for line in lines if line["how"] == LISTED]
+    entries = sorted({(line["kind"], line["value"]) for line in listed})
+    missing, found = [], set[str]()
+    for kind, value in (entries[place] for place in evenly_spaced(len(entries), LOOKED_UP_AGAIN)):
+        ids = {line["id"] for index in indexes for line in index.find(kind, value)}
+        missing += sorted(ids - withdrawn)
+        found |= ids
+        missing += [
+            line["id"]
+            for line in listed
+            if (line["kind"], line["value"]) == (kind, value) and line["id"] not in ids
+        ]
+    return CheckResult(
+        claim="every_entry_finds_its_documents",
+        passed=not missing,
+        words=f"{min(len(entries), LOOKED_UP_AGAIN):,} of {len(entries):,} entries looked up "
+        f"again, {len(found):,} documents" + (f"; wrong: {missing[0]}" if missing else ""),
+        numbers={"found again": len(found), "wrong": len(missing)},
+    )
+
+
+def _params(recipe: Recipe, _: str) -> dict[str, Any]:
+    """What the lists say, and of the other settings those that matter when they say anything."""
+    settings = recipe.withdrawals
+    entries = entries_of(settings)
+    if not entries:
+        return {"entries": digest_of_entries([])}
+    rest = {
+        "same_content": settings.same_content,
+        "threshold": recipe.deduplication.threshold,
+        "n_entries": len(entries),
+    }
+    return {"entries": digest_of_entries(entries)} | rest
+
+
+STAGE = Stage(
+    name="withdrawn",
+    code_version="1",
+    upstream=("keys", "near_pairs"),
+    params=_params,
+    claims=(the_withdrawn_add_up, every_entry_finds_its_documents),
+    partitioned_by="nothing",
+    global_upstream=True,
+    reads=lambda recipe, _key, _upstream_key: bool(recipe.withdrawals.lists),
+)
+"""Documents that must no longer be served, of all snapshots."""
