@@ -7,7 +7,7 @@
     ├── CorruptFile     bytes are not what their format promises
     ├── Mismatch        numbers that must agree do not
     ├── NotPublished    an artefact is asked for that is not there (yet)
-    ├── AuditFailed     a stage refused to publish what it wrote
+    ├── CheckFailed     a stage refused to publish what it wrote
     ├── StorageFull     the disk is full; nothing was published
     ├── NotWritable     a folder of the lake cannot be written to; nothing was published
     ├── Unreachable     upstream does not answer, or stopped half-way; what it holds is not known

@@ -292,7 +292,7 @@ def build(
         randomness: what is drawn and how, for the receipt.
 
     Raises:
-        AuditFailed: when a claim does not hold; nothing is published, the folder is kept as
+        CheckFailed: when a claim does not hold; nothing is published, the folder is kept as
             ``rejected-…``.
         StorageFull: when the disk is full; nothing is published and a rerun goes on.
         NotWritable: when the lake may not be written to.

@@ -341,7 +341,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     failed = house.run("snapshot", NEW, fails=True)
     (failure,) = [event for event in failed.all_events if event.event_type_value == "STEP_FAILURE"]
     assert (
-        "AuditFailed: filtered/2023-14 is not published"
+        "CheckFailed: filtered/2023-14 is not published"
         in failure.step_failure_data.user_failure_data.description
     )
     assert house.lake.place("filtered", NEW).require() == before
