@@ -101,7 +101,6 @@ COMMANDS = (
     longpack.longpack,
     packing_baselines.buckets,
     packing_baselines.pack_similar,
-    packing_baselines.pack_code,
     verify.verify,
     withdraw.withdraw,
     release.release,

@@ -59,6 +59,21 @@ def pack(
             help="Field of a record that names its source; upsample keeps each source's share.",
         ),
     ] = None,
+    order_by: Annotated[
+        str | None,
+        typer.Option(
+            "--order-by",
+            help="Field of a record with a number: pack documents in this order.",
+        ),
+    ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            "--group-by",
+            help="Field that names a document's group, such as its repository: pack the documents "
+            "of a group together, in the order of --order-by.",
+        ),
+    ] = None,
     text_field: Annotated[
         str | None,
         typer.Option(
@@ -127,7 +142,12 @@ def pack(
     for warning in settled.warnings:
         complain(f"warning: {warning}")
     packing = CorpusPacking(
-        settled=settled, settings=settings, source_field=source_field, texts=not no_texts
+        settled=settled,
+        settings=settings,
+        source_field=source_field,
+        texts=not no_texts,
+        order_field=order_by,
+        group_field=group_by,
     )
     show(pack_corpus(inputs, out, packing, engine=engine_of(workers)), settings, out)
 

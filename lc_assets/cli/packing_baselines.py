@@ -1,6 +1,4 @@
-"""``lc pack-similar``, ``lc pack-code`` and ``lc buckets``: whole documents, put together or parted
-by what they are.
-"""
+"""``lc pack-similar`` and ``lc buckets``: group whole documents by similarity or by length."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -94,55 +92,6 @@ def pack_similar(
         text_field=text_field,
     )
     show(run(inputs, out, settings, engine=engine_of(workers)), out, what="pages")
-
-
-def pack_code(
-    sources: Sources,
-    max_tokens: MaxTokens,
-    folder: Annotated[
-        bool,
-        typer.Option(
-            "--folder",
-            help="Each IN is a repository as it lies in a folder, not a file of records.",
-        ),
-    ] = False,
-    repo_field: Annotated[
-        str | None,
-        typer.Option(
-            "--repo-field", help="Where a record's repository is; by default repo and the like."
-        ),
-    ] = None,
-    path_field: Annotated[
-        str | None,
-        typer.Option("--path-field", help="Where its path is; by default path and the like."),
-    ] = None,
-    tokenizer: Tokenizer = "gpt2",
-    text_field: TextField = None,
-    workers: options.Workers = None,
-) -> None:
-    """Pack the files of repositories, whole, what is imported before what imports it, each below a
-    line with its path.
-
-    Imports of Python, C and C++, JavaScript and TypeScript, Go, Rust and Java are followed; other
-    files come by name. Writes OUT/documents/00000.jsonl.gz and so on: text, and a span for every
-    file, as `lc longpack` does.
-
-    Example: lc pack-code repositories.jsonl.gz packed --max-tokens 65536
-    """
-    from lc_assets.cli.sample import engine_of
-    from lc_assets.stages.packing.code_packing import CodeSettings
-    from lc_assets.stages.packing.code_packing import pack_code as run
-
-    *inputs, out = _named(sources, "lc pack-code IN OUT --max-tokens 65536")
-    settings = CodeSettings(
-        max_tokens=max_tokens,
-        folders=folder,
-        tokenizer=tokenizer,
-        text_field=text_field,
-        repo_field=repo_field,
-        path_field=path_field,
-    )
-    show(run(inputs, out, settings, engine=engine_of(workers)), out, what="files")
 
 
 def buckets(

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, Integer
+from jaxtyping import Float64, Int64, Integer
 
 from lc_assets.errors import BadInput
 from lc_assets.packing.bestfit import best_fit
 from lc_assets.packing.concat import concatenate
 from lc_assets.packing.cutting import Ends
-from lc_assets.packing.pieces import Packing, require_lengths
+from lc_assets.packing.pieces import Packing, Pieces, numbered, require_lengths
 from lc_assets.packing.segments import dispatch, interleave
 
 
@@ -59,6 +59,8 @@ METHODS: Final[Mapping[str, Method]] = {
 """By name."""
 CUT_AT_ENDS: Final = ("segment", "reorder")
 """Methods that cut documents of their own accord, so that ends of sentences are worth knowing."""
+KEEP_ORDER: Final = ("bestfit", "concat")
+"""Methods that keep a group of documents together and in order."""
 
 
 def pack(
@@ -94,3 +96,59 @@ def pack(
     return METHODS[method](
         lengths[order], shape, None if ends is None else ends.of_documents(order)
     ).of_documents(order)
+
+
+def pack_groups(
+    lengths: Integer[np.ndarray, " document"],
+    group: Integer[np.ndarray, " document"],
+    order_by: Integer[np.ndarray, " document"] | Float64[np.ndarray, " document"],
+    *,
+    method: str,
+    shape: Shape,
+) -> Packing:
+    """Concatenate the documents of each group, and pack the groups as if each were one document.
+
+    >>> columns = np.array([3, 2, 4]), np.array([1, 0, 1]), np.array([8, 1, 7])
+    >>> packed = pack_groups(*columns, method="concat", shape=Shape(row_tokens=5))
+    >>> packed.pieces.document.tolist(), packed.row.tolist(), packed.places.tolist()
+    ([1, 2, 2, 0], [0, 0, 1, 1], [0, 2, 0, 1])
+
+    Args:
+        lengths: tokens of each document.
+        group: number of each document's group; groups are packed in ascending order.
+        order_by: orders the documents of a group, ascending; ties keep the order given.
+        method: one of `KEEP_ORDER`.
+        shape: of rows.
+
+    Raises:
+        BadInput: if the method does not keep the order of documents, or a length is negative.
+    """
+    if method not in KEEP_ORDER:
+        raise BadInput(
+            f"method {method} does not keep the order of documents: take {' or '.join(KEEP_ORDER)}"
+        )
+    lengths = require_lengths(lengths)
+    order = np.lexsort((order_by, group))
+    stops = np.cumsum(lengths[order])
+    starts = stops - lengths[order]
+    first = np.flatnonzero(np.diff(group[order], prepend=np.min(group, initial=0) - 1))
+    packed = METHODS[method](np.diff(np.append(starts[first], stops[-1:])), shape, None)
+    pieces = packed.pieces
+    # Cut every piece of a group where its documents end, in tokens of all groups end to end.
+    offset = starts[first][pieces.document]
+    begin, end = offset + pieces.start, offset + pieces.stop
+    first_document = np.searchsorted(stops, begin, side="right")
+    whose, nth = numbered(np.searchsorted(stops, end) + 1 - first_document)
+    document = first_document[whose] + nth
+    cut = Pieces(
+        order[document],
+        np.maximum(begin[whose], starts[document]) - starts[document],
+        np.minimum(end[whose], stops[document]) - starts[document],
+    )
+    held = np.flatnonzero(cut.lengths)
+    return Packing(
+        row_tokens=packed.row_tokens,
+        n_rows=packed.n_rows,
+        row=packed.row[whose[held]],
+        pieces=cut.take(held),
+    )

@@ -2,11 +2,8 @@
 with ``-s`` to see the figures.
 """
 
-import ast
 import gzip
 import json
-import sysconfig
-import warnings
 import zlib
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +13,6 @@ import pytest
 
 from lc_assets.engines.local import LocalEngine
 from lc_assets.packing.decomposition import decomposed
-from lc_assets.packing.imports.python import scan
 from lc_assets.packing.similarity import Likeness, compiled_packs
 from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
 from lc_assets.packing.upsampling import upsampled
@@ -259,35 +255,6 @@ def banded(path, out):
     with gzip.open(out, "wb", 6) as target:
         target.writelines(json.dumps(line).encode() + b"\n" for line in kept)
     return len(kept)
-
-
-def test_imports_of_python_against_its_parser():
-    """Of the standard library's modules; both find the same statements."""
-    library = Path(sysconfig.get_path("stdlib"))
-    texts = [file.read_bytes().decode() for file in sorted(library.glob("*.py"))]
-    ours, found = cpu_seconds(
-        lambda _: [{(one.module, one.names) for one in scan(text).imports} for text in texts],
-        rounds=2,
-    )
-    parser, other = cpu_seconds(lambda _: [parsed(text) for text in texts], rounds=1)
-    assert found == other
-    say("imports of Python", sum(map(len, texts)) / 1e6, "MB", ours, ast=parser)
-    assert BUSY or parser > 3 * ours
-
-
-def parsed(text):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        nodes = list(ast.walk(ast.parse(text)))
-    plain = {
-        (alias.name, ()) for node in nodes if isinstance(node, ast.Import) for alias in node.names
-    }
-    relative = {
-        ("." * node.level + (node.module or ""), tuple(alias.name for alias in node.names))
-        for node in nodes
-        if isinstance(node, ast.ImportFrom)
-    }
-    return plain | relative
 
 
 @pytest.mark.slow

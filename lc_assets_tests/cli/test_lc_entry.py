@@ -45,7 +45,6 @@ def test_help_names_every_command_and_an_example(lc):
         "longpack",
         "minhash",
         "pack",
-        "pack-code",
         "pack-similar",
         "plan",
         "prune",

@@ -318,3 +318,68 @@ def test_taking_segments_in_turns_moves_pairs_outwards_and_dealing_them_out_leav
     )
     assert sum(total for total, _ in found["segment"]) > 0
     assert {far for _, far in found["segment"]} == {0}
+
+
+FILES = [
+    ("proj", "app.py", 2, "from lib import base\n"),
+    ("other", "main.c", 1, '#include "util.h"\n'),
+    ("proj", "lib/base.py", 0, "X = 1\n"),
+    ("other", "util.h", 0, "#pragma once\n"),
+    ("proj", "lib/more.py", 1.5, "import base\n"),
+]
+
+
+def repositories(folder):
+    """Files of two repositories, scattered over two files of records; a column orders them."""
+    folder.mkdir()
+    records = [
+        {"repo": repo, "id": path, "import_order": at, "text": text}
+        for repo, path, at, text in FILES
+    ]
+    for number in range(2):
+        lines = (json.dumps(record) for record in records[number::2])
+        (folder / f"{number}.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+@pytest.mark.parametrize("method", ["bestfit", "concat"])
+def test_files_of_a_repository_stay_together_in_the_order_of_a_column(lc, tmp_path, method):
+    corpus = repositories(tmp_path / "in")
+    columns = ["--group-by", "repo", "--order-by", "import_order", "--method", method]
+    said = lc("pack", corpus, tmp_path / "out", *columns, "--length", 64, "--workers", 1)
+    assert said.code == 0, said.err
+    spans = pq.read_table(tmp_path / "out/spans.parquet").to_pylist()
+    proj, other = ["lib/base.py", "lib/more.py", "app.py"], ["util.h", "main.c"]
+    assert {tuple(path for path, _ in itertools.groupby(line["id"] for line in spans))} <= {
+        (*proj, *other),
+        (*other, *proj),
+    }
+    again = lc("pack", corpus, tmp_path / "again", *columns, "--length", 64, "--workers", 2)
+    assert again.code == 0
+    assert pq.read_table(tmp_path / "again/spans.parquet").to_pylist() == spans
+
+
+def test_without_groups_rows_come_in_the_order_of_the_column(lc, tmp_path):
+    corpus = repositories(tmp_path / "in")
+    columns = ["--order-by", "import_order", "--method", "concat", "--length", 8, "--workers", 1]
+    assert lc("pack", corpus, tmp_path / "out", *columns).code == 0
+    spans = pq.read_table(tmp_path / "out/spans.parquet").to_pylist()
+    order = {path: at for _, path, at, _ in FILES}
+    found = [order[line["id"]] for line in spans]
+    assert found == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--group-by", "repo"], "give --order-by"),
+        (["--order-by", "import_order", "--method", "segment"], "take bestfit or concat"),
+        (["--order-by", "repo"], "fields: id, import_order, repo"),
+        (["--order-by", "depth"], "document app.py: field 'depth' holds no number"),
+    ],
+)
+def test_an_order_that_is_not_given_is_an_error(lc, tmp_path, options, message):
+    corpus = repositories(tmp_path / "in")
+    said = lc("pack", corpus, tmp_path / "out", *options, "--workers", 1)
+    assert said.code == 2
+    assert message in " ".join(said.err.split())

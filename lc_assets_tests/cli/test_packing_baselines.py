@@ -1,6 +1,4 @@
-"""``lc band``, ``lc buckets``, ``lc pack-similar``, ``lc pack-code`` and ``lc megatron decompose``:
-balances and tables.
-"""
+"""``lc band``, ``lc buckets``, ``lc pack-similar`` and ``lc megatron decompose``: what they print."""
 
 import gzip
 import json
@@ -70,16 +68,6 @@ def test_similar_pages_print_lengths_before_and_after(lc, pages, tmp_path):
     assert "= 20 in packs" in path.out
 
 
-def test_code_prints_its_imports(lc, tmp_path):
-    repo = tmp_path / "repo"
-    (repo / "pkg").mkdir(parents=True)
-    (repo / "pkg/__init__.py").write_text("from .a import x\n")
-    (repo / "pkg/a.py").write_text("x = 1\n")
-    said = lc("pack-code", repo, tmp_path / "out", "--max-tokens", 1000, "--folder", "--workers", 1)
-    assert "2 files = 2 in packs + 0 left out" in said.out
-    assert re.search(r"imports +1\n", said.out)
-
-
 def test_pieces_print_a_table_by_length(lc, tmp_path):
     with MegatronWriter.publishing(tmp_path / "data", np.dtype(np.uint16)) as writer:
         writer.add(np.arange(21, dtype=np.uint16))
@@ -110,8 +98,6 @@ def test_pieces_print_a_table_by_length(lc, tmp_path):
             ["pack-similar", "IN", "out", "--max-tokens", 5, "--least-alike", 0.99],
             "least_alike <= most_alike",
         ),
-        (["pack-code", "IN", "out", "--max-tokens", 5, "--folder"], "is no folder of source files"),
-        (["pack-code", "IN", "out", "--max-tokens", 5, "--tokenizer", "no-such"], "no tokenizer"),
         (["megatron", "decompose", "IN", "--output", "out", "--shortest", 3], "a power of two"),
     ],
 )

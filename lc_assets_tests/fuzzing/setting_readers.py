@@ -16,7 +16,6 @@ from lc_assets.formats.evaluations import read_items
 from lc_assets.formats.launch_arguments import read_identities, read_launch
 from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.rule_files import parse_threshold, read_rules
-from lc_assets.formats.source_folders import read_folder
 from lc_assets.formats.withdrawal_lists import read_withdrawals
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.stages.recipe import read_recipe
@@ -27,7 +26,7 @@ from lc_assets.tally import Tally
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tokenizer_json
 from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model
-from lc_assets_tests.fuzzing.crawl_readers import compared, written
+from lc_assets_tests.fuzzing.crawl_readers import written
 from lc_assets_tests.fuzzing.table import Reader
 
 RULES = b"""name = "mine"
@@ -172,12 +171,6 @@ def make_shards(folder: Path) -> None:
     write_records(folder, made)
 
 
-def make_sources(folder: Path) -> None:
-    (folder / "repo" / "src").mkdir(parents=True)
-    (folder / "repo" / "src" / "a.py").write_bytes(b"import os\n")
-    (folder / "repo" / "b.txt").write_bytes("caf\u00e9".encode())
-
-
 TEXT, JSON, TOML = {"": ("text",)}, {"": ("json",)}, {"": ("toml",)}
 READERS = (
     Reader(name="recipe", make=make_recipe, read=recipe, layers=TOML),
@@ -242,12 +235,6 @@ READERS = (
         make=make_shards,
         read=lambda at: read_records(at / "shards.jsonl"),
         layers=JSON,
-    ),
-    Reader(
-        name="source files",
-        make=make_sources,
-        read=lambda at: [*map(compared, read_folder(at / "repo"))],
-        layers=TEXT,
     ),
 )
 """Doors for settings, lists, models and names."""

@@ -10,7 +10,6 @@ from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.order import OrderSource
-from lc_assets.formats.source_folders import read_folder
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.sharding import read_records
 from lc_assets.storage.digests import FileFact
@@ -142,17 +141,6 @@ def test_an_index_of_n_grams_opens_only_its_own_arrays(tmp_path):
     (tmp_path / "index.json").write_text(json.dumps(head))
     with pytest.raises(CorruptFile, match="names other arrays"):
         open_index(tmp_path)
-
-
-def test_links_of_the_file_system_are_not_followed_out_of_a_repository(tmp_path):
-    (tmp_path / "secret").mkdir()
-    (tmp_path / "secret/key.txt").write_text("secret")
-    repo = tmp_path / "repo"
-    repo.mkdir()
-    (repo / "a.py").write_text("import os\n")
-    (repo / "link.txt").symlink_to(tmp_path / "secret/key.txt")
-    (repo / "folder").symlink_to(tmp_path / "secret")
-    assert [one.id for one in read_folder(repo)] == ["repo/a.py"]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

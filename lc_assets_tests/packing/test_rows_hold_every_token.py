@@ -13,7 +13,7 @@ from lc_assets.errors import BadInput
 from lc_assets.packing.bestfit import best_fit, compiled_fit, plain_fit
 from lc_assets.packing.concat import concatenate
 from lc_assets.packing.cutting import Ends, compiled_cut, cut_into_segments, plain_cut
-from lc_assets.packing.methods import METHODS, Shape, pack
+from lc_assets.packing.methods import KEEP_ORDER, METHODS, Shape, pack, pack_groups
 from lc_assets.packing.pieces import (
     MOST_ROW_TOKENS,
     Pieces,
@@ -93,6 +93,41 @@ def test_every_way_keeps_every_token_once_and_overfills_no_row(case, method, dat
         lengths,
         times=np.bincount(order, minlength=len(lengths)),
     )
+
+
+@given(case=documents(), method=st.sampled_from(KEEP_ORDER), data=st.data())
+def test_groups_are_packed_as_their_documents_end_to_end(case, method, data):
+    """Like one document each, in the order of their numbers; within one by the column, then as
+    given.
+    """
+    lengths, row_tokens = case
+    some = st.lists(st.integers(0, 4), min_size=len(lengths), max_size=len(lengths))
+    group, order_by = (np.array(data.draw(some), np.int64) for _ in range(2))
+    packing = pack_groups(
+        lengths, group, order_by, method=method, shape=Shape(row_tokens=row_tokens)
+    )
+    assert_sound(packing, lengths)
+    tokens = {number: [] for number in sorted(set(group.tolist()))}
+    for document in sorted(range(len(lengths)), key=lambda at: (order_by[at], at)):
+        tokens[int(group[document])] += [(document, at) for at in range(lengths[document])]
+    whole_groups = pack(
+        np.array([len(own) for own in tokens.values()], np.int64),
+        method=method,
+        shape=Shape(row_tokens=row_tokens),
+    )
+    of_group = list(tokens.values())
+    assert [
+        [(document, at) for document, start, stop in row for at in range(start, stop)]
+        for row in as_lists(packing)
+    ] == [
+        [token for number, start, stop in row for token in of_group[number][start:stop]]
+        for row in as_lists(whole_groups)
+    ]
+
+
+def test_methods_that_keep_no_order_pack_no_groups():
+    with pytest.raises(BadInput, match="take bestfit or concat"):
+        pack_groups(*np.ones((3, 2), int), method="segment", shape=Shape(row_tokens=8))
 
 
 @given(case=documents())

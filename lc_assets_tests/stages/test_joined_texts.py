@@ -14,7 +14,6 @@ from lc_assets.errors import BadInput, CorruptFile, Mismatch
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.packing.similarity import Likeness
 from lc_assets.stages.packing import joined_texts
-from lc_assets.stages.packing.code_packing import CodeSettings, pack_code
 from lc_assets.stages.packing.joined_texts import publish_packed
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
 from lc_assets.tally import Tally
@@ -163,13 +162,10 @@ def test_a_path_packs_all_pages_too(pages, tmp_path):
     assert pack_similar([pages[0]], tmp_path / "out", settings, engine=ONE).kept == 40
 
 
-@pytest.mark.parametrize("run", [pack_similar, pack_code])
-def test_an_unknown_tokenizer_is_refused_and_nothing_is_left(pages, tmp_path, run):
-    settings = (SimilarSettings if run is pack_similar else CodeSettings)(
-        max_tokens=10, tokenizer="no-such"
-    )
+def test_an_unknown_tokenizer_is_refused_and_nothing_is_left(pages, tmp_path):
+    settings = SimilarSettings(max_tokens=10, tokenizer="no-such")
     with pytest.raises(BadInput, match="no tokenizer 'no-such'"):
-        run([pages[0]], tmp_path / "out", settings, engine=ONE)
+        pack_similar([pages[0]], tmp_path / "out", settings, engine=ONE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pages"]
 
 
@@ -186,159 +182,6 @@ def test_a_lost_part_is_noticed(tmp_path):
         publish_packed(
             tmp_path, tmp_path, [], Tally(seen=2, kept=2), root="first", max_tokens=5, engine=ONE
         )
-
-
-FILES = {
-    "proj/app.py": "from lib import helper\nimport os\n",
-    "proj/lib/__init__.py": '"""Lib."""\n',
-    "proj/lib/helper.py": "\n    # indented\nfrom . import base\n",
-    "proj/lib/base.py": "X = 1\n\n",
-    "proj/README.md": "# Proj\n",
-    "other/main.c": '#include "util.h"\nint main(void) { return 0; }\n',
-    "other/util.h": "#pragma once\n",
-}
-
-
-def records_of(files, repo="repo", path="path", text="text"):
-    return [
-        {repo: name.partition("/")[0], path: name.partition("/")[2], text: content, "id": name}
-        for name, content in files.items()
-    ]
-
-
-def as_written(files):
-    return {
-        name: f"{name.partition('/')[2]}\n{text.strip(chr(10)).rstrip()}"
-        for name, text in files.items()
-    }
-
-
-def test_repositories_are_packed_along_their_imports(tmp_path):
-    """Each by itself, though their files are scattered; whole files below their paths."""
-    records = records_of(FILES)
-    write(tmp_path / "in/a.jsonl", records[::2])
-    write(
-        tmp_path / "in/b.jsonl.gz",
-        [
-            *records[1::2],
-            records[0],
-            {"text": "x = 1", "repo": "proj"},
-            {"text": "", "path": "e.py"},
-        ],
-    )
-    packed = pack_code(
-        [tmp_path / "in"], tmp_path / "out", CodeSettings(max_tokens=1000), engine=ONE
-    )
-    other, proj = lines_of(tmp_path / "out")
-    assert [span["keys"] for span in other["spans"]] == ["util.h", "main.c"]
-    assert [span["keys"] for span in proj["spans"]] == [
-        "README.md",
-        "lib/base.py",
-        "lib/helper.py",
-        "app.py",
-        "lib/__init__.py",
-    ]
-    assert proj["id"] == "proj/lib/__init__.py"
-    assert_sound([other, proj], as_written(FILES), root="last")
-    assert packed.dropped == {"the same file again": 1, "no path": 1, "empty": 1}
-    assert (
-        packed.also["repositories"],
-        packed.also["imports"],
-        packed.also["imports the wrong way round"],
-    ) == (2, 3, 0)
-
-
-def test_a_folder_is_a_repository_and_gives_the_same_texts(tmp_path):
-    """Hidden files, links and what is no text do not come in; nothing outside is read."""
-    for name, text in FILES.items():
-        path = tmp_path / "repos" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    proj = tmp_path / "repos/proj"
-    (proj / ".git").mkdir()
-    (proj / ".git/config").write_text("secret")
-    (tmp_path / "outside.py").write_text("secret")
-    (proj / "link.py").symlink_to(tmp_path / "outside.py")
-    (proj / "away").symlink_to(tmp_path)
-    (proj / "image.png").write_bytes(b"\x89PNG\0\0")
-    (proj / "latin.txt").write_bytes(b"caf\xe9")
-    (proj / "empty.py").write_text("")
-    settings = CodeSettings(max_tokens=1000, folders=True)
-    packed = pack_code([proj, tmp_path / "repos/other"], tmp_path / "out", settings, engine=ONE)
-    documents = lines_of(tmp_path / "out")
-    assert packed.dropped == {"binary": 1, "not UTF-8": 1, "empty": 1}
-    assert_sound(documents, as_written(FILES), root="last")
-    write(tmp_path / "in.jsonl", records_of(FILES))
-    pack_code(
-        [tmp_path / "in.jsonl"],
-        tmp_path / "again",
-        CodeSettings(max_tokens=1000),
-        engine=LocalEngine(workers=2),
-    )
-    assert [document["text"] for document in lines_of(tmp_path / "again")] == [
-        document["text"] for document in documents
-    ]
-
-
-def test_fields_of_the_usual_sets_are_known_and_others_can_be_named(tmp_path):
-    """The Stack lists a path per repository that has the file."""
-    stack = [
-        {"max_stars_repo_name": "r", "max_stars_repo_path": "a.py", "content": "import b"},
-        {"repo_name": "r", "path": ["b.py"], "content": "x"},
-    ]
-    write(tmp_path / "in.jsonl", stack)
-    pack_code([tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=100), engine=ONE)
-    (document,) = lines_of(tmp_path / "out")
-    assert [span["keys"] for span in document["spans"]] == ["b.py", "a.py"]
-    write(tmp_path / "in.jsonl", records_of(FILES, repo="R", path="P", text="T"))
-    named = CodeSettings(max_tokens=1000, repo_field="R", path_field="P", text_field="T")
-    assert pack_code([tmp_path / "in.jsonl"], tmp_path / "out", named, engine=ONE).packs == 2
-
-
-def test_hostile_paths_are_names(tmp_path):
-    """Nothing is opened by them, lines and terminals are safe from them, and two that mean one are
-    told apart by what they say.
-    """
-    paths = [
-        "../../../../etc/passwd",
-        "/etc/passwd",
-        "a\n\x1b[2Jb.py",
-        "..",
-        "x/" * 5000 + "deep.py",
-        "con\x00.py",
-    ]
-    write(
-        tmp_path / "in.jsonl",
-        [
-            {"repo": "r", "path": path, "text": f"import os\nX = {n}"}
-            for n, path in enumerate(paths)
-        ],
-    )
-    packed = pack_code(
-        [tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=10**5), engine=ONE
-    )
-    (document,) = lines_of(tmp_path / "out")
-    assert packed.dropped == {"no path": 1}
-    keys = [span["keys"] for span in document["spans"]]
-    assert keys.count("etc/passwd") == 2
-    assert "a\ufffd\ufffd[2Jb.py" in keys
-    assert all(line.isprintable() for line in document["text"].splitlines())
-
-
-def test_files_are_cut_into_packs_and_long_ones_stand_alone(tmp_path):
-    files = {
-        f"p/m{n}.py": f"import m{n + 1}\n" + "x = 1\n" * (400 if n == 2 else 20) for n in range(8)
-    }
-    write(tmp_path / "in.jsonl", records_of(files))
-    packed = pack_code(
-        [tmp_path / "in.jsonl"], tmp_path / "out", CodeSettings(max_tokens=300), engine=ONE
-    )
-    documents = lines_of(tmp_path / "out")
-    assert [span["keys"] for document in documents for span in document["spans"]] == [
-        f"m{n}.py" for n in reversed(range(8))
-    ]
-    assert (packed.too_long, packed.also["imports"]) == (1, 7)
-    assert [document["id"] for document in documents if document["n_tokens"] > 300] == ["p/m2.py"]
 
 
 def test_real_pages_are_packed_closer_than_by_chance(shared_data, tmp_path):

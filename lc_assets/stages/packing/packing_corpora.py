@@ -11,6 +11,7 @@ Here: one corpus. Not here: the plan (`stages.packing_plans`), the files (`stage
 (`stages.packing_texts`).
 """
 
+import math
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -26,9 +27,9 @@ from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
-from lc_assets.formats.corpora.records import CorpusDocument, Unread
+from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.megatron import MegatronWriter
-from lc_assets.packing.methods import CUT_AT_ENDS
+from lc_assets.packing.methods import CUT_AT_ENDS, KEEP_ORDER
 from lc_assets.packing.pieces import Balance, balance, covered_as_often
 from lc_assets.publishing import disk_said_plainly, publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
@@ -36,10 +37,16 @@ from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.megatron.megatron_batches import SpotCheck, TwinDiffers
 from lc_assets.stages.megatron.megatron_settings import Settled
 from lc_assets.stages.megatron.megatron_writing import BY_TWIN, EMPTY, GAVE_UP, tokenizer_or_why
-from lc_assets.stages.packing.packing_documents import DOCUMENTS, NO_SOURCE, read_documents
+from lc_assets.stages.packing.packing_documents import (
+    DOCUMENTS,
+    NO_SOURCE,
+    PackingDocuments,
+    read_documents,
+)
 from lc_assets.stages.packing.packing_ends import ends_tasks, find_ends, read_ends
 from lc_assets.stages.packing.packing_plans import (
     UPSAMPLE,
+    DocumentGroups,
     ended_lengths,
     held_out,
     plan_packing,
@@ -47,7 +54,7 @@ from lc_assets.stages.packing.packing_plans import (
 )
 from lc_assets.stages.packing.packing_texts import write_texts
 from lc_assets.stages.packing.packing_writing import Vocabulary, run_tasks, write_plan
-from lc_assets.stages.tables import TableWriter
+from lc_assets.stages.tables import TableWriter, read_table
 from lc_assets.storage.receipts import WORKINGS
 from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
@@ -56,7 +63,11 @@ from lc_assets.tokens.tokenizers import Tokenizer
 WORK: Final = ".tokens"
 TOO_SHORT: Final = "too few tokens"
 SOURCE: Final = "source"
-TOKENS: Final = pa.schema([*DOCUMENTS, (SOURCE, pa.string())])
+ORDER: Final = "order"
+GROUP: Final = "group"
+TOKENS: Final = pa.schema(
+    [*DOCUMENTS, (SOURCE, pa.string()), (ORDER, pa.float64()), (GROUP, pa.string())]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +80,30 @@ class CorpusPacking:
         source_field: field of a record that names its source, for upsampling; nothing: all are of
             one.
         texts: whether the rows' texts are written too.
+        order_field: field of a record with a number; documents are packed in this order, not in
+            that of their hashes.
+        group_field: field of a record that names its group, such as a repository; documents of a
+            group are packed together, and rows are shuffled. None: all are one group, in order.
+
+    Raises:
+        BadInput: if there is a group field without an order field, or the method keeps no order.
     """
 
     settled: Settled
     settings: PackingSettings
     source_field: str | None = None
     texts: bool = True
+    order_field: str | None = None
+    group_field: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.group_field is not None and self.order_field is None:
+            raise BadInput("a group column needs an order column: give --order-by with --group-by")
+        if self.order_field is not None and self.settings.method not in KEEP_ORDER:
+            raise BadInput(
+                f"method {self.settings.method} does not keep the order of documents: with "
+                f"--order-by take {' or '.join(KEEP_ORDER)}"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +177,8 @@ def pack_corpus(
         )
         read += Tally.total(found for _, found in engine.run(find_ends, at_ends, what="find ends"))
         ends = read_ends(at_ends)
-    plans = {"train": plan_packing(documents, settings, ends)["train"]}
+    groups = _groups(work, documents, packing)
+    plans = {"train": plan_packing(documents, settings, ends, groups=groups)["train"]}
     lengths = ended_lengths(documents, settings)
     if not covered_as_often(
         plans["train"].pieces, lengths, taken(documents, settings, held_out(documents, settings))
@@ -168,6 +198,20 @@ def pack_corpus(
     for done in (work, out / WORKINGS):
         shutil.rmtree(done)
     return PackedCorpus(read=read, balance=balance(plans["train"], lengths), texts=texts)
+
+
+def _groups(
+    work: Path, documents: PackingDocuments, packing: CorpusPacking
+) -> DocumentGroups | None:
+    """Read the order and group of every document, where a record's field gives the order."""
+    if packing.order_field is None:
+        return None
+    paths = [work / f"{shard}{DOCUMENTS_SUFFIX}" for shard in documents.shards]
+    table = pa.concat_tables([read_table(path, [ORDER, GROUP]) for path in paths])
+    return DocumentGroups(
+        order_by=np.asarray(table[ORDER], np.float64),
+        names=table[GROUP].to_pylist() if packing.group_field else None,
+    )
 
 
 def _begin(out: Path) -> Path:
@@ -263,8 +307,16 @@ def _ids(
 def _line(
     task: CorpusTask, document: CorpusDocument, number: int, n_tokens: int
 ) -> dict[str, object]:
-    field = task.packing.source_field
-    source = str(msgspec.json.decode(document.rest).get(field) or "") if field else ""
+    packing = task.packing
+    named = packing.source_field, packing.group_field
+    fields = msgspec.json.decode(document.rest) if any((*named, packing.order_field)) else {}
+    source, group = (str(fields.get(field) or "") if field else "" for field in named)
+    order = as_float(fields.get(packing.order_field)) if packing.order_field else 0.0
+    if order is None or not math.isfinite(order):
+        raise BadInput(
+            f"{task.file}: document {document.id}: field {packing.order_field!r} holds no number; "
+            f"wanted one in every record to order by; fields: {', '.join(sorted(fields))}"
+        )
     return {
         "id": document.id,
         "url": document.url,
@@ -272,4 +324,6 @@ def _line(
         "document": number,
         "n_tokens": n_tokens,
         SOURCE: source,
+        ORDER: order,
+        GROUP: group,
     }

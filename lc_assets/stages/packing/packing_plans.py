@@ -10,6 +10,7 @@ piece: about 300 bytes a document. Here: the plan. Not here: the methods (`lc_as
 (`stages.packing_gathering`), writing rows (`stages.packing_writing`).
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.packing.cutting import Ends
-from lc_assets.packing.methods import Shape, pack
+from lc_assets.packing.methods import Shape, pack, pack_groups
 from lc_assets.packing.pieces import Packing, numbered
 from lc_assets.packing.upsampling import upsampled
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
@@ -35,6 +36,7 @@ from lc_assets.vocabulary import SPLITS
 UPSAMPLE: Final = "upsample"
 TURN: Final = "packing"
 ROW_TURN: Final = "packed rows"
+GROUP_TURN: Final = "packing groups"
 
 
 def drawn_by(settings: PackingSettings) -> dict[str, str]:
@@ -105,7 +107,11 @@ def taken(
 
 
 def plan_packing(
-    documents: PackingDocuments, settings: PackingSettings, ends: Ends | None = None
+    documents: PackingDocuments,
+    settings: PackingSettings,
+    ends: Ends | None = None,
+    *,
+    groups: "DocumentGroups | None" = None,
 ) -> dict[str, Packing]:
     """Pack the documents of each split into rows, in the order that they are to be trained on.
 
@@ -113,10 +119,14 @@ def plan_packing(
         documents: all of them, numbered.
         settings: how.
         ends: of each document, where it had better be cut; for the methods that ask.
+        groups: pack the documents of a group together and in this order, instead of in the order
+            of their hashes; nothing is held out then.
 
     Raises:
         BadInput: when the settings cannot be meant.
     """
+    if groups is not None:
+        return {"train": _plan_groups(documents, settings, groups)}
     out = held_out(documents, settings)
     times = taken(documents, settings, out)
     lengths, shape = (
@@ -128,10 +138,44 @@ def plan_packing(
     for split in SPLITS:
         order = _order(documents, np.flatnonzero(out == (split == "heldout")), times, settings.seed)
         packing = pack(lengths, method=method, shape=shape, ends=ends, order=order)
-        plans[split] = packing.in_row_order(
-            np.argsort(_row_priorities(packing, documents, settings.seed), kind="stable")
-        )
+        plans[split] = _shuffled(packing, documents, settings.seed)
     return plans
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class DocumentGroups:
+    """The order of documents where a column of the corpus gives it.
+
+    Attributes:
+        order_by: float64, orders the documents of a group.
+        names: name of each document's group; None: all documents are one group.
+    """
+
+    order_by: NDArray[np.float64]
+    names: list[str] | None = None
+
+    def numbers(self, seed: int) -> NDArray[np.int64]:
+        """Number each document's group, in the order of the keyed hashes of the groups' names."""
+        if self.names is None:
+            return np.zeros(len(self.order_by), np.int64)
+        names = sorted(set(self.names))
+        ranks = np.argsort(np.argsort(keyed_u64(GROUP_TURN, seed=seed, keys=names), kind="stable"))
+        numbers = dict(zip(names, ranks.tolist(), strict=True))
+        return np.array([numbers[name] for name in self.names], np.int64)
+
+
+def _plan_groups(
+    documents: PackingDocuments, settings: PackingSettings, groups: DocumentGroups
+) -> Packing:
+    """Pack groups; rows are shuffled unless all documents are one group."""
+    packing = pack_groups(
+        ended_lengths(documents, settings),
+        groups.numbers(settings.seed),
+        groups.order_by,
+        method=settings.method,
+        shape=Shape(row_tokens=settings.row_tokens),
+    )
+    return packing if groups.names is None else _shuffled(packing, documents, settings.seed)
 
 
 def _order(
@@ -164,17 +208,19 @@ def _copies(
     ]
 
 
-def _row_priorities(packing: Packing, documents: PackingDocuments, seed: int) -> NDArray[np.uint64]:
+def _shuffled(packing: Packing, documents: PackingDocuments, seed: int) -> Packing:
+    """Order rows by the keyed hash of their first piece."""
     first = packing.first[:-1]
     names, starts = (
         documents.keys_of(packing.pieces.document[first]),
         packing.pieces.start[first].tolist(),
     )
-    return keyed_u64(
+    drawn = keyed_u64(
         ROW_TURN,
         seed=seed,
         keys=(f"{name}#{start}" for name, start in zip(names, starts, strict=True)),
     )
+    return packing.in_row_order(np.argsort(drawn, kind="stable"))
 
 
 def span_lines(

@@ -8,7 +8,7 @@ and packs take from all over it.
 
 A task per file of the corpus. The folder stands beside the output, takes as much room as the texts,
 and is removed at the end. Memory is bounded by one document. Here: writing and reading it. Not
-here: what is looked for in texts (`similar_packing`, `code_packing`).
+here: what is looked for in texts (`similar_packing`).
 """
 
 import contextlib
