@@ -4,9 +4,24 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lc_assets_tests.builders import TinyLake, tiny_lake
 from lc_assets_tests.withdrawing import WithdrawingLake, withdrawing_lake
+
+# No check depends on the machine's speed, and every run draws the same examples. New and many more
+# ones are drawn with LC_HYPOTHESIS=campaign.
+settings.register_profile(
+    "default",
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "campaign", settings.get_profile("default"), max_examples=1000, derandomize=False
+)
+settings.load_profile(os.environ.get("LC_HYPOTHESIS", "default"))
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -5,7 +5,7 @@ damaged is said.
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.engines.exchange import BucketWriter, by_hash, by_range, read_bucket
@@ -23,7 +23,6 @@ def of_bucket(paths, bucket):
     return [line for batch in read_bucket(paths, bucket) for line in batch.to_pylist()]
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 6), st.text(max_size=9)), max_size=30), max_size=6),
     st.sampled_from([1, 200, 1 << 20]),

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 import pytest
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numcodecs import blosc
 
@@ -55,7 +55,6 @@ def test_the_published_metadata_is_read(tmp_path):
     shape=st.tuples(st.integers(1, 30), st.integers(1, 30)),
     chunk=st.tuples(st.integers(5, 12), st.integers(9, 40)),
 )
-@settings(max_examples=15, deadline=None)
 def test_what_is_written_is_what_zarr_reads(tmp_path_factory, shape, chunk):
     """Any shape and chunks: our reader and zarr-python give back the ids; chunks are named
     row.column.
@@ -179,7 +178,6 @@ def test_a_band_written_column_by_column_is_the_band(tmp_path):
 
 
 @given(n_docs=st.integers(1, 5), context=st.sampled_from([1, 3, 8, 24]))
-@settings(max_examples=15, deadline=None)
 def test_the_articles_loader_and_ours_give_the_same_batches(tmp_path_factory, n_docs, context):
     """Step by step over a whole epoch, inputs and targets, edges thrown away alike."""
     path = tmp_path_factory.getbasetemp() / "flat-article.zarr"
@@ -223,7 +221,6 @@ def test_a_truncated_chunk_is_damage(flat, keep):
 
 
 @given(at=st.integers(0, 10**6), value=st.integers(0, 255))
-@settings(max_examples=100, deadline=None)
 def test_a_flipped_byte_never_gives_an_id_outside_the_vocabulary(tmp_path_factory, at, value):
     """The layout has no checksum, so damage may pass as other tokens; it never crashes, and never
     is no token.

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
@@ -185,7 +185,6 @@ def riffled_over(folder, arrays, source, row):
     seed=st.integers(0, 99),
     data=st.data(),
 )
-@settings(max_examples=40, deadline=None)
 def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
     """Any sources, any order, any rectangle: row by row, each row is the one its position names."""
     arrays = [ids(count, 6, seed=number) for number, count in enumerate(counts)]
@@ -203,7 +202,6 @@ def test_a_riffled_read_is_a_naive_gather(tmp_path_factory, counts, seed, data):
 
 
 @given(st.permutations(range(7)))
-@settings(max_examples=20, deadline=None)
 def test_an_order_that_is_no_riffle_is_read_too(tmp_path_factory, shuffled):
     """Rows of a source in any sequence: slower, and right."""
     rows = ids(7, 6)

@@ -4,7 +4,7 @@ damage is named.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -28,7 +28,6 @@ def index_of(folder, keys):
 
 @pytest.mark.parametrize("stretch", [1, 4, 1024])
 @given(keys=KEYS, n_even=st.integers(0, 2000), asked=st.integers(0, MOST))
-@settings(max_examples=40)
 def test_places_are_those_of_a_search_through_all(folder, stretch, keys, n_even, asked):
     """However the keys are spread: evenly, on a heap, repeated, none."""
     even = np.random.default_rng(n_even).integers(0, MOST, n_even, dtype=np.uint64).tolist()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
@@ -78,7 +78,6 @@ def test_documents_of_several_sequences_are_read_by_sequence():
     assert [ids.tolist() for ids in reader] == [[4, 21], [65_499, 0], [1], [12, 5, 7]]
 
 
-@settings(max_examples=40)
 @given(
     st.lists(st.lists(st.integers(0, 127), min_size=1, max_size=5), min_size=1, max_size=6),
     st.sampled_from(sorted(DTYPES)),

@@ -7,7 +7,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lc_assets.errors import BadInput, Unreachable
 from lc_assets.formats import named_tokenizers
@@ -37,7 +37,6 @@ def test_gpt2_has_two_names_and_one_meaning():
     assert (tokenizer_of("gpt2").vocab_size, tokenizer_of("gpt2").eot) == (GPT2.n_ids, GPT2.eot)
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=HOSTILE_TEXT)
 def test_both_programs_give_the_same_ids_of_a_file(file, text):
     assert (

@@ -9,7 +9,7 @@ import time
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -67,7 +67,6 @@ SCHEMA = pa.schema(
     encoding=st.sampled_from(["PLAIN", "DELTA_LENGTH_BYTE_ARRAY"]),
     most=st.integers(1, 70),
 )
-@settings(max_examples=80, deadline=None)
 def test_what_is_sound_is_read_as_arrow_reads_it(
     tmp_path_factory, rows, named, version, packed, encoding, most
 ):
@@ -282,7 +281,6 @@ def test_deep_metadata_are_refused_before_the_stack_is():
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=300, deadline=None)
 def test_thrift_of_any_bytes_is_a_struct_or_damage(content):
     try:
         _, end = read_struct(content, 0, {1: None, 2: {1: None}, 3: None})

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -25,7 +25,6 @@ CCNET_LINE = (
 
 
 @given(st.lists(documents(), max_size=4))
-@settings(max_examples=60, deadline=None)
 def test_documents_survive_writing_and_reading(records):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "en_head.json.gz"

@@ -6,7 +6,7 @@ import tracemalloc
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -41,7 +41,6 @@ def lines_of(content: bytes, max_line_bytes: int = 1 << 20) -> list[tuple[int, b
 
 
 @given(st.lists(CHUNKS, min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 9))
-@settings(max_examples=200, deadline=None)
 @example([b"", b"a\nb", b"c\n", b""], 1, 0)
 @example([b"0123456789\n"], 10, 0)
 @example([b"0123456789"], 9, 0)
@@ -119,7 +118,6 @@ def test_what_is_not_gzip_is_corrupt(content):
 
 
 @given(st.data())
-@settings(max_examples=150, deadline=None)
 def test_a_damaged_byte_never_changes_a_line_unseen(data):
     """Either the file is refused, or the damage was in a part of the header that means nothing."""
     text = b"".join(b"%d %d\n" % (number, number**3) for number in range(200))
@@ -204,7 +202,6 @@ def chosen(read, members, n_zeros=0, max_line_bytes=1 << 20, **how):
     st.integers(0, 40),
     st.sets(st.integers(0, 30)),
 )
-@settings(max_examples=300, deadline=None)
 @example([b"", b"a\nb", b"c\n", b""], 1, 0, 1, {0, 1})
 def test_some_lines_are_all_lines_sifted(
     monkeypatched_blocks, members, max_line_bytes, n_zeros, min_bytes, passed_over

@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -19,7 +19,6 @@ SNAPSHOT = parse_snapshot("2023-06")
 @given(
     st.lists(shards().filter(lambda shard: shard.snapshot == SNAPSHOT), unique=True, max_size=20)
 )
-@settings(max_examples=50, deadline=None)
 def test_shards_survive_writing_and_reading_in_their_order(listed):
     with tempfile.TemporaryDirectory() as folder:
         write_listing(Path(folder) / "x.txt", listed)

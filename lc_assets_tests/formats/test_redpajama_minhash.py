@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -59,7 +59,6 @@ def as_published(signatures, *, item="item", binary=None) -> pa.Table:
 
 
 @given(st.lists(st.none() | st.integers(0, 2**32 - 1), max_size=12), st.integers(1, 5))
-@settings(max_examples=40, deadline=None)
 def test_what_is_written_is_read_and_is_what_the_reference_writes(tmp_path_factory, seeds, group):
     """For any mixture of signed and short documents, over the borders of row groups."""
     path = tmp_path_factory.mktemp("minhash") / "a.parquet"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
@@ -55,7 +55,6 @@ def words(count: float | None) -> dict:
     st.dictionaries(st.integers(0, 9_999_999_999), documents(), max_size=3),
     st.sets(st.sampled_from(SCALARS)),
 )
-@settings(max_examples=60, deadline=None)
 def test_values_survive_writing_and_reading(shard, records, wanted):
     """The table holds for each line what `scalar_values` takes from the signals, whatever is wanted
     and in any order.

@@ -113,7 +113,6 @@ def test_a_file_that_is_none_is_refused(tmp_path, content):
         vocabulary_of(str(tmp_path / "a.model"))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=40))
 def test_bytes_are_a_model_or_refused(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("any") / "a.model"
@@ -141,7 +140,7 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 @pytest.mark.network
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=2000)
 @given(text=HOSTILE_TEXT)
 def test_both_programs_give_the_same_ids(trained, text):
     assert (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorstore
 import zarr
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numcodecs.zstd import Zstd
 from zarr.codecs import ZstdCodec
@@ -61,7 +61,6 @@ shapes = st.tuples(st.integers(1, 150), st.integers(1, 70))
     shard_rows=st.sampled_from([40, 64, 128, 2048]),
     vocab_size=st.sampled_from([2, 50_257, 65_535, 65_536, 2**32 - 1]),
 )
-@settings(max_examples=15, deadline=None)
 def test_what_is_written_is_what_everybody_reads(tmp_path_factory, shape, shard_rows, vocab_size):
     """Any shape, shard and vocabulary: our reader, zarr-python and tensorstore give back the
     ids.
@@ -88,7 +87,6 @@ def test_what_is_written_is_what_everybody_reads(tmp_path_factory, shape, shard_
     times=st.tuples(st.integers(1, 3), st.integers(1, 3)),
     level=st.sampled_from([1, 3, 9]),
 )
-@settings(max_examples=15, deadline=None)
 def test_chunks_of_any_shape_are_read(tmp_path_factory, shape, inner, times, level):
     """The reader takes shapes and level from the array, ragged at every edge; so do the others."""
     rows, folder = ids(*shape), tmp_path_factory.mktemp("grid")
@@ -130,7 +128,6 @@ def seamed(tmp_path_factory):
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
 def test_a_rectangle_is_the_slice_of_the_whole(seamed, data):
     """Reading through shards and chunks of every raggedness is numpy's slicing, also across the
     2,048-token seam.
@@ -371,7 +368,6 @@ def test_a_truncated_shard_is_damage(grid, keep):
 
 
 @given(at=st.integers(0, 10**6), value=st.integers(1, 255))
-@settings(max_examples=100, deadline=None)
 def test_a_flipped_byte_never_changes_a_token(tmp_path_factory, at, value):
     """Whichever byte of a shard is damaged, the rows read back are the same or refused."""
     rows = ids(16, 20)
@@ -430,7 +426,6 @@ def test_a_frame_of_another_size_is_refused_unopened(grid, frame):
 
 
 @given(st.binary(max_size=400_000))
-@settings(max_examples=20, deadline=None)
 def test_the_stated_size_is_the_size(content):
     """Frames of every size class state how many bytes they hold."""
     assert frame_content_bytes(Zstd(level=3, checksum=True).encode(content * 3)) == len(content) * 3

@@ -3,7 +3,7 @@ in silence.
 """
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -42,7 +42,6 @@ def test_a_list_is_read_as_it_is_written():
 
 
 @given(st.lists(REASONS, max_size=4))
-@settings(max_examples=25)
 def test_what_is_appended_is_read_back(tmp_path_factory, reasons):
     path = tmp_path_factory.mktemp("lists") / "withdrawn.csv"
     entries = [

@@ -14,20 +14,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets_tests.fuzzing.damage import Blow, flip, struck
 from lc_assets_tests.fuzzing.readers import READERS
 from lc_assets_tests.fuzzing.table import Reader, files_of, outcome
 
-EXAMPLES = int(os.environ.get("LC_FUZZ_PLAIN", "25"))
 CAMPAIGN = int(os.environ.get("LC_FUZZ_EXAMPLES", "3000"))
 """Of each reader."""
 
 NUMBER = st.integers(0, 2**32 - 1)
 BLOWS = st.lists(st.builds(Blow, NUMBER, NUMBER, NUMBER), min_size=1, max_size=3)
-FREELY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
 @cache
@@ -96,13 +94,7 @@ def test_a_struck_file_is_a_value_or_an_error_of_ours(reader, places):
     """Bytes and meaning are damaged: cut, flipped, spliced, huge, odd, deep."""
 
     @given(file=NUMBER, blows=BLOWS)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=FREELY,
-    )
+    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=FREELY)
     def survives(file, blows):
         strike(reader, places[reader.name], file, blows)
 
@@ -117,13 +109,7 @@ def test_a_flipped_bit_changes_no_value(reader, places):
     whole = repr(outcome(reader, restored(reader, places[reader.name], {})))
 
     @given(file=NUMBER, where=NUMBER, how=NUMBER)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=FREELY,
-    )
+    @settings(max_examples=EXAMPLES, derandomize=True, database=None, suppress_health_check=FREELY)
     def unchanged(file, where, how):
         folder = restored(reader, places[reader.name], {})
         name = sorted(name for name in files_of(folder) if not name.endswith(".json"))[file % 2]

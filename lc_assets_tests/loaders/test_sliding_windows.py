@@ -4,7 +4,7 @@ in.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -25,7 +25,6 @@ def token_file(folder, lengths):
 
 
 @given(n=st.integers(0, 60), context=st.integers(1, 12), stride=st.integers(1, 15))
-@settings(max_examples=200, deadline=None)
 def test_windows_are_counted_by_trying_every_beginning(n, context, stride):
     whole = [start for start in range(0, n, stride) if start + context + 1 <= n]
     assert count_windows(n, context, stride) == len(whole)

@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
@@ -38,7 +38,6 @@ def numbers(tmp_path_factory):
 
 
 @given(n=st.integers(1, 3000), key=st.text(max_size=5))
-@settings(max_examples=60, deadline=None)
 def test_a_permutation_names_every_number_once(n, key):
     """For lengths on both sides of every power of two."""
     assert sorted(Permutation(n, key).at(np.arange(n)).tolist()) == list(range(n))
@@ -68,7 +67,6 @@ def plain_permutation(n, key, position):
 
 
 @given(n=st.integers(1, 2**61), key=st.text(max_size=5), data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_permutation_equals_its_plain_twin(n, key, data):
     positions = data.draw(st.lists(st.integers(0, n - 1), max_size=8))
     assert Permutation(n, key).at(np.array(positions, np.int64)).tolist() == [
@@ -102,7 +100,6 @@ def test_a_permutation_of_nothing_is_refused(n):
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
 def test_an_epoch_visits_every_window_once(numbers, data):
     """Whatever context, stride and batch: the windows are those of the file, none twice, and those
     left out are counted.

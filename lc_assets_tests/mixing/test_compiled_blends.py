@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
@@ -49,7 +49,6 @@ def weighted(draw):
     return normalise(weights.tolist()), draw(st.integers(0, 600))
 
 
-@settings(max_examples=150, deadline=None)
 @given(weighted())
 def test_a_compiled_blend_is_the_plain_one(case):
     """Both ways of drawing, on the very same numbers."""
@@ -58,7 +57,6 @@ def test_a_compiled_blend_is_the_plain_one(case):
     assert_same(compiled_blend(weights, endless, size), plain_blend(weights, endless, size))
 
 
-@settings(max_examples=60, deadline=None)
 @given(weighted(), st.floats(0.01, 1))
 def test_weights_need_not_sum_to_one(case, scale):
     """Everybody falls behind for ever, or runs ahead."""
@@ -68,7 +66,6 @@ def test_weights_need_not_sum_to_one(case, scale):
         assert_same(compiled_blend(scaled, endless, size), plain_blend(scaled, endless, size))
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.integers(1, 1000), st.integers(0, 2**32), st.sampled_from([1, 3, 40, 3000]))
 def test_a_compiled_blend_of_everything_is_the_plain_one(n_datasets, seed, spread):
     """Equal sizes, sizes far apart; each data set until it is spent."""

@@ -4,7 +4,7 @@ search's rows.
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
@@ -21,7 +21,6 @@ from lc_assets.mixing.shuffling import compiled_shuffle
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.integers(0, 5000) | st.sampled_from([1023, 1024, 1025, 1026, 2049]),
     st.integers(0, 2**32 - 1),
@@ -41,7 +40,6 @@ def test_a_compiled_shuffle_is_numpys(n_values, seed, drawn_before, dtype):
     assert ours.random_sample() == theirs.random_sample()
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.integers(0, 9) | st.integers(0, 60), min_size=1, max_size=40),
     st.integers(1, 12) | st.integers(1, 200),

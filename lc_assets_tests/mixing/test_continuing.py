@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -34,7 +34,6 @@ def test_no_more_is_kept_than_there_is(after):
         continued_blend(blend(normalise([1]), 3), after, blend(normalise([1]), 3))
 
 
-@settings(max_examples=150)
 @given(
     st.lists(st.integers(0, 9), min_size=1, max_size=9).filter(any),
     st.integers(1, 12),

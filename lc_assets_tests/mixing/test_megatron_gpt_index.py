@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -55,7 +55,6 @@ def corpora(draw):
     return lengths, documents, arguments
 
 
-@settings(max_examples=200)
 @given(corpora())
 def test_the_arrays_are_the_slow_twins(corpus):
     """Epochs, splits, empty documents, partial samples, with and without the extra token."""

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -154,7 +154,6 @@ def test_the_balance_adds_up(case):
     assert found.cut_needlessly == sum(lengths[document] <= row_tokens for document in cut)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(case=documents(most=200))
 def test_best_fit_is_its_twin(case):
     """The tree finds what the sorted list of rooms finds."""
@@ -209,7 +208,6 @@ def test_a_dispatched_document_has_one_segment_in_a_row_at_most(case, data):
         assert all(stop - start <= segment_tokens for _, start, stop in row)
 
 
-@settings(deadline=None)  # the first call compiles
 @given(case=documents(most=120), data=st.data())
 def test_dealing_is_its_twin(case, data):
     """Segments of random documents, each document's the longest first, into a random number of rows
@@ -229,7 +227,6 @@ def test_dealing_is_its_twin(case, data):
     )
 
 
-@settings(deadline=None)  # the first call compiles
 @given(case=documents(), data=st.data())
 def test_segments_end_at_ends_where_there_are_any(case, data):
     """Compiled and plain alike; a segment is at most as long as asked, ends at an end or is full,

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -55,7 +55,6 @@ CASES = st.tuples(counted_pages(), LIKENESS, st.sampled_from([1, 10, 25, 1000]),
 
 
 @given(CASES, st.sampled_from([1, 10, similarity.EFFORT]))
-@settings(deadline=None)
 def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
     """Also when the commonest terms do not count, because they would cost too much."""
     pages, likeness, max_tokens, step = case
@@ -71,7 +70,6 @@ def test_the_inverted_index_finds_what_comparing_all_pages_finds(case, effort):
 
 
 @given(CASES, st.randoms(use_true_random=False))
-@settings(deadline=None)
 def test_every_page_is_in_one_pack_whatever_the_order_of_arrival(case, random):
     """Packs hold whole pages within the limit; parents stand before their neighbours in the same
     pack.

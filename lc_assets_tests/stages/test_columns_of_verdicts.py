@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.formats.redpajama.signals import SignalsTable
@@ -37,7 +37,6 @@ def tables(draw) -> SignalsTable:
 
 
 @given(tables(), st.sets(st.integers(0, 30)), st.data(), st.sampled_from([1, 3, 100]))
-@settings(max_examples=80, deadline=None)
 def test_dropped_documents_are_the_slow_twins(table, duplicates, data, at_once):
     """The same lines, counts and survivors, however many documents are written at once and whatever
     befalls the others.
@@ -80,7 +79,6 @@ def test_no_document_is_no_table():
 
 
 @given(tables(), st.sets(st.integers(0, 30)), st.integers(0, 31), st.sets(st.integers(0, 30)))
-@settings(max_examples=80, deadline=None)
 def test_documents_that_were_not_looked_at_take_their_place(table, duplicates, n_lines, too_long):
     """Every line that the file has once: kept, looked at and dropped, or dropped by its signals
     alone.

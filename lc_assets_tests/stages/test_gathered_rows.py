@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
@@ -63,7 +63,6 @@ def tokens(tmp_path_factory):
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
 def test_gathering_is_stacking_and_rolling(tokens, data):
     """Whatever the order of the plan and its shifts."""
     folder, documents = tokens

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -61,7 +61,6 @@ def test_an_empty_table_has_no_lines(tmp_path):
         read_some(tmp_path / "empty.parquet", [0])
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 3 * GROUP_LINES), max_size=5))
 def test_a_table_that_comes_in_parts_has_the_same_bytes(tmp_path_factory, sizes):
     folder = tmp_path_factory.mktemp("parts")

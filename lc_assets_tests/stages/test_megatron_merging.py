@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
@@ -59,7 +59,6 @@ def test_a_data_set_alone_stays_what_it_is(tmp_path):
             ).read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=6),

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.engines.local import LocalEngine
@@ -84,7 +84,6 @@ def test_the_bytes_are_preprocess_datas(tmp_path, eod, batch_size):
     )
 
 
-@settings(max_examples=30, deadline=None)
 @given(texts=st.lists(HOSTILE_TEXT, min_size=1, max_size=6))
 def test_hostile_texts_are_tiktokens(tmp_path_factory, texts):
     """Empty ones are dropped and counted."""

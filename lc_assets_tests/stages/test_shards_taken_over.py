@@ -370,9 +370,7 @@ changes = st.fixed_dictionaries(
 
 
 @given(change=changes)
-@settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_change_upstream_gives_the_bytes_of_a_build_from_nothing(
     tmp_path_factory, context, standing, upstream, change
 ):

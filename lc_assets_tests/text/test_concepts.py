@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
@@ -131,7 +131,6 @@ def test_ranks_are_those_of_textrank():
     st.sampled_from([1, 3, 1000]),
     st.lists(st.integers(0, 90), max_size=2).map(sorted),
 )
-@settings(max_examples=300, deadline=None)
 def test_compiled_finding_is_plain_finding(text, top, starts):
     """Phrases, ranks, mentions: every array."""
     from lc_assets.text.kernels.concept_facade import special_table
@@ -155,7 +154,6 @@ def test_compiled_finding_is_plain_finding(text, top, starts):
 
 
 @given(sentences(), st.randoms(use_true_random=False), st.sampled_from([2, 1000]))
-@settings(deadline=None)
 def test_the_order_of_sentences_changes_no_concept(lines, rng, top):
     """Only where they are mentioned: reordering conserves the pairs of every text exactly, as long
     as pronouns mention nothing.
@@ -172,7 +170,6 @@ def test_the_order_of_sentences_changes_no_concept(lines, rng, top):
 
 
 @given(sentences(), st.integers(1, 4), st.sampled_from([2, 1000]))
-@settings(deadline=None)
 def test_documents_in_turns_keep_their_pairs(lines, n_documents, top):
     """Round-robin over documents' segments: pairs within documents stay as many, pronouns and all,
     and none is lost between.

@@ -5,7 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.compiling import COMPILED
@@ -67,7 +67,6 @@ def strings_found(text, index):
 
 
 @given(text=st.one_of(TEXTS, st.text(st.characters(), max_size=80)))
-@settings(deadline=None)
 def test_the_kernels_words_are_the_plain_twins(text):
     letters, ends, hashes = word_letters(text, 3)
     words = loose_words(text)
@@ -90,7 +89,6 @@ def test_hostile_words_are_the_plain_twins(text):
     low=st.integers(1, 5),
     sample=st.integers(1, 3),
 )
-@settings(max_examples=150, deadline=None)
 def test_a_scan_finds_what_brute_force_finds(items, text, ngram, low, sample):
     """With keys of 12 bits, which clash all the time; where they clash within the index it must say
     so.
@@ -114,7 +112,6 @@ def test_a_scan_finds_what_brute_force_finds(items, text, ngram, low, sample):
 
 
 @given(items=st.lists(TEXTS, min_size=1, max_size=6))
-@settings(deadline=None)
 def test_every_items_own_n_grams_are_in_the_index_and_nothing_else(items):
     index = build_index(items_of(*items), GramSettings(ngram=3, min_words=2))
     wanted = set()

@@ -4,7 +4,7 @@ sets.
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -34,7 +34,6 @@ def without_compiler(monkeypatch):
     monkeypatch.setattr(duplicates, "COMPILED", False)
 
 
-@settings(deadline=None)  # the first example pays for the compiler
 @given(
     st.lists(st.tuples(st.integers(0, 30) | NUMBERS, st.integers(0, 30)), max_size=60), st.randoms()
 )
@@ -67,7 +66,6 @@ def test_a_pair_of_nobody_is_refused():
         Clusters(array([1, 2])).add(array([1]), array([3]))
 
 
-@settings(deadline=None)  # the first example pays for the compiler
 @given(st.lists(st.integers(1, 9), max_size=8), st.integers(1, 5))
 def test_stars_are_the_twins(sizes, centres):
     starts = np.cumsum([0, *sizes], dtype=np.int64)
@@ -78,7 +76,6 @@ def test_stars_are_the_twins(sizes, centres):
     assert all(map(np.array_equal, ours, twins))
 
 
-@settings(deadline=None)  # the first example pays for the compiler
 @given(
     st.lists(HASHES, min_size=1, max_size=8), st.sampled_from([0.0, 0.3, 0.5, 0.8, 1.0]), st.data()
 )

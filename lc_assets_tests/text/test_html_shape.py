@@ -5,7 +5,7 @@ sound, and refuse hostile pages.
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
@@ -75,7 +75,6 @@ def soup() -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=300, deadline=None)
 @given(soup())
 @example("<p><span><table></table></span></p>" * 40)
 @example("<!doctype html>" + "<noscript></p><li><table><section></section></li></table>" * 40)
@@ -144,7 +143,6 @@ def _table(children):
     return f"<table>{held}</table>", 4 + max(depth for _, depth in children)
 
 
-@settings(deadline=None)
 @given(st.lists(trees(), min_size=1, max_size=20))
 def test_sound_pages_are_counted_exactly(pages):
     """However long a sound page is, its depth is that of its deepest part, give or take what
@@ -156,7 +154,6 @@ def test_sound_pages_are_counted_exactly(pages):
     assert shape(html).rebuilt == 0
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.sampled_from(

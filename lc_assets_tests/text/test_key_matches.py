@@ -1,7 +1,7 @@
 """Marks of ascending keys: the compiled loop, its twin, and sets agree."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.text import key_matches
@@ -12,7 +12,6 @@ KEYS = st.lists(
 ).map(lambda keys: np.array(sorted(keys), dtype=np.uint64))
 
 
-@settings(deadline=None)  # the first example pays for the compiler
 @given(KEYS, KEYS)
 def test_marks_are_those_of_sets(keys, asked):
     expected = [key in set(asked.tolist()) for key in keys.tolist()]

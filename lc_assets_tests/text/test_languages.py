@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput, CorruptFile
@@ -56,7 +56,6 @@ def test_languages_are_known(language, predict):
 
 
 @given(st.one_of(st.text(), st.text(alphabet=st.characters(codec=None), max_size=50)))
-@settings(max_examples=200, deadline=None)
 def test_any_text_has_a_probability(text):
     found = language_of(text, open_language_model().predict)
     assert 0 <= found.probability <= 1

@@ -1,14 +1,13 @@
 """Line editing: what goes, by which rule, and the proof of it."""
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from lc_assets.text.line_rules import C4, REFINEDWEB, LineRules, Taken, edit
 from lc_assets_tests.strategies import hostile_text
 
 
 @given(hostile_text())
-@settings(max_examples=200, deadline=None)
 @example("a\r\nb\x1c\x85c")
 def test_counts_add_up_and_spans_lie_in_the_text(text):
     """Every line is kept or removed by a named rule; its span is a whole line of the original."""
@@ -28,7 +27,6 @@ def test_counts_add_up_and_spans_lie_in_the_text(text):
 
 
 @given(hostile_text())
-@settings(max_examples=100, deadline=None)
 def test_no_rules_change_nothing_but_the_ends(text):
     """Rules that object to nothing take nothing."""
     edited = edit(text, LineRules(name="none", broken=False))

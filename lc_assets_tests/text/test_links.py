@@ -6,7 +6,7 @@ import gzip
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.text.links import Link, extract_links, page_links, scanned
@@ -66,7 +66,6 @@ def html_soup() -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
-@settings(deadline=None)
 @given(html_soup())
 @example('<a <a href="u">t</a>')
 @example('<a href="" x="">href="u"</a>')
@@ -79,7 +78,6 @@ def test_the_scan_finds_what_the_expressions_find(html):
     assert list(scanned(html)) == paper_links(html)
 
 
-@settings(deadline=None)
 @given(html_soup())
 def test_any_soup_is_read(html):
     """Nothing makes the parser fail, and anchor texts are collapsed."""

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from lc_assets.errors import BadInput
 from lc_assets.text import measures, word_counts
@@ -16,7 +16,6 @@ from lc_assets_tests.strategies import hostile_text
 
 
 @given(hostile_text())
-@settings(max_examples=50, deadline=None)
 def test_every_column_has_a_value_for_every_text(text):
     """A number or None, in the order asked; asking for one gives what asking for all gives."""
     every = measure(MeasuredText(text), columns())

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -72,7 +72,6 @@ def test_bands_equal_the_published_code_on_books(shared_data, shelf):
         HOSTILE_TEXT | st.sampled_from(["word ", "of ", " x" * 13, "y" * 130 + " "]), max_size=30
     ).map("".join)
 )
-@settings(max_examples=150, deadline=None)
 def test_compiled_signatures_are_the_plain_ones(scheme, text):
     """SHA-1 by `hashlib`, remainders by NumPy, n-grams as a set: none of the short cuts shows."""
     assert same(signature(text, scheme), plain_signature(text, scheme))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -29,7 +29,6 @@ SENTENCES_OF = st.lists(st.lists(st.integers(0, N_SENTENCES - 1), max_size=12), 
 
 
 @given(SENTENCES_OF, EDGES)
-@settings(deadline=None)  # the first call compiles
 @example({"a": []}, DISTANCES)
 @example({}, ())
 @example({"a": [0, 31, 32, 33], "b": [], "c": [39, 39]}, (32,))
@@ -50,7 +49,6 @@ def test_counts_are_those_of_every_pair_looked_at(sentences_of, edges):
 
 
 @given(SENTENCES_OF, st.permutations(range(N_SENTENCES)))
-@settings(deadline=None)
 def test_sentences_in_another_order_keep_the_sum_of_pairs(sentences_of, order):
     """Reordering moves pairs between buckets, the mentions stay: nothing is won or lost, but for
     what is in one sentence, which stays.
@@ -68,7 +66,6 @@ def test_sentences_in_another_order_keep_the_sum_of_pairs(sentences_of, order):
 
 
 @given(SENTENCES_OF, st.lists(st.integers(0, 3), min_size=N_SENTENCES, max_size=N_SENTENCES))
-@settings(deadline=None)
 def test_within_documents_no_pair_joins_two_of_them(sentences_of, documents):
     """A concept of two documents is two concepts: counted as if each document were counted alone,
     in the text's sentences.

@@ -5,7 +5,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -46,7 +46,6 @@ DOCUMENTS = st.lists(
 
 
 @given(rule_sets(), DOCUMENTS, st.booleans())
-@settings(max_examples=150, deadline=None)
 def test_columns_are_judged_as_single_documents_are(rules, docs, drop_last_column):
     """Missing values, equal bounds and whole missing columns included."""
     if drop_last_column:

@@ -7,7 +7,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -31,7 +31,6 @@ def fold_as_published(text: str) -> str:
 
 
 @given(TEXT)
-@settings(max_examples=200, deadline=None)
 @example("\u0301" * 63 + "\x00" + "\u0327" * 64)
 def test_folding_by_bytes_is_folding_by_characters(text):
     """Removing ASCII from UTF-8 bytes touches no other character, lone surrogates included."""
@@ -60,7 +59,6 @@ def test_every_character_is_folded_as_published():
 
 
 @given(TEXT, st.integers(0, 12))
-@settings(max_examples=200, deadline=None)
 def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
     """However small the pieces: joints between empty ones, the plain way for some of them, white
     space at a cut.
@@ -71,7 +69,6 @@ def test_folding_in_pieces_is_folding_at_once(text, n_bytes):
 
 
 @given(TEXT, st.integers(1, 15))
-@settings(max_examples=200, deadline=None)
 def test_compiled_shingles_are_the_plain_ones(text, n):
     """Every n-gram, in order, repeats included; and the set of them ascending."""
     plain = plain_grams(normalize(text).split(), n)
@@ -86,7 +83,6 @@ def test_compiled_shingles_are_the_plain_ones(text, n):
     st.lists(st.sampled_from("abcd"), max_size=30),
     st.integers(1, 4),
 )
-@settings(max_examples=200, deadline=None)
 def test_similarity_is_that_of_the_sets(left, right, n):
     """Against Python's own sets of tuples."""
 

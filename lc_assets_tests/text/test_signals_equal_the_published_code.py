@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.text.measured_signals import bullet_fraction
@@ -42,7 +42,6 @@ def lists(shared_data: Path) -> WordLists:
 
 
 @given(hostile_text())
-@settings(max_examples=200, deadline=None)
 @example("")
 @example("\n")
 @example("ha " * 30)

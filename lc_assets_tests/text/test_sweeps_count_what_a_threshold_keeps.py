@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import Mismatch
@@ -71,7 +71,6 @@ def brute_force(docs, allowed, rules, at):
 
 
 @given(rule_sets(), DOCUMENTS, st.data())
-@settings(max_examples=120, deadline=None)
 def test_each_count_is_what_judging_again_would_give(rules, docs, data):
     """Missing values, equal bounds, a bound of zero, negative bounds, and documents that something
     else speaks against.
@@ -89,7 +88,6 @@ def test_each_count_is_what_judging_again_would_give(rules, docs, data):
 
 
 @given(rule_sets(), DOCUMENTS, st.integers(0, 12))
-@settings(max_examples=50, deadline=None)
 def test_shards_add_up(rules, docs, cut):
     whole = sweep(columns_of(docs), rules)
     parts = Sweep.total(

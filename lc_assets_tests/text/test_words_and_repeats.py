@@ -3,7 +3,7 @@
 import time
 import unicodedata
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 
 from lc_assets.text.repetition import repetition_scores
 from lc_assets.text.words import fold, normalize, read_document, split_lines
@@ -12,7 +12,6 @@ from lc_assets_tests.strategies import hostile_text, repetitive_words
 
 
 @given(hostile_text())
-@settings(max_examples=150, deadline=None)
 def test_words_of_the_lines_are_the_words_of_the_text(text):
     """Folding the text once gives what folding each line by itself gives."""
     document = read_document(text)
@@ -22,7 +21,6 @@ def test_words_of_the_lines_are_the_words_of_the_text(text):
 
 
 @given(hostile_text())
-@settings(max_examples=100, deadline=None)
 def test_lines_join_to_the_text(text):
     """Nothing is lost, and only a newline ends a line."""
     lines = split_lines(text)
@@ -38,7 +36,6 @@ def starts(lines: list[str]) -> list[int]:
 
 
 @given(repetitive_words())
-@settings(max_examples=200, deadline=None)
 @example(["ha"] * 8)
 @example(["a", "b", "a", "b", "x", "y", "x", "y"])  # two top 2-grams: the first seen wins
 def test_repetition_is_what_counting_every_ngram_gives(words):

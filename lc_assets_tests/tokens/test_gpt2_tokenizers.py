@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jaxtyping import TypeCheckError
 
@@ -33,7 +33,6 @@ class Encoder:
         return np.frombuffer(content, np.uint8).astype(np.uint32)
 
 
-@settings(max_examples=300)
 @given(HOSTILE_TEXT)
 def test_the_fast_tokenizer_gives_the_twins_ids(text):
     """Also for text that means harm."""
@@ -50,7 +49,6 @@ def test_the_fast_tokenizer_gives_the_twins_ids_next_to_every_piece():
     )
 
 
-@settings(max_examples=60)
 @given(HOSTILE_TEXT)
 def test_the_twin_is_tiktokens_encode_ordinary(text):
     """The wrapper takes another way into tiktoken, for speed; the ids are those of the documented
@@ -59,7 +57,6 @@ def test_the_twin_is_tiktokens_encode_ordinary(text):
     assert TWIN.encode(text).tolist() == TWIN._encoding.encode_ordinary(text)
 
 
-@settings(max_examples=60)
 @given(HOSTILE_TEXT)
 def test_ids_decode_to_the_text(text):
     """Nothing is lost but lone surrogates."""

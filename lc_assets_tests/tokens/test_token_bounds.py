@@ -1,7 +1,7 @@
 """Both bounds hold for every text, and are reached."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
@@ -10,7 +10,6 @@ from lc_assets.tokens.bounds import fewest_tokens, most_tokens
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
 
-@settings(max_examples=300)
 @given(HOSTILE_TEXT)
 def test_tokens_lie_between_words_and_bytes(text):
     """Exact bounds: not one text outside."""

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
@@ -153,7 +153,6 @@ def test_what_is_a_page_is_what_a_server_calls_one(said, is_page):
 
 
 @given(KEYS, KEYS)
-@settings(max_examples=60, deadline=None)
 def test_walking_side_by_side_finds_what_a_search_of_all_lines_does(
     tmp_path_factory, indexed, wanted
 ):
@@ -413,7 +412,6 @@ PAGES = st.lists(st.tuples(st.text("abc/?&=%\u00e9", max_size=9), st.text(max_si
 
 
 @given(PAGES)
-@settings(max_examples=40, deadline=None)
 def test_archives_of_ours_are_read_by_all(tmp_path_factory, pages):
     """By us from the beginning, by us at the places of the index, by warcio; the same pages give
     the same bytes.

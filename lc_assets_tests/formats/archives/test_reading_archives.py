@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 import zstandard
 from fastwarc.stream_io import BrotliWriter
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from isal import igzip
 from warcio.archiveiterator import ArchiveIterator
@@ -159,7 +159,6 @@ def test_members_may_be_empty_and_records_cut_into_several():
 
 
 @given(st.lists(st.binary(max_size=300), max_size=8), st.integers(1, 200), st.integers(1, 90))
-@settings(max_examples=60, deadline=None)
 def test_members_are_gzip_s_bytes_and_know_where_they_begin(parts, size, packed_size):
     """Against the standard library, however small the pieces are that are read and asked for."""
     packed = [gzip.compress(part, mtime=0) for part in parts]

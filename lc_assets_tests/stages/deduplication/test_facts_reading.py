@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.stages.deduplication import facts_reading
@@ -38,7 +38,6 @@ def written(folder, texts, n_files):
     return paths, numbers
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(KEYS, max_size=30), st.integers(1, 3), st.sampled_from([1, 4, 1 << 19]))
 def test_who_repeats_a_text_is_what_a_dictionary_says(tmp_path_factory, texts, n_files, at_once):
     folder = tmp_path_factory.mktemp("facts")

@@ -97,11 +97,7 @@ def only_of(roots, rounds):
     ]
 
 
-@settings(
-    deadline=None,
-    max_examples=15,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some_rounds(), st.integers(1, 3), st.booleans(), st.sampled_from([0, 3, 1000]))
 def test_tables_say_what_turns_say(asked, rounds, repetitions, consume, tail):
     rules = Rules(repetitions=repetitions, consume=consume)

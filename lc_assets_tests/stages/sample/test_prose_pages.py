@@ -1,6 +1,6 @@
 """What repeats, and where a shelf is cut into pages."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.sample.prose import pages as pages_module
@@ -31,7 +31,6 @@ def slow_is_new(lines: list[str]) -> list[bool]:
     return verdicts
 
 
-@settings(max_examples=100)
 @given(LINES)
 def test_repeats_are_found_as_by_looking_through_everything(lines: list[str]) -> None:
     assert list(is_new(lines)) == slow_is_new(lines)
@@ -80,7 +79,6 @@ def test_a_rest_joins_the_last_page_only_while_that_is_not_too_long() -> None:
     assert lengths_of() == []
 
 
-@settings(max_examples=60)
 @given(st.lists(LINES, max_size=8), st.booleans(), st.booleans())
 def test_no_line_is_lost_whatever_the_cut(
     texts: list[list[str]], one_page: bool, keep_repeats: bool

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import CorruptFile
@@ -22,13 +22,11 @@ def slow_without_markup(paragraph: str) -> str:
     return " ".join(paragraph.split())
 
 
-@settings(max_examples=100)
 @given(MARKUP_TEXT)
 def test_paragraphs_without_signs_of_markup_have_none_to_take_off(paragraph: str) -> None:
     assert without_markup(paragraph) == slow_without_markup(paragraph)
 
 
-@settings(max_examples=40)
 @given(st.text(max_size=100))
 def test_prose_lines_are_prose_and_single_lines(text: str) -> None:
     """Whatever comes in, what comes out are stripped lines that read like sentences before their

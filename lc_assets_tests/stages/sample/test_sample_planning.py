@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lc_assets.errors import BadInput
@@ -40,7 +40,6 @@ def facts(*lengths: int, language: str = "en") -> list[PageFact]:
     ]
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 2 * LONG_CHARS), min_size=1, max_size=30),
     st.integers(0, 40),
