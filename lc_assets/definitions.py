@@ -15,7 +15,7 @@ variable                meaning                                                 
 ``LC_RECIPE``           TOML file with the settings that differ from the default recipe     none
 ``LC_SNAPSHOTS``        text file with further snapshots of one's own                       none
 ``LC_WORKERS``          processes that one stage uses                                       number of processors
-``LC_ENGINE``           who works: ``local``, or a Ray cluster's address (docs/clusters.md)    ``local``
+``LC_EXECUTOR``           who works: ``local``, or a Ray cluster's address (docs/clusters.md)    ``local``
 ``LC_TASK_SECONDS``     how long one shard may take before its worker is ended              for ever
 ``LC_LOOK_EVERY``       seconds between two looks of the sensor that watches the upstream   300
 ``LC_AUTOMATION``       ``on``: sensors and the nightly schedule run (docs/rebuilds.md)     ``off``
@@ -34,6 +34,10 @@ from lc_assets.assets import cards, documents, linking, packing, removing, repor
 from lc_assets.automation import JOBS
 from lc_assets.checks.published import checks_of
 from lc_assets.errors import BadInput, without_secrets
+from lc_assets.lake.bucket import SCHEME
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.digests import digest_of, short
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.partitions import read_by
 from lc_assets.resources import BuildContextResource
 from lc_assets.stages.building import Stage
@@ -41,10 +45,6 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import keys_of
 from lc_assets.stages.recipe import Recipe, read_recipe
 from lc_assets.stages.snapshots import known_snapshots
-from lc_assets.storage.bucket import SCHEME
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL
 from lc_assets.triggers.asking import Asker
 from lc_assets.triggers.nightly import nightly_schedules
 from lc_assets.triggers.out_of_date import OutOfDate
@@ -97,7 +97,7 @@ def build_defs(
     withdrawn: str = "",
     snapshots: str | None = None,
     workers: int = 1,
-    engine: str = "",
+    executor: str = "",
     task_seconds: float = 0.0,
     look_every: int = LOOK_EVERY_SECONDS,
     automation: bool = False,
@@ -112,7 +112,7 @@ def build_defs(
         withdrawn: paths of further lists of withdrawals, separated as in ``PATH``.
         snapshots: path of a text file with further snapshots.
         workers: processes that one stage uses.
-        engine: who works instead, see `lc_assets.engines.choosing`.
+        executor: who works instead, see `lc_assets.execution.choosing`.
         task_seconds: how long one shard may take; 0 is for ever.
         look_every: seconds between two looks of the sensor that watches the upstream.
         automation: whether sensors and schedule run from the start; they can be turned on and off
@@ -165,7 +165,7 @@ def build_defs(
             recipe=recipe or "",
             withdrawn=withdrawn,
             workers=workers,
-            engine=engine,
+            executor=executor,
             task_seconds=task_seconds,
         ),
         # One process per run: a stage brings its own workers, and a further step costs 0.02 s
@@ -266,7 +266,7 @@ def from_environment(environment: Mapping[str, str]) -> dg.Definitions:
         withdrawn=environment.get("LC_WITHDRAWN", ""),
         snapshots=environment.get("LC_SNAPSHOTS"),
         workers=int(environment.get("LC_WORKERS", os.cpu_count() or 1)),
-        engine=environment.get("LC_ENGINE", ""),
+        executor=environment.get("LC_EXECUTOR", ""),
         task_seconds=float(environment.get("LC_TASK_SECONDS", 0)),
         look_every=int(environment.get("LC_LOOK_EVERY", LOOK_EVERY_SECONDS)),
         automation=_is_on(environment.get("LC_AUTOMATION", "off")),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lc_assets.errors import NotWritable, StorageFull
 
-DRAFT_PREFIX = ".draft-"
+STAGING_PREFIX = ".draft-"
 """Names that begin so are unfinished; no reader looks at them, and the next build of the folder
 removes them.
 """
@@ -45,7 +45,7 @@ def publish(path: Path) -> Iterator[Path]:
         NotWritable: when nothing may be written there.
     """
     draft = _draft_of(path)
-    with disk_said_plainly(path):
+    with translate_os_errors(path):
         make_folder(path.parent)
         try:
             yield draft
@@ -68,7 +68,7 @@ def publish_linked(source: Path, path: Path) -> None:
         NotWritable: when nothing may be written there.
     """
     draft = _draft_of(path)
-    with disk_said_plainly(path):
+    with translate_os_errors(path):
         try:
             _link_or_copy(source, draft)
             draft.replace(path)  # of two names of one file it removes neither, see rename(2)
@@ -87,7 +87,7 @@ def _link_or_copy(source: Path, draft: Path) -> None:
 
 
 def _draft_of(path: Path) -> Path:
-    return path.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
+    return path.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
 
 
 def publish_bytes(path: Path, content: bytes) -> None:
@@ -128,21 +128,21 @@ def finished(paths: Iterable[Path]) -> list[Path]:
     >>> [path.name for path in finished(map(Path, ("b.parquet", ".draft-0f3c-a.parquet", "a.parquet")))]
     ['a.parquet', 'b.parquet']
     """
-    return sorted(path for path in paths if not path.name.startswith(DRAFT_PREFIX))
+    return sorted(path for path in paths if not path.name.startswith(STAGING_PREFIX))
 
 
-def remove_drafts(folder: Path, *, below: bool = True) -> int:
+def remove_staging_files(folder: Path, *, below: bool = True) -> int:
     """Remove what a killed writer left in ``folder``, and ``below`` it; return how many files that
     were.
     """
-    drafts = list((folder.rglob if below else folder.glob)(f"{DRAFT_PREFIX}*"))
+    drafts = list((folder.rglob if below else folder.glob)(f"{STAGING_PREFIX}*"))
     for draft in drafts:
         draft.unlink(missing_ok=True)
     return len(drafts)
 
 
 @contextlib.contextmanager
-def disk_said_plainly(path: Path) -> Iterator[None]:
+def translate_os_errors(path: Path) -> Iterator[None]:
     """Turn the operating system's "no space left" and "not allowed" into sentences that say what to
     do.
     """

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from lc_assets.engines.progress import in_log
 from lc_assets.errors import Busy, LcError, StorageFull, Unreachable, WorkerDied
+from lc_assets.execution.progress import in_log
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.fates import fates_into
-from lc_assets.stages.hiring import hire
+from lc_assets.stages.hiring import executor_for
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
 
 SHARD_LOG = "shards.jsonl"
 """Beside what a run printed, in Dagster's storage: what became of each shard."""
@@ -72,7 +72,7 @@ class BuildContextResource(dg.ConfigurableResource):
         recipe: path of the recipe's TOML file; empty for the default recipe.
         withdrawn: paths of lists of withdrawals besides the recipe's, separated as in ``PATH``.
         workers: processes that a stage uses on this machine.
-        engine: who works instead, see `lc_assets.engines.choosing`; empty is this machine.
+        executor: who works instead, see `lc_assets.execution.choosing`; empty is this machine.
         task_seconds: how long one shard may take; 0 is for ever.
     """
 
@@ -82,7 +82,7 @@ class BuildContextResource(dg.ConfigurableResource):
     recipe: str = ""
     withdrawn: str = ""
     workers: int = 1
-    engine: str = ""
+    executor: str = ""
     task_seconds: float = 0.0
 
     @contextlib.contextmanager
@@ -113,8 +113,8 @@ class BuildContextResource(dg.ConfigurableResource):
             recipe=read_recipe(
                 Path(self.recipe) if self.recipe else None, withdrawn=self.withdrawn
             ),
-            engine=hire(
-                self.engine,
+            executor=executor_for(
+                self.executor,
                 lake=lake,
                 reads=(upstream, crawl),
                 workers=self.workers,
@@ -125,7 +125,7 @@ class BuildContextResource(dg.ConfigurableResource):
             say=log.info,
         )
 
-    def lake_folder(self) -> LakeFolder:
+    def lake_folder(self) -> Lake:
         """The lake."""
         return open_lake(self.lake)
 

@@ -8,9 +8,9 @@ folder need not pay.
 import dagster as dg
 from dagster_gcp import GCSResource
 
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.lake import Lake
 from lc_assets.resources import BuildContextResource
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.lake import LakeFolder
 
 
 class BucketBuildContextResource(BuildContextResource):
@@ -22,7 +22,7 @@ class BucketBuildContextResource(BuildContextResource):
 
     gcs: dg.ResourceDependency[GCSResource]
 
-    def lake_folder(self) -> LakeFolder:
+    def lake_folder(self) -> Lake:
         """The lake, by the resource's client."""
         return open_lake(self.lake, client=self.gcs.get_client())
 

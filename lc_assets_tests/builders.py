@@ -15,11 +15,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
 from lc_assets.sample.crawl import CrawledPage, write_crawl
 from lc_assets.sample.page_html import WebPage
@@ -36,8 +38,6 @@ from lc_assets.stages.rows.row_settings import (
     MixSettings,
     TokenizingSettings,
 )
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 
@@ -221,16 +221,16 @@ def tiny_context(
     Args:
         tmp_path: gets ``upstream`` (unless one is given), ``lake`` and the rule file.
         upstream: an upstream that stands already.
-        workers: processes of the engine.
+        workers: processes of the executor.
         changes: fields of the recipe that replace the tiny ones.
     """
     tmp_path.mkdir(parents=True, exist_ok=True)
     root = tiny_upstream(tmp_path / "upstream") if upstream is None else upstream
     return BuildContext(
-        lake=LakeFolder(tmp_path / "lake"),
+        lake=Lake(tmp_path / "lake"),
         upstream=Upstream(str(root)),
         recipe=tiny_recipe(tmp_path, **changes),
-        engine=LocalEngine(workers=workers),
+        executor=LocalExecutor(workers=workers),
         crawl=Upstream(f"{root}/{CRAWL}"),
     )
 

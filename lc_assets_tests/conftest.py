@@ -33,7 +33,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 @pytest.fixture(scope="session")
-def standing_lake(tmp_path_factory) -> TinyLake:
+def published_lake(tmp_path_factory) -> TinyLake:
     """A tiny lake with the whole chain built; read only: copy what a test is to change."""
     return tiny_lake(tmp_path_factory.mktemp("standing"))
 

@@ -30,7 +30,7 @@ import ctypes, gc, json, os, signal, sys, time
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
 import lc_assets.packing.kernels.fitting
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.errors import LcError
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import BuildContext
@@ -38,22 +38,22 @@ from lc_assets.stages.catalogue import step
 from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.upstream import Upstream
 
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 points = ctypes.CDLL(None)
 
 def build(lake, upstream, crawl, recipe, stage, key):
     places = {"lake": open_lake(lake), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
     step(stage).verb(workshop, key)
 
 def write(source, prefix):
-    write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+    write_data_set([Path(source)], Path(prefix), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())
 
 def parts(source, folder):
-    write_parts([Path(source)], Path(folder), settle(Writing(tokenizer="gpt2")), engine=LocalEngine())
+    write_parts([Path(source)], Path(folder), settle(Writing(tokenizer="gpt2")), executor=LocalExecutor())
 
 def does(work):
     (build if "stage" in work else write if "prefix" in work else parts)(**work)

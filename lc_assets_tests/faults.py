@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext, Built, CheckResult
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.documents.raw_snapshot import PARTS
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import Shard
 
 BEFORE_TOKENS = (
@@ -111,10 +111,10 @@ def finding(built: Built, claim: str) -> CheckResult:
 
 def adds_up(built: Built) -> bool:
     """Whether what came in is what was kept and what was dropped, by reason."""
-    return built.tally.seen == built.tally.kept + sum(built.tally.dropped.values())
+    return built.counts.seen == built.counts.kept + sum(built.counts.dropped.values())
 
 
-def unpublished(lake: LakeFolder, *stages: str) -> bool:
+def unpublished(lake: Lake, *stages: str) -> bool:
     """Whether none of these stages has a published partition, nor any receipt."""
     return not any(
         lake.published(stage) or list(lake.root.glob(f"{stage}/*/*/receipt.json"))
@@ -124,7 +124,7 @@ def unpublished(lake: LakeFolder, *stages: str) -> bool:
 
 def at_upstream(context: BuildContext, upstream: Path, lake: Path) -> BuildContext:
     """The same settings over another upstream, into another lake."""
-    return replace(context, upstream=Upstream(str(upstream)), lake=LakeFolder(lake))
+    return replace(context, upstream=Upstream(str(upstream)), lake=Lake(lake))
 
 
 def with_policies(context: BuildContext, **policies: Any) -> BuildContext:

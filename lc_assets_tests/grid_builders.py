@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.formats.flat import create_flat, plan_flat_bands, write_flat_band
 from lc_assets.formats.grid import GridLayout, create_grid, plan_bands, write_band
 from lc_assets.formats.order import OrderSource, write_order, write_sources
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.versions import Published, write_receipt
-from lc_assets.tally import Tally
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE
 
 
@@ -77,12 +77,12 @@ def riffle(counts: list[int], *, seed: int = 0) -> tuple[NDArray[np.uint16], NDA
 
 def publish(root: Path, stage: str, key: str, version: str) -> Published:
     """Give a folder its receipt and make it the current version."""
-    place = LakeFolder(root).place(stage, key)
+    partition = Lake(root).partition(stage, key)
     fingerprint = Fingerprint(stage=stage, key=key, code_version="1", params={}, inputs={})
     published = write_receipt(
-        place.folder / version, receipt_of(place.folder / version, fingerprint, Tally())
+        partition.folder / version, receipt_of(partition.folder / version, fingerprint, Counts())
     )
-    place.point_at(published)
+    partition.point_at(published)
     return published
 
 

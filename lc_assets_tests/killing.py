@@ -19,13 +19,13 @@ FORKING = """
 import json, os, signal, sys
 from pathlib import Path
 import pandera.errors, pandera.pyarrow
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 
 gpt2_tokenizer(fast=True), gpt2_tokenizer(fast=False)
 flushes, really = 0, os.fsync
@@ -39,8 +39,8 @@ def build(lake, upstream, crawl, recipe, stage, key, kill_at):
         really(descriptor)
 
     os.fsync = counting
-    places = {"lake": LakeFolder(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
-    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+    places = {"lake": Lake(Path(lake)), "upstream": Upstream(upstream), "crawl": Upstream(crawl) if crawl else None}
+    workshop = BuildContext(**places, recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
     step(stage).verb(workshop, key)
 
 for line in sys.stdin:

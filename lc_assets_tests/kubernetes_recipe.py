@@ -188,7 +188,7 @@ def volumes(recipe: Recipe) -> list[str]:
 
 
 def settings(recipe: Recipe) -> list[str]:
-    """Only what `lc_assets.definitions` reads, as text, given to code location and runs; the engine
+    """Only what `lc_assets.definitions` reads, as text, given to code location and runs; the executor
     is the cluster's own service.
     """
     wrong = [f"no setting: {name}" for name in recipe.settings if name not in MEANT]
@@ -207,7 +207,7 @@ def settings(recipe: Recipe) -> list[str]:
     }
     service = f"ray://{recipe.cluster['metadata']['name']}-head-svc:{ports['client']}"
     return wrong + (
-        [f"LC_ENGINE is not {service}"] if recipe.settings["LC_ENGINE"] != service else []
+        [f"LC_EXECUTOR is not {service}"] if recipe.settings["LC_EXECUTOR"] != service else []
     )
 
 

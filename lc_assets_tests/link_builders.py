@@ -8,32 +8,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import write_receipt
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS_SUFFIX
 from lc_assets.stages.tables import FILTERED, read_all
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.versions import write_receipt
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 
 OLD = "2023-06"
 
 
-def documents_of(lake: LakeFolder) -> list[dict[str, Any]]:
+def documents_of(lake: Lake) -> list[dict[str, Any]]:
     """The filtered documents."""
     return read_all(
-        documents_files(lake.place("filtered", OLD).require().folder), FILTERED
+        documents_files(lake.partition("filtered", OLD).require().folder), FILTERED
     ).to_pylist()
 
 
-def publish_links(lake: LakeFolder, *, seed: int = 0) -> list[dict[str, Any]]:
+def publish_links(lake: Lake, *, seed: int = 0) -> list[dict[str, Any]]:
     """Links among the filtered documents, as `page_links` has them."""
     rng = np.random.default_rng(seed)
     documents = documents_of(lake)
-    place = lake.place("page_links", OLD)
-    folder = place.folder / f"{seed:012d}"
+    partition = lake.partition("page_links", OLD)
+    folder = partition.folder / f"{seed:012d}"
     folder.mkdir(parents=True, exist_ok=True)
     lines = []
     for document in documents:
@@ -63,9 +63,9 @@ def publish_links(lake: LakeFolder, *, seed: int = 0) -> list[dict[str, Any]]:
             pa.Table.from_pylist(own, PAGE_LINKS), folder / f"{number:04d}-en_head{LINKS_SUFFIX}"
         )
     fingerprint = Fingerprint(stage="page_links", key=OLD, code_version="1", params={}, inputs={})
-    place.point_at(
+    partition.point_at(
         write_receipt(
-            folder, receipt_of(folder, fingerprint, Tally(seen=len(lines), kept=len(lines)))
+            folder, receipt_of(folder, fingerprint, Counts(seen=len(lines), kept=len(lines)))
         )
     )
     return lines

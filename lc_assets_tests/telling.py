@@ -7,8 +7,8 @@ import re
 import dagster as dg
 
 from lc_assets.assets.reporting import AT_ONCE, NARROW, named
+from lc_assets.lake.versions import Published
 from lc_assets.stages.meanings import JUDGED
-from lc_assets.storage.versions import Published
 
 MOST_BYTES = 80_000
 """Of a plot as the event log keeps it: there is one per materialization and plot, for ever."""
@@ -20,11 +20,11 @@ def assert_told(told: dg.AssetMaterialization, published: Published) -> None:
     """A balance in words first and whole, a plot, counts as numbers, where it lies; and nothing
     that pushes the rest out of the page.
     """
-    metadata, tally = told.metadata, published.receipt.tally
+    metadata, counts = told.metadata, published.receipt.counts
     assert next(iter(metadata)) == "summary"
     summary = metadata["summary"].value
     assert re.match(
-        rf"\*\*{tally.seen:,} [a-z]+ in: {tally.kept:,} kept, {tally.seen - tally.kept:,} dropped\.\*\*",
+        rf"\*\*{counts.seen:,} [a-z]+ in: {counts.kept:,} kept, {counts.seen - counts.kept:,} dropped\.\*\*",
         summary,
     ), summary
     assert len(summary) < AT_ONCE
@@ -33,10 +33,10 @@ def assert_told(told: dg.AssetMaterialization, published: Published) -> None:
         for value in metadata.values()
         if isinstance(value, dg.MarkdownMetadataValue) and PLOT in value.value
     ]
-    assert plots or (told.asset_key.path == ["removed_documents"] and not tally.dropped)
-    assert ("kept_and_dropped" in metadata) is bool(tally.dropped)
+    assert plots or (told.asset_key.path == ["removed_documents"] and not counts.dropped)
+    assert ("kept_and_dropped" in metadata) is bool(counts.dropped)
     assert all(len(picture) < MOST_BYTES for plot in plots for picture in plot.split(PLOT)[1:])
-    assert {name: metadata[named(name)].value for name in tally.also} == tally.also
+    assert {name: metadata[named(name)].value for name in counts.extra} == counts.extra
     assert metadata["dagster/uri"].value == published.home.absolute().as_uri()
     assert metadata["place"].value == str(published.home.absolute())
     for value in metadata.values():

@@ -21,8 +21,8 @@ from dagster._core.instance.config import PoolGranularity
 from packaging.requirements import Requirement
 
 from lc_assets.definitions import from_environment
-from lc_assets.engines.choosing import engine_at
-from lc_assets.engines.on_ray import RayEngine
+from lc_assets.execution.choosing import executor_at
+from lc_assets.execution.on_ray import RayExecutor
 from lc_assets_tests import kubernetes_recipe as recipes
 from lc_assets_tests.kubernetes_recipe import FOLDER, ROOT, Recipe, read, read_recipe, spoilt
 
@@ -144,7 +144,7 @@ SPOILERS = {
         enabled=False
     ),
     "another cluster's name": lambda r: r.cluster["metadata"].update(name="ray"),
-    "another port": lambda r: r.settings.update(LC_ENGINE="ray://lc-head-svc:6379"),
+    "another port": lambda r: r.settings.update(LC_EXECUTOR="ray://lc-head-svc:6379"),
     "another Ray": lambda r: r.cluster["spec"].update(rayVersion="2.55.0"),
     "an integration of another release": lambda r: r.pins.update({"dagster-k8s": "0.29.26"}),
     "a chart of another release": lambda r: r.pins.update(dagster="1.13.28"),
@@ -238,13 +238,13 @@ def keys_twice(node: yaml.Node | None) -> Iterator[int]:
             yield from keys_twice(value)
 
 
-def test_the_code_location_and_the_engine_take_the_settings():
+def test_the_code_location_and_the_executor_take_the_settings():
     """The very settings, read as in the pod; nothing is opened before it is asked for."""
     settings = standing().settings
     assert isinstance(from_environment(settings), dg.Definitions)
-    engine = engine_at(settings["LC_ENGINE"])
-    assert isinstance(engine, RayEngine)
-    assert engine.address == settings["LC_ENGINE"]
+    executor = executor_at(settings["LC_EXECUTOR"])
+    assert isinstance(executor, RayExecutor)
+    assert executor.address == settings["LC_EXECUTOR"]
 
 
 def test_the_image_has_a_ray_and_a_python_that_the_project_takes():

@@ -11,7 +11,7 @@ import pytest
 
 from lc_assets import publishing
 from lc_assets.errors import NotWritable, StorageFull
-from lc_assets.publishing import DRAFT_PREFIX, publish, publish_bytes, remove_drafts
+from lc_assets.publishing import STAGING_PREFIX, publish, publish_bytes, remove_staging_files
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
@@ -129,6 +129,6 @@ def test_a_killed_writer_leaves_the_old_file_and_a_draft_that_can_be_removed(tmp
     )
     assert ended.returncode == -signal.SIGKILL
     assert place.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(DRAFT_PREFIX)]
-    assert remove_drafts(tmp_path) == 1
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(STAGING_PREFIX)]
+    assert remove_staging_files(tmp_path) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -10,6 +10,8 @@ from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import read_npy
+from lc_assets.lake.lake import CURRENT, GLOBAL, Partition, Published
+from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import BuildContext
@@ -19,8 +21,6 @@ from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, ReportSettings
 from lc_assets.stages.mixes.blended_mix import read_mix
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import CURRENT, GLOBAL, Place, Published
-from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, build_all, tiny_context, tiny_upstream
 
@@ -41,9 +41,9 @@ class TwoVersions:
     old: dict[str, Published]
     new: dict[str, Published]
 
-    def place(self, stage: str) -> Place:
+    def partition(self, stage: str) -> Partition:
         """Where the partition of a stage lies."""
-        return self.context.lake.place(stage, key_of(stage))
+        return self.context.lake.partition(stage, key_of(stage))
 
     def newer(self, stage: str) -> Published:
         """What a build is to end with."""
@@ -56,13 +56,13 @@ class TwoVersions:
         Of what does not depend on the upstream, such as an empty list of withdrawals, the two are
         one version: then with none.
         """
-        place, name = self.place(stage), f"{stage}/{key_of(stage)}"
+        partition, name = self.partition(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].home, ignore_errors=True)
         if published and self.old[name].home != self.new[name].home:
-            place.point_at(self.old[name])
+            partition.point_at(self.old[name])
         else:
-            (place.folder / CURRENT).unlink(missing_ok=True)
-        return place.current()
+            (partition.folder / CURRENT).unlink(missing_ok=True)
+        return partition.current()
 
     def build(self, stage: str) -> Published:
         """Build the partition here, to its end."""
@@ -118,7 +118,7 @@ def read_all_of(published: Published) -> None:
         case "megatron":
             assert (
                 len(list(MegatronReader(published.folder / "train")))
-                == published.receipt.tally.also["train rows"]
+                == published.receipt.counts.extra["train rows"]
             )
             assert read_gpt_index(published.folder / "train").n_samples > 0
         case "packing_tokens":
@@ -142,6 +142,6 @@ def read_all_of(published: Published) -> None:
             assert sum(read_table(path).num_columns for path in tables) > 0 or not tables
 
 
-def left_behind(place: Place) -> list[Path]:
+def left_behind(partition: Partition) -> list[Path]:
     """Drafts and workings anywhere in a place."""
-    return [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
+    return [*partition.folder.rglob(".draft-*"), *partition.folder.rglob(".workings")]

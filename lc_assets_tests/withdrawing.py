@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 
 from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.documents.document_keys import keyed_documents
 from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     SNAPSHOTS,
@@ -80,7 +80,7 @@ class WithdrawingLake:
     built: dict[str, Built]
 
     @property
-    def lake(self) -> LakeFolder:
+    def lake(self) -> Lake:
         """The lake."""
         return self.context.lake
 
@@ -94,7 +94,7 @@ class WithdrawingLake:
         shutil.copytree(self.lake.root, folder / "lake")
         return replace(
             self,
-            context=with_list(replace(self.context, lake=LakeFolder(folder / "lake")), folder),
+            context=with_list(replace(self.context, lake=Lake(folder / "lake")), folder),
         )
 
     def say(
@@ -121,7 +121,7 @@ class WithdrawingLake:
 
     def published(self, name: str) -> Published:
         """What stands under a name."""
-        return self.lake.place(*name.split("/")).require()
+        return self.lake.partition(*name.split("/")).require()
 
     def rows(self, snapshot: str) -> list[dict[str, Any]]:
         """The row table but for the rows' numbers, which count those that are there, and the

@@ -9,6 +9,7 @@ import numpy as np
 
 from lc_assets.assets import columns, plots
 from lc_assets.assets.reporting import passages, report, table
+from lc_assets.lake.versions import Published
 from lc_assets.partitions import SNAPSHOTS
 from lc_assets.pools import UPSTREAM, WORKERS
 from lc_assets.resources import BuildContextResource
@@ -19,7 +20,6 @@ from lc_assets.stages.documents import filtered_documents as filtering
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.documents import sweeping
 from lc_assets.stages.tables import MANIFEST, read_lines, read_schema
-from lc_assets.storage.versions import Published
 from lc_assets.text import sweeps
 from lc_assets.vocabulary import parse_snapshot
 
@@ -85,9 +85,9 @@ def filtered_documents(
             origins=columns.FILTERED,
             why_dropped=plots.bars(
                 "Why documents were dropped",
-                dict(sorted(built.tally.complaints.items(), key=lambda item: -item[1])),
+                dict(sorted(built.counts.failed_rules.items(), key=lambda item: -item[1])),
                 unit="documents",
-                beside=built.tally.dropped,
+                beside=built.counts.dropped,
                 names=("any reason", "first reason"),
             ),
             thresholds=thresholds_plot(built.published),
@@ -102,7 +102,7 @@ def filtered_documents(
             sizes=plots.bars(
                 "Size of what was kept",
                 {
-                    "lines of JSON": built.tally.also["bytes of JSON"],
+                    "lines of JSON": built.counts.extra["bytes of JSON"],
                     "stored": built.published.receipt.n_bytes,
                 },
                 unit="bytes",

@@ -55,7 +55,7 @@ def html_index(
             origins=columns.HTML_INDEX,
             records=plots.bars(
                 "Records of the crawl that were read",
-                indexing.records_by_kind(built.tally),
+                indexing.records_by_kind(built.counts),
                 unit="records",
             ),
             pages=table(indexing.first_lines(built.published.folder, SHOWN)),
@@ -83,7 +83,7 @@ def page_links(
             counted="pages",
             columns=PAGE_LINKS,
             origins=columns.PAGE_LINKS,
-            fates=plots.bars("Where links lead", linking.links_by_fate(built.tally), unit="links"),
+            fates=plots.bars("Where links lead", linking.links_by_fate(built.counts), unit="links"),
             most_pointed_at=table(linking.most_pointed_at(built.published, SHOWN)),
         )
 
@@ -131,7 +131,7 @@ def longpack_documents(
         snapshot = parse_snapshot(context.partition_key)
         built = longpack.pack_snapshot(opened, snapshot)
         folder = built.published.folder
-        tried = roots_tried(opened.lake.place("link_claims", snapshot).require().receipt.tally)
+        tried = roots_tried(opened.lake.partition("link_claims", snapshot).require().receipt.counts)
         lengths = lengths_of(longpack.spans_files(folder), n_roots=tried)
         return report(
             built,

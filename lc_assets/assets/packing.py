@@ -75,7 +75,7 @@ def packed_rows(
     with workshop.open(context.log) as opened:
         built = packed.pack_snapshot(opened, parse_snapshot(context.partition_key))
         settings, folder = opened.recipe.packing, built.published.folder
-        found = packed.balance_of(built.tally, settings)
+        found = packed.balance_of(built.counts, settings)
         lengths, per_row = packed.piece_lengths(folder)
         return report(
             built,
@@ -91,7 +91,9 @@ def packed_rows(
                 unit="tokens",
             ),
             rows_by_split=plots.bars(
-                "Rows", {split: built.tally.also[f"{split} rows"] for split in SPLITS}, unit="rows"
+                "Rows",
+                {split: built.counts.extra[f"{split} rows"] for split in SPLITS},
+                unit="rows",
             ),
             piece_lengths=plots.histogram(
                 "Length of pieces",

@@ -47,7 +47,7 @@ def document_signatures(
     with workshop.open(context.log) as opened:
         built = signing.sign_snapshot(opened, parse_snapshot(context.partition_key))
         counts = {
-            name: built.tally.also.get(name, 0)
+            name: built.counts.extra.get(name, 0)
             for name in (signing.PUBLISHED, signing.COMPUTED, signing.TOO_SHORT)
         }
         return report(
@@ -75,7 +75,7 @@ def signature_index(
     with workshop.open(context.log) as opened:
         built = signature_bands.cut_snapshot(opened, parse_snapshot(context.partition_key))
         counts = {
-            name: built.tally.also.get(name, 0)
+            name: built.counts.extra.get(name, 0)
             for name in (signature_bands.SIGNED, signature_bands.NOT_SIGNED)
         }
         return report(

@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from lc_assets.assets import plots
 from lc_assets.assets.columns import Origins, lineage
+from lc_assets.counts import Counts
+from lc_assets.lake.receipts import Receipt
 from lc_assets.stages.building import Built, CheckResult
 from lc_assets.stages.meanings import meaning
 from lc_assets.stages.reports import markdown
-from lc_assets.storage.receipts import Receipt
-from lc_assets.tally import Tally
 
 MOST_REASONS = 8
 BAR = 10
@@ -51,7 +51,7 @@ def report(
 
     Args:
         built: what stands published.
-        counted: what its tally counts.
+        counted: what its counts counts.
         rows: the number to plot over time; by default what was kept.
         columns: of the published table, when it is one.
         origins: where these come from.
@@ -60,13 +60,13 @@ def report(
     receipt = built.published.receipt
     metadata: dict[str, Any] = {
         "summary": dg.MetadataValue.md(summary(built, counted)),
-        **_fates(receipt.tally, counted),
+        **_fates(receipt.counts, counted),
         **more,
         "place": dg.MetadataValue.path(built.published.home.absolute()),
         "dagster/uri": built.published.home.absolute().as_uri(),
-        "dagster/row_count": receipt.tally.kept if rows is None else rows,
+        "dagster/row_count": receipt.counts.kept if rows is None else rows,
         "bytes": receipt.n_bytes,
-        **{named(name): count for name, count in receipt.tally.also.items()},
+        **{named(name): count for name, count in receipt.counts.extra.items()},
         "built": "found finished, nothing was computed" if built.reused else "computed",
     }
     if not built.reused:
@@ -95,25 +95,25 @@ def summary(built: Built, counted: str) -> str:
 
     Kept below `AT_ONCE` characters.
     """
-    tally = built.tally
+    counts = built.counts
     lines = [
         (
-            f"**{tally.seen:,} {counted} in: {tally.kept:,} kept, {tally.seen - tally.kept:,} "
+            f"**{counts.seen:,} {counted} in: {counts.kept:,} kept, {counts.seen - counts.kept:,} "
             "dropped.**"
         ),
         "",
     ]
-    return "\n".join([*lines, *_reasons(tally), "", _made_of(built.published.receipt)])
+    return "\n".join([*lines, *_reasons(counts), "", _made_of(built.published.receipt)])
 
 
-def _fates(tally: Tally, counted: str) -> dict[str, dg.MetadataValue]:
+def _fates(counts: Counts, counted: str) -> dict[str, dg.MetadataValue]:
     """A bar for what was kept and one per reason, where anything was dropped."""
-    if not tally.dropped:
+    if not counts.dropped:
         return {}
-    reasons = dict(sorted(tally.dropped.items(), key=lambda item: -item[1]))
+    reasons = dict(sorted(counts.dropped.items(), key=lambda item: -item[1]))
     return {
         "kept_and_dropped": plots.bars(
-            "Kept, and dropped by the first reason", {"kept": tally.kept} | reasons, unit=counted
+            "Kept, and dropped by the first reason", {"kept": counts.kept} | reasons, unit=counted
         )
     }
 
@@ -126,14 +126,14 @@ def audited(findings: Sequence[CheckResult]) -> str:
     )
 
 
-def _reasons(tally: Tally) -> list[str]:
-    if not tally.dropped:
+def _reasons(counts: Counts) -> list[str]:
+    if not counts.dropped:
         return []
-    first = sorted(tally.dropped.items(), key=lambda item: -item[1])
+    first = sorted(counts.dropped.items(), key=lambda item: -item[1])
     shown, rest = first[:MOST_REASONS], sum(count for _, count in first[MOST_REASONS:])
     most = first[0][1]
     lines = [
-        f"| {name} | {count:,} | {tally.complaints.get(name, count):,} | "
+        f"| {name} | {count:,} | {counts.failed_rules.get(name, count):,} | "
         f"{'█' * -(-BAR * count // most)} |"
         for name, count in shown
     ]

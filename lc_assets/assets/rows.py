@@ -72,7 +72,7 @@ def token_grid(
         built = gridding.lay_grid(opened, parse_snapshot(context.partition_key))
         return report(
             built,
-            rows=sum(built.tally.also[f"{split} rows"] for split in SPLITS),
+            rows=sum(built.counts.extra[f"{split} rows"] for split in SPLITS),
             columns=ROWS,
             origins=columns.ROWS,
             sizes=plots.bars("Size of the rows", gridding.sizes_of(built.published), unit="bytes"),
@@ -105,7 +105,7 @@ def row_lineage(
     with workshop.open(context.log) as opened:
         built = lineage.index_rows(opened, parse_snapshot(context.partition_key))
         counts = {
-            name: built.tally.also[name]
+            name: built.counts.extra[name]
             for name in (*(f"{split} rows" for split in SPLITS), "removals")
         }
         return report(

@@ -14,13 +14,13 @@ from collections.abc import Iterator
 import dagster as dg
 
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.versions import Published
 from lc_assets.resources import BuildContextResource
 from lc_assets.stages.building import Check, CheckResult, Stage, check_input_of, run_check
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.releases.serving import CLAIM as WITHDRAWN
 from lc_assets.stages.releases.serving import ROSTERS_OF, nothing_withdrawn_is_served
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.versions import Published
 
 WHOLE = "every_file_is_as_published"
 
@@ -68,12 +68,12 @@ def checks_of(
 
 
 def findings_of(
-    lake: LakeFolder, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
+    lake: Lake, stage: Stage, key: str, chosen: set[str], *, recipe: Recipe
 ) -> list[CheckResult]:
     """Test the chosen claims on what is published, and by ``recipe`` whether it may be served
     still.
     """
-    published = lake.place(stage.name, key).require()
+    published = lake.partition(stage.name, key).require()
     wanted = [claim for claim in stage.claims if claim.__name__ in chosen]
     evidence = check_input_of(lake, published, by_head=stage.by_head)
     found = [run_check(claim, evidence) for claim in wanted]
@@ -81,7 +81,7 @@ def findings_of(
     return found + served + ([every_file_is_as_published(published)] if WHOLE in chosen else [])
 
 
-def _still_servable(lake: LakeFolder, recipe: Recipe, published: Published) -> CheckResult:
+def _still_servable(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
     try:
         return nothing_withdrawn_is_served(lake, recipe, published)
     except LcError as error:

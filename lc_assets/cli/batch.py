@@ -73,7 +73,7 @@ def _line(ids: Any, position: int, origin: "Row | None", tokenizer: str) -> tupl
     return (
         f"{position:,}",
         " ".join(map(str, ids[:SHOWN_TOKENS].tolist())),
-        head_of(ids, tokenizer=tokenizer),
+        read_summary(ids, tokenizer=tokenizer),
         *where,
     )
 
@@ -86,7 +86,7 @@ def tokenizer_of_rows(source: "ZarrRows | RiffledReader") -> str:
     return getattr(array, "tokenizer", "") or "gpt2"
 
 
-def head_of(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
+def read_summary(ids: Any, n_chars: int = SHOWN_CHARS, *, tokenizer: str = "gpt2") -> str:
     """The beginning of the text of some ids, escaped, cut to about ``n_chars``; a character that is
     cut in two shows as �.
     """

@@ -15,9 +15,9 @@ import dagster as dg
 
 from lc_assets.definitions import STAGE_OF
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.planning import Run
 from lc_assets.stages.rebuilding import PartitionFailed
-from lc_assets.storage.lake import GLOBAL
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 

@@ -9,7 +9,7 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, say, shortened, sized, table
-from lc_assets.cli.sample import engine_of
+from lc_assets.cli.sample import executor_of
 
 if TYPE_CHECKING:
     from lc_assets.stages.decontamination.decontaminating import Decontaminated
@@ -115,19 +115,19 @@ def decontaminate(
         raise BadInput(
             f"not a way to decontaminate: {error}; there are the modes coverage, any and overlap"
         ) from error
-    show(run(inputs, out, settings, engine=engine_of(workers), text_field=text_field), out)
+    show(run(inputs, out, settings, executor=executor_of(workers), text_field=text_field), out)
 
 
 def show(report: "Decontaminated", out: Path) -> None:
     """Print the balance, the items by verdict, and those of which most was found."""
-    tally = report.tally
+    counts = report.counts
     items = ", ".join(f"{n:,} {verdict}" for verdict, n in report.items.items())
     facts(
         [
-            ("documents", tally.seen),
-            ("kept", tally.kept),
-            *((f"dropped: {reason}", n) for reason, n in tally.dropped.items()),
-            *tally.also.items(),
+            ("documents", counts.seen),
+            ("kept", counts.kept),
+            *((f"dropped: {reason}", n) for reason, n in counts.dropped.items()),
+            *counts.extra.items(),
             ("evaluation items", f"{sum(report.items.values()):,}: {items}"),
             (
                 "n-grams looked for",
@@ -145,7 +145,7 @@ def show(report: "Decontaminated", out: Path) -> None:
             map(_line, report.worst[:SHOWN_ITEMS]),
         )
     say(
-        f"{tally.seen:,} = {tally.kept:,} kept + {tally.seen - tally.kept:,} dropped; every item "
+        f"{counts.seen:,} = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped; every item "
         f"and document is in {out}"
     )
 

@@ -132,14 +132,22 @@ def bytes_of(words: str) -> int:
 def _remove_paragraphs(
     into: Path, least_chars: int, means: "Means", *, text_field: str | None, workers: int | None
 ) -> None:
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
 
-    tally = remove_paragraphs(
-        into, engine=engine_of(workers), least_chars=least_chars, means=means, text_field=text_field
+    counts = remove_paragraphs(
+        into,
+        executor=executor_of(workers),
+        least_chars=least_chars,
+        means=means,
+        text_field=text_field,
     )
     heading(f"Paragraphs of {least_chars:,} characters or more that another document has")
-    lines = [("documents looked at", tally.seen), ("written", tally.kept), *tally.dropped.items()]
+    lines = [
+        ("documents looked at", counts.seen),
+        ("written", counts.kept),
+        *counts.dropped.items(),
+    ]
     names = (
         "edited",
         "paragraphs",
@@ -148,7 +156,7 @@ def _remove_paragraphs(
         "characters removed",
         "characters written",
     )
-    facts([*lines, *((name, tally.also[name]) for name in names)])
+    facts([*lines, *((name, counts.extra[name]) for name in names)])
     say(f"{into}: paragraphs.parquet, and the documents in documents/")
 
 
@@ -178,7 +186,7 @@ def _search(
 ) -> "Summary":
     import os
 
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.deduplication.asking import Search
     from lc_assets.stages.deduplication.running import deduplicate
     from lc_assets.stages.deduplication.settings import NEAR, Scheme
@@ -194,7 +202,7 @@ def _search(
             sources=given,
             out=into,
             signing=OWN if signatures is None else stored_signing(signatures),
-            engine=engine_of(n_workers),
+            executor=executor_of(n_workers),
             decision=decision,
             scheme=Scheme(floor=floor),
             means=means,
@@ -206,13 +214,13 @@ def _search(
 
 
 def _show(summary: "Summary", into: Path, seconds: float) -> None:
-    tally = summary.tally
+    counts = summary.counts
     table(
         ("documents", "number"),
         [
-            ("seen", tally.seen),
-            ("kept", tally.kept),
-            *((f"removed: {reason}", count) for reason, count in tally.dropped.items()),
+            ("seen", counts.seen),
+            ("kept", counts.kept),
+            *((f"removed: {reason}", count) for reason, count in counts.dropped.items()),
         ],
     )
     names = ("signed", "too few words to be signed", "candidates", "verified", "refuted")

@@ -69,9 +69,9 @@ def write_or_find_sample(
     place: Workplace, source: Path | None, workers: int | None
 ) -> "SampleReport":
     """Write the sample, or find that a finished one stands."""
-    from lc_assets.cli.sample import engine_of, show_sample, texts_of
+    from lc_assets.cli.sample import executor_of, show_sample, texts_of
+    from lc_assets.lake.receipts import decode_json
     from lc_assets.sample.writing import REPORT, SampleReport, write_sample
-    from lc_assets.storage.receipts import decode_json
 
     path = place.sample / REPORT
     if path.is_file() and (found := decode_json(path, SampleReport)).finished:
@@ -84,8 +84,8 @@ def write_or_find_sample(
         return found
     started = time.monotonic()
     say(f"Writing a sample into {place.sample} …")
-    engine = engine_of(workers)
-    written = write_sample(place.sample, texts=texts_of(source, engine), engine=engine)
+    executor = executor_of(workers)
+    written = write_sample(place.sample, texts=texts_of(source, executor), executor=executor)
     show_sample(place.sample, written)
     say(f"sample written in {lasted(time.monotonic() - started)}")
     return written
@@ -114,21 +114,23 @@ def build(place: Workplace, snapshots: list[str], workers: int) -> None:
 def plans_behind(place: Workplace, snapshots: list[str]) -> "list[Plan]":
     """What is out of date, the upstream looked at as it is now."""
     from lc_assets.cli.plan import look_at_all
-    from lc_assets.engines.local import LocalEngine
-    from lc_assets.engines.progress import on_terminal
+    from lc_assets.execution.local import LocalExecutor
+    from lc_assets.execution.progress import on_terminal
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.building import BuildContext
     from lc_assets.stages.planning import plan
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.upstream import Upstream
 
-    lake, recipe, engine = (
+    lake, recipe, executor = (
         open_lake(place.lake),
         read_recipe(place.recipe),
-        LocalEngine(watch=on_terminal),
+        LocalExecutor(watch=on_terminal),
     )
     looked = look_at_all(
-        BuildContext(lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, engine=engine),
+        BuildContext(
+            lake=lake, upstream=Upstream(str(place.sample)), recipe=recipe, executor=executor
+        ),
         snapshots,
     )
     return [made for made in plan(lake, recipe, snapshots, **looked) if made.status != "current"]

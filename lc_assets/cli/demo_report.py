@@ -12,19 +12,19 @@ from lc_assets.cli.workplace import HELDOUT_FRACTION, Workplace
 from lc_assets.errors import BadInput
 from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.digests import short
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.sample.writing import SampleReport
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import row_of_order
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.digests import short
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 
 OF_DOCUMENTS = ("filtered", "removals", "tokens", "grid")
-"""Stages whose tallies count documents."""
+"""Stages whose counts count documents."""
 
 BATCH_ROWS = 4
 CONTEXT_TOKENS = 1024
@@ -57,12 +57,12 @@ def _document_lines(
 ) -> Iterator[tuple[str, str, int, int, int, str]]:
     for snapshot in published["filtered"]:
         for stage in OF_DOCUMENTS:
-            tally = published[stage][snapshot].receipt.tally
+            counts = published[stage][snapshot].receipt.counts
             reasons = ", ".join(
                 f"{n:,} {reason}"
-                for reason, n in sorted(tally.dropped.items(), key=lambda item: -item[1])
+                for reason, n in sorted(counts.dropped.items(), key=lambda item: -item[1])
             )
-            yield snapshot, stage, tally.seen, tally.kept, sum(tally.dropped.values()), reasons
+            yield snapshot, stage, counts.seen, counts.kept, sum(counts.dropped.values()), reasons
 
 
 def show_rows(published: dict[str, dict[str, Published]]) -> None:
@@ -70,9 +70,11 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
     heading("Tokens and rows")
     lines = []
     for snapshot, grid in published["grid"].items():
-        also = grid.receipt.tally.also
-        tokens = published["tokens"][snapshot].receipt.tally.also.get("tokens", 0)
-        lines.append((snapshot, tokens, also["train rows"], also["heldout rows"], also["tokens"]))
+        extra = grid.receipt.counts.extra
+        tokens = published["tokens"][snapshot].receipt.counts.extra.get("tokens", 0)
+        lines.append(
+            (snapshot, tokens, extra["train rows"], extra["heldout rows"], extra["tokens"])
+        )
     table(
         ("snapshot", "tokens of whole documents", "train rows", "heldout rows", "tokens in rows"),
         lines,
@@ -85,13 +87,13 @@ def show_rows(published: dict[str, dict[str, Published]]) -> None:
     table(
         ("mix", "samples", "sources"),
         [
-            (name, mix.receipt.tally.kept, mix.receipt.tally.also["sources"])
+            (name, mix.receipt.counts.kept, mix.receipt.counts.extra["sources"])
             for name, mix in published["mixes"].items()
         ],
     )
 
 
-def show_arrays(lake: LakeFolder, published: dict[str, dict[str, Published]]) -> None:
+def show_arrays(lake: Lake, published: dict[str, dict[str, Published]]) -> None:
     """Print the Zarr arrays and what everything takes on disk."""
     heading("Arrays")
     lines = []
@@ -124,7 +126,7 @@ def size_of(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def show_first_batch(lake: LakeFolder) -> None:
+def show_first_batch(lake: Lake) -> None:
     """Print the shape and the decoded head of the first training batch."""
     heading("First batch")
     rows = open_rows(lake.url, "train")
@@ -160,7 +162,7 @@ def context_of(row_tokens: int) -> int:
     )
 
 
-def show_first_row(lake: LakeFolder) -> None:
+def show_first_row(lake: Lake) -> None:
     """Print where train row 0 of the global order came from."""
     heading("Where train row 0 came from")
     show_row(row_of_order(lake, "train", 0))

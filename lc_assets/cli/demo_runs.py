@@ -14,8 +14,8 @@ from lc_assets.cli.printing import harmless, lasted, out, shown
 from lc_assets.cli.workplace import QUIET_YAML, Workplace
 from lc_assets.definitions import build_defs
 from lc_assets.errors import Mismatch
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.planning import Plan
-from lc_assets.storage.lake import GLOBAL
 
 STAGES_OF = {
     "snapshot_documents": (

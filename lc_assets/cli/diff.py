@@ -29,9 +29,9 @@ def diff(
 
     Example: lc diff v1 now --lake lake
     """
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.receipts import encode_json
     from lc_assets.stages.releases import comparing
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.receipts import encode_json
 
     folder = open_lake(lake)
     found = comparing.compare(comparing.data_set(folder, before), comparing.data_set(folder, after))

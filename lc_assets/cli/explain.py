@@ -51,11 +51,11 @@ def explain(
 
     Example: lc explain lake 2023-06/0000/en_head.json.gz/17 --upstream sample
     """
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.located import is_in_bucket
+    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.documents import explaining
     from lc_assets.stages.documents.measuring import lists_of, models_of
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.located import is_in_bucket
-    from lc_assets.storage.upstream import Upstream
     from lc_assets.text.models import MODELLED
 
     if is_in_bucket(source) or explaining.is_lake(Path(source)):

@@ -12,13 +12,13 @@ import msgspec
 
 from lc_assets.cli.artefact import Artefact, Lines, Table
 from lc_assets.cli.printing import lasted, shown, sized
+from lc_assets.counts import Counts
 from lc_assets.errors import LcError
+from lc_assets.lake.digests import short
+from lc_assets.lake.lake import Lake, Partition
+from lc_assets.lake.located import Located
+from lc_assets.lake.versions import Published
 from lc_assets.stages.catalogue import CHAIN
-from lc_assets.storage.digests import short
-from lc_assets.storage.lake import LakeFolder, Place
-from lc_assets.storage.located import Located
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 
 RULES = "rules"
 """The setting that is better shown as a table."""
@@ -31,17 +31,17 @@ def show_located(found: Located, verify: bool) -> Artefact:
     if not found.key:
         return show_stage(found.lake, found.stage, verify)
     if not found.version:
-        return _published(found.place.require(), verify, kind="partition, published version")
+        return _published(found.partition.require(), verify, kind="partition, published version")
     return show_version(found, verify)
 
 
-def show_lake(lake: LakeFolder, verify: bool) -> Artefact:
+def show_lake(lake: Lake, verify: bool) -> Artefact:
     """A lake: a line per published partition, in the chain's order."""
     lines: Lines = []
     damage: list[str] = []
     for step in CHAIN:
         for key in lake.keys(step.name):
-            line, wrong = _partition_line(lake.place(step.name, key), verify)
+            line, wrong = _partition_line(lake.partition(step.name, key), verify)
             lines.append(line)
             damage += wrong
     title = f"{len(lines):,} published partitions"
@@ -50,9 +50,9 @@ def show_lake(lake: LakeFolder, verify: bool) -> Artefact:
     )
 
 
-def show_stage(lake: LakeFolder, stage: str, verify: bool) -> Artefact:
+def show_stage(lake: Lake, stage: str, verify: bool) -> Artefact:
     """One stage: a line per published partition."""
-    found = [_partition_line(lake.place(stage, key), verify) for key in lake.keys(stage)]
+    found = [_partition_line(lake.partition(stage, key), verify) for key in lake.keys(stage)]
     table = _partitions(f"{len(found):,} published partitions", [line for line, _ in found])
     return Artefact(
         kind=f"stage {stage}",
@@ -64,7 +64,7 @@ def show_stage(lake: LakeFolder, stage: str, verify: bool) -> Artefact:
 
 def show_version(found: Located, verify: bool) -> Artefact:
     """One version, published now or not."""
-    pointer = found.place.pointer()
+    pointer = found.partition.pointer()
     kind = (
         "version, published now"
         if pointer is not None and pointer.version == found.version
@@ -116,23 +116,24 @@ def _partitions(title: str, lines: Lines) -> Table:
     )
 
 
-def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[str]]:
+def _partition_line(partition: Partition, verify: bool) -> tuple[tuple[Any, ...], list[str]]:
     try:
-        published = place.require()
+        published = partition.require()
     except LcError as error:
-        return (place.name, None, None, None, None, None, None, "unreadable"), [
-            f"{place.name}: {error}"
+        return (partition.name, None, None, None, None, None, None, "unreadable"), [
+            f"{partition.name}: {error}"
         ]
-    receipt, tally = published.receipt, published.receipt.tally
+    receipt, counts = published.receipt, published.receipt.counts
     damage = [
-        f"{place.name}/{published.version}/{said}" for said in damage_of(published, verify=verify)
+        f"{partition.name}/{published.version}/{said}"
+        for said in damage_of(published, verify=verify)
     ]
     took = lasted(receipt.measured.get("seconds", 0.0))
-    counts = (tally.seen, tally.kept, tally.seen - tally.kept)
+    numbers = (counts.seen, counts.kept, counts.seen - counts.kept)
     return (
-        place.name,
+        partition.name,
         published.version,
-        *counts,
+        *numbers,
         sized(receipt.n_bytes),
         took,
         "damaged" if damage else "whole",
@@ -140,10 +141,10 @@ def _partition_line(place: Place, verify: bool) -> tuple[tuple[Any, ...], list[s
 
 
 def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
-    receipt, fingerprint, tally = (
+    receipt, fingerprint, counts = (
         published.receipt,
         published.receipt.fingerprint,
-        published.receipt.tally,
+        published.receipt.counts,
     )
     lines = [
         ("what", published.name),
@@ -152,10 +153,10 @@ def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
         ("version", f"{fingerprint.version}, code version {fingerprint.code_version}"),
         ("files", f"{len(receipt.files):,}, {sized(receipt.n_bytes)}"),
         (
-            "counts",
-            f"{tally.seen:,} in = {tally.kept:,} kept + {tally.seen - tally.kept:,} dropped",
+            "numbers",
+            f"{counts.seen:,} in = {counts.kept:,} kept + {counts.seen - counts.kept:,} dropped",
         ),
-        *tally.also.items(),
+        *counts.extra.items(),
         *((f"from {name}", short(digest)) for name, digest in fingerprint.inputs.items()),
         *(
             (f"setting {name}", _compact(value))
@@ -174,7 +175,7 @@ def _published(published: Published, verify: bool, *, kind: str) -> Artefact:
     ]
     damage = damage_of(published, verify=verify)
     tables = [
-        shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(tally)) if shown.lines
+        shown for shown in (_rules(fingerprint.params.get(RULES)), _dropped(counts)) if shown.lines
     ]
     return Artefact(kind=kind, facts=lines, tables=tables, damage=damage, checked=_checked(verify))
 
@@ -190,9 +191,9 @@ def _rules(rules: Any) -> Table:
     return Table(title="rules", columns=columns, lines=lines)
 
 
-def _dropped(tally: Tally) -> Table:
-    most_first = sorted(tally.dropped.items(), key=lambda item: -item[1])
-    lines: Lines = [(name, count, tally.complaints.get(name)) for name, count in most_first]
+def _dropped(counts: Counts) -> Table:
+    most_first = sorted(counts.dropped.items(), key=lambda item: -item[1])
+    lines: Lines = [(name, count, counts.failed_rules.get(name)) for name, count in most_first]
     return Table(title="dropped", columns=("reason", "first reason of", "found in"), lines=lines)
 
 

@@ -67,14 +67,14 @@ def judge(
 
     Example: lc judge pages.jsonl.gz judged --rules gopher-paper
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.documents.judging_runs import judge_corpus
 
     summary = judge_corpus(
         [source],
         out,
         rules_from(rules, threshold),
-        engine=engine_of(workers),
+        executor=executor_of(workers),
         text_field=text_field,
         language=lang,
         all_signals=all_signals,

@@ -39,7 +39,7 @@ def links(
 
     Example: lc links crawl/2023-06 links --extractor html5
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.links.link_listing import FIELDS, list_links
     from lc_assets.stages.links.page_linking import LINKS, TARGETS
     from lc_assets.stages.links.page_links import links_by_fate
@@ -53,16 +53,18 @@ def links(
         )
         raise BadInput(wanted)
     chosen = next(name for name in FIELDS if name == extractor)
-    listed = list_links(sources, out, engine=engine_of(workers), extractor=chosen, targets=targets)
-    tally = listed.tally
-    say(f"{tally.seen:,} records = {tally.kept:,} pages + {tally.seen - tally.kept:,} others")
-    if tally.dropped:
+    listed = list_links(
+        sources, out, executor=executor_of(workers), extractor=chosen, targets=targets
+    )
+    counts = listed.counts
+    say(f"{counts.seen:,} records = {counts.kept:,} pages + {counts.seen - counts.kept:,} others")
+    if counts.dropped:
         table(
             ("records that are no page", "records"),
-            sorted(tally.dropped.items(), key=lambda item: -item[1]),
+            sorted(counts.dropped.items(), key=lambda item: -item[1]),
         )
-    n_links = tally.also.get(LINKS, 0)
-    table(("links", "links"), sorted(links_by_fate(tally).items(), key=lambda item: -item[1]))
+    n_links = counts.extra.get(LINKS, 0)
+    table(("links", "links"), sorted(links_by_fate(counts).items(), key=lambda item: -item[1]))
     if listed.most:
         columns = (
             "pages that most pages of their host point at",
@@ -79,12 +81,12 @@ def links(
         )
     facts(
         [
-            ("links", f"{n_links:,}, {n_links / max(tally.kept, 1):,.1f} a page"),
+            ("links", f"{n_links:,}, {n_links / max(counts.kept, 1):,.1f} a page"),
             (
                 "targets",
                 (
-                    f"{tally.also.get(TARGETS, 0):,}, "
-                    f"{tally.also.get(TARGETS, 0) / max(tally.kept, 1):,.1f} a page"
+                    f"{counts.extra.get(TARGETS, 0):,}, "
+                    f"{counts.extra.get(TARGETS, 0) / max(counts.kept, 1):,.1f} a page"
                 ),
             ),
             ("written to", str(out)),

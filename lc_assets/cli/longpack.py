@@ -9,13 +9,13 @@ import typer
 
 from lc_assets.cli import options
 from lc_assets.cli.printing import facts, heading, lasted, say, table
-from lc_assets.cli.sample import engine_of
+from lc_assets.cli.sample import executor_of
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
+    from lc_assets.counts import Counts
     from lc_assets.stages.longpack.longpack_settings import LongPackSettings
     from lc_assets.stages.longpack.outside import Outcome
-    from lc_assets.tally import Tally
 
 
 def longpack(
@@ -146,7 +146,7 @@ def longpack(
         pages=cleaned,
         out=out,
         settings=_settings(given),
-        engine=engine_of(workers),
+        executor=executor_of(workers),
         extractor=options.one_of("--extractor", extractor, ("html5", "paper")),
         quality=options.one_of("--quality", quality, ("fast", "high")),
         tokenizer=tokenizer,
@@ -168,7 +168,7 @@ def show(outcome: "Outcome") -> None:
 
     _balance(outcome.pages, "documents", "pages")
     _balance(outcome.archives, "records", "pages with links known")
-    facts(sorted(outcome.archives.also.items()))
+    facts(sorted(outcome.archives.extra.items()))
     _balance(outcome.links, "links between pages", "held")
     names = (
         "roots",
@@ -177,7 +177,7 @@ def show(outcome: "Outcome") -> None:
         "tokens of their roots",
         "tokens of children",
     )
-    facts([(name, outcome.links.also.get(name, 0)) for name in names])
+    facts([(name, outcome.links.extra.get(name, 0)) for name in names])
     heading("Growth of roots that hold something")
     table(
         ("measure", "here", "the paper, RefinedWeb"),
@@ -234,9 +234,9 @@ def _settings(given: dict[str, Any]) -> "LongPackSettings":
         ) from error
 
 
-def _balance(tally: "Tally", what: str, kept: str) -> None:
-    say(f"{tally.seen:,} {what} = {tally.kept:,} {kept} + {tally.seen - tally.kept:,} not")
-    facts(sorted(tally.dropped.items()))
+def _balance(counts: "Counts", what: str, kept: str) -> None:
+    say(f"{counts.seen:,} {what} = {counts.kept:,} {kept} + {counts.seen - counts.kept:,} not")
+    facts(sorted(counts.dropped.items()))
 
 
 def _rounded(value: float) -> float:

@@ -191,7 +191,7 @@ def cache(
 
     Example: lc megatron cache --launch launch.args --hf-tokenizer gpt2
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.errors import BadInput
     from lc_assets.formats.launch_arguments import read_launch
     from lc_assets.stages.megatron import caching
@@ -213,7 +213,7 @@ def cache(
         raise typer.Exit(1 if any(entry.status != "found" for entry in entries) else 0)
     _show(
         asked,
-        caching.build_cache(asked, identities, place, engine=engine_of(workers)),
+        caching.build_cache(asked, identities, place, executor=executor_of(workers)),
         place,
         wanting="built",
     )

@@ -37,15 +37,17 @@ def decompose(
     from lc_assets.stages.megatron.decomposing import decompose as run
     from lc_assets.stages.megatron.megatron_merging import prefix_of
 
-    tally = run(prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed)
-    say(f"{tally.seen:,} tokens = {tally.kept:,} in pieces + {tally.seen - tally.kept:,} left over")
+    counts = run(prefix_of(prefix), output, shortest=shortest, longest=longest, seed=seed)
+    say(
+        f"{counts.seen:,} tokens = {counts.kept:,} in pieces + {counts.seen - counts.kept:,} left over"
+    )
     lines = [
-        (length, n, length * n, f"{100 * length * n / max(tally.kept, 1):.1f} %")
-        for length, n in _pieces(tally.also)
+        (length, n, length * n, f"{100 * length * n / max(counts.kept, 1):.1f} %")
+        for length, n in _pieces(counts.extra)
     ]
     table(("tokens of a piece", "pieces", "tokens", "share"), lines)
     say(f"written to {output}")
 
 
-def _pieces(also: dict[str, int]) -> list[tuple[int, int]]:
-    return sorted((int(name.removeprefix("pieces of ")), n) for name, n in also.items())
+def _pieces(extra: dict[str, int]) -> list[tuple[int, int]]:
+    return sorted((int(name.removeprefix("pieces of ")), n) for name, n in extra.items())

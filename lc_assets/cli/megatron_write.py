@@ -9,7 +9,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import complain, facts, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.tally import Tally
+    from lc_assets.counts import Counts
 
 
 def write(
@@ -64,7 +64,7 @@ def write(
 
     Example: lc megatron write corpus --output data/mine --tokenizer gpt2 --append-eod
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.megatron.megatron_settings import Writing, settle
     from lc_assets.stages.megatron.megatron_writing import write_data_set, write_parts
 
@@ -79,17 +79,17 @@ def write(
     )
     for warning in settled.warnings:
         complain(f"warning: {warning}")
-    engine = engine_of(workers)
+    executor = executor_of(workers)
     if per_file:
-        tally, receipts = write_parts(sources, output, settled, engine=engine)
-        _summary(tally)
+        counts, receipts = write_parts(sources, output, settled, executor=executor)
+        _summary(counts)
         table(
             ("file", "data set", "documents", "tokens"),
             [(*_names(path, output), r.documents, r.tokens) for path, r in receipts.items()],
         )
     else:
-        tally, receipt = write_data_set(sources, output, settled, engine=engine)
-        _summary(tally)
+        counts, receipt = write_data_set(sources, output, settled, executor=executor)
+        _summary(counts)
         facts(
             [
                 ("written to", str(output)),
@@ -104,7 +104,7 @@ def _names(named: tuple[Path, Path], folder: Path) -> tuple[str, str]:
     return str(file), str(prefix.relative_to(folder))
 
 
-def _summary(tally: "Tally") -> None:
+def _summary(counts: "Counts") -> None:
     from lc_assets.stages.megatron.megatron_writing import (
         BY_TWIN,
         CHARACTERS,
@@ -114,21 +114,21 @@ def _summary(tally: "Tally") -> None:
     )
 
     say(
-        f"{tally.seen:,} documents = {tally.kept:,} written + {sum(tally.dropped.values()):,} "
+        f"{counts.seen:,} documents = {counts.kept:,} written + {sum(counts.dropped.values()):,} "
         "dropped"
     )
     facts(
         [
-            *tally.dropped.items(),
-            *((name, tally.also.get(name, 0)) for name in (TOKENS, CHARACTERS, FILES)),
+            *counts.dropped.items(),
+            *((name, counts.extra.get(name, 0)) for name in (TOKENS, CHARACTERS, FILES)),
         ]
     )
-    if n := tally.also.get(BY_TWIN, 0):
+    if n := counts.extra.get(BY_TWIN, 0):
         complain(
             f"warning: {n:,} files were done by the slow tokenizer, because the fast one does not "
             "know this kind, or differed"
         )
-    if n := tally.also.get(UNCHECKED, 0):
+    if n := counts.extra.get(UNCHECKED, 0):
         complain(
             f"warning: {n:,} files were checked by no twin, because its package is not installed: "
             "pip install 'lc-assets[sentencepiece]'"

@@ -46,17 +46,20 @@ def minhash(
 
     Example: lc minhash documents minhash --workers 2
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.deduplication.document_signatures import COMPUTED, TOO_SHORT, sign_corpus
     from lc_assets.text.minhash import FAST, RPV2
 
     scheme = FAST if fast else RPV2
-    tally = sign_corpus(
-        [source], out, engine=engine_of(workers), scheme=scheme, text_field=text_field
+    counts = sign_corpus(
+        [source], out, executor=executor_of(workers), scheme=scheme, text_field=text_field
     )
     say(
-        f"{tally.seen:,} documents = {tally.kept:,} in the tables + "
-        f"{sum(tally.dropped.values()):,} that could not be read"
+        f"{counts.seen:,} documents = {counts.kept:,} in the tables + "
+        f"{sum(counts.dropped.values()):,} that could not be read"
     )
-    signed = [("signed", tally.also.get(COMPUTED, 0)), (TOO_SHORT, tally.also.get(TOO_SHORT, 0))]
-    facts([*signed, *tally.dropped.items(), ("scheme", scheme.label), ("written to", str(out))])
+    signed = [
+        ("signed", counts.extra.get(COMPUTED, 0)),
+        (TOO_SHORT, counts.extra.get(TOO_SHORT, 0)),
+    ]
+    facts([*signed, *counts.dropped.items(), ("scheme", scheme.label), ("written to", str(out))])

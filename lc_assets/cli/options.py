@@ -60,11 +60,11 @@ Workers = Annotated[
         "--workers", envvar="LC_WORKERS", min=1, help="Processes; by default one per processor."
     ),
 ]
-Engine = Annotated[
+Executor = Annotated[
     str,
     typer.Option(
-        "--engine",
-        envvar="LC_ENGINE",
+        "--executor",
+        envvar="LC_EXECUTOR",
         help="Who works: local, or a Ray cluster's address, such as ray://host:10001.",
     ),
 ]

@@ -106,7 +106,7 @@ def pack(
     """
     import msgspec
 
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.errors import BadInput
     from lc_assets.stages.longpack.longpack_settings import PackingSettings
     from lc_assets.stages.megatron.megatron_settings import Writing, settle
@@ -149,7 +149,7 @@ def pack(
         order_field=order_by,
         group_field=group_by,
     )
-    show(pack_corpus(inputs, out, packing, engine=engine_of(workers)), settings, out)
+    show(pack_corpus(inputs, out, packing, executor=executor_of(workers)), settings, out)
 
 
 def show(report: "PackedCorpus", settings: "PackingSettings", out: Path) -> None:
@@ -183,7 +183,7 @@ def show(report: "PackedCorpus", settings: "PackingSettings", out: Path) -> None
                 "attention within pieces",
                 f"{found.attention_share:.2%} of attention over whole rows",
             ),
-            *report.texts.also.items(),
+            *report.texts.extra.items(),
         ]
     )
     held = found.tokens + found.repeated - found.left_over

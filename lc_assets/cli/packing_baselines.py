@@ -75,7 +75,7 @@ def pack_similar(
 
     Example: lc pack-similar pages.jsonl.gz packed --max-tokens 49152
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.packing.similarity import Likeness
     from lc_assets.stages.packing.similar_packing import SimilarSettings
     from lc_assets.stages.packing.similar_packing import pack_similar as run
@@ -91,7 +91,7 @@ def pack_similar(
         tokenizer=tokenizer,
         text_field=text_field,
     )
-    show(run(inputs, out, settings, engine=engine_of(workers)), out, what="pages")
+    show(run(inputs, out, settings, executor=executor_of(workers)), out, what="pages")
 
 
 def buckets(
@@ -112,7 +112,7 @@ def buckets(
 
     Example: lc buckets pages.jsonl.gz by-length --edges 8192,65536
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.packing.length_buckets import EDGES
     from lc_assets.stages.packing.length_bucketing import bucket_corpus
 
@@ -123,7 +123,7 @@ def buckets(
         edges=wanted,
         tokenizer=tokenizer,
         text_field=text_field,
-        engine=engine_of(workers),
+        executor=executor_of(workers),
     )
     _balance(found.seen, found.kept, found.dropped, what="documents", where="in buckets")
     table(("tokens", "documents", "tokens together", "share of tokens"), _lines(found.buckets))
@@ -138,7 +138,7 @@ def show(packed: "Packed", out: Path, *, what: str) -> None:
         (f"of one of the {what} alone", packed.alone),
         (f"longer than {packed.max_tokens:,}", packed.too_long),
     ]
-    facts([*counts, *packed.also.items()])
+    facts([*counts, *packed.extra.items()])
     heading("Lengths in tokens, as they came and as they are packed")
     pairs = zip(_lines(packed.before), _lines(packed.after), strict=True)
     table(

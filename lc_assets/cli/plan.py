@@ -11,11 +11,11 @@ from lc_assets.cli.printing import lasted, say, sized, table
 from lc_assets.errors import NotPublished
 
 if TYPE_CHECKING:
+    from lc_assets.lake.lake import Lake
+    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.building import BuildContext
     from lc_assets.stages.costing import Cost
     from lc_assets.stages.planning import Plan
-    from lc_assets.storage.lake import LakeFolder
-    from lc_assets.storage.upstream import Upstream
 
 OUT_OF_DATE = 3
 
@@ -46,13 +46,13 @@ def plan(
     """
     from pathlib import Path
 
-    from lc_assets.engines.local import LocalEngine
-    from lc_assets.engines.progress import on_terminal
+    from lc_assets.execution.local import LocalExecutor
+    from lc_assets.execution.progress import on_terminal
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages import costing, planning
     from lc_assets.stages.building import BuildContext
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.upstream import Upstream
 
     settings, folder, source = (
         read_recipe(Path(recipe) if recipe else None, withdrawn=withdrawn),
@@ -60,9 +60,9 @@ def plan(
         Upstream(upstream),
     )
     names = chosen_snapshots(folder, source, snapshot)
-    archives, engine = Upstream(crawl) if crawl else None, LocalEngine(watch=on_terminal)
+    archives, executor = Upstream(crawl) if crawl else None, LocalExecutor(watch=on_terminal)
     context = BuildContext(
-        lake=folder, upstream=source, recipe=settings, engine=engine, crawl=archives
+        lake=folder, upstream=source, recipe=settings, executor=executor, crawl=archives
     )
     looked = look_at_all(context, names) if look_upstream else {}
     plans = planning.plan(folder, settings, names, **looked)
@@ -70,9 +70,7 @@ def plan(
     raise typer.Exit(OUT_OF_DATE if any(made.status != "current" for made in plans) else 0)
 
 
-def chosen_snapshots(
-    lake: "LakeFolder", upstream: "Upstream", named: list[str] | None
-) -> list[str]:
+def chosen_snapshots(lake: "Lake", upstream: "Upstream", named: list[str] | None) -> list[str]:
     """The snapshots a person named, or those that the lake or the upstream's listings know; sorted.
 
     Raises:
@@ -95,7 +93,7 @@ def chosen_snapshots(
     return known
 
 
-def _in_lake(lake: "LakeFolder") -> set[str]:
+def _in_lake(lake: "Lake") -> set[str]:
     from lc_assets.stages.catalogue import CHAIN
 
     stages = [step.name for step in CHAIN if step.stage.partitioned_by == "snapshot"]
@@ -109,9 +107,9 @@ def look_at_all(context: "BuildContext", snapshots: list[str]) -> dict[str, dict
     Returns:
         Arguments of `lc_assets.stages.planning.plan`.
     """
+    from lc_assets.lake.digests import digest_of
     from lc_assets.stages.documents import raw_snapshot as raw
     from lc_assets.stages.links import html_index
-    from lc_assets.storage.digests import digest_of
     from lc_assets.vocabulary import parse_snapshot
 
     found = {name: raw.look_at_snapshot(context, parse_snapshot(name)) for name in snapshots}

@@ -9,8 +9,8 @@ from lc_assets.cli.printing import complain, say, sized, table
 from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
+    from lc_assets.lake.lake import Lake
     from lc_assets.stages.releases.pruning import Pruning
-    from lc_assets.storage.lake import LakeFolder
 
 STILL_HELD = 3
 
@@ -42,8 +42,8 @@ def prune(
 
     Example: lc prune lake --dry-run
     """
+    from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.releases import pruning
-    from lc_assets.storage.bucket_lake import open_lake
 
     folder = open_lake(lake)
     if give_up and not purge:
@@ -66,11 +66,11 @@ def prune(
         )
 
 
-def withdrawn_ids(lake: "LakeFolder") -> list[str]:
+def withdrawn_ids(lake: "Lake") -> list[str]:
     """Ids of the withdrawn documents, as `withdrawn_documents` was last materialized."""
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
-    return [line["id"] for line in withdrawn_lines(lake.place("withdrawn").require())]
+    return [line["id"] for line in withdrawn_lines(lake.partition("withdrawn").require())]
 
 
 def show(planned: "Pruning", *, dry_run: bool) -> None:

@@ -39,7 +39,7 @@ def rebuild(
         ),
     ] = None,
     workers: options.Workers = None,
-    engine: options.Engine = "",
+    executor: options.Executor = "",
     task_seconds: options.TaskSeconds = 0.0,
     look_upstream: Annotated[
         bool, typer.Option("--look-upstream", help="Look first at what is upstream as it is now.")
@@ -81,7 +81,7 @@ def rebuild(
     from lc_assets.stages.rebuilding import rebuild as rebuild_all
 
     context = _workshop(
-        str(lake), upstream, crawl, recipe, withdrawn, workers, engine, task_seconds
+        str(lake), upstream, crawl, recipe, withdrawn, workers, executor, task_seconds
     )
     names = chosen_snapshots(context.lake, context.upstream, snapshot)
     looked = look_at_all(context, names) if look_upstream else {}
@@ -104,7 +104,7 @@ def rebuild(
             own,
             crawl=crawl,
             withdrawn=withdrawn,
-            engine=engine,
+            executor=executor,
             task_seconds=task_seconds,
         )
     with fates_into(log), how as build:
@@ -119,25 +119,25 @@ def _workshop(
     recipe: Path | None,
     withdrawn: str,
     workers: int | None,
-    engine: str,
+    executor: str,
     task_seconds: float,
 ) -> "BuildContext":
     import os
 
-    from lc_assets.engines.progress import on_terminal
+    from lc_assets.execution.progress import on_terminal
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.upstream import Upstream
     from lc_assets.stages.building import BuildContext
-    from lc_assets.stages.hiring import hire
+    from lc_assets.stages.hiring import executor_for
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.upstream import Upstream
 
     opened, read, archives = open_lake(lake), Upstream(upstream), Upstream(crawl) if crawl else None
     return BuildContext(
         lake=opened,
         upstream=read,
         recipe=read_recipe(recipe, withdrawn=withdrawn),
-        engine=hire(
-            engine,
+        executor=executor_for(
+            executor,
             lake=opened,
             reads=(read, archives),
             workers=workers or os.cpu_count() or 1,
@@ -179,7 +179,7 @@ def _said(built: "Built") -> str:
         if taken
         else ""
     )
-    return f"{built.tally.kept:,} of {built.tally.seen:,} kept{shards}"
+    return f"{built.counts.kept:,} of {built.counts.seen:,} kept{shards}"
 
 
 @contextlib.contextmanager
@@ -191,7 +191,7 @@ def _through_dagster(
     *,
     crawl: str,
     withdrawn: str,
-    engine: str,
+    executor: str,
     task_seconds: float,
 ) -> "Iterator[Callable[[Run], None]]":
     """Build by runs of Dagster in this process, recorded in the history below ``home``."""
@@ -203,10 +203,10 @@ def _through_dagster(
         upstream=context.upstream.root,
         recipe=str(recipe) if recipe else None,
         snapshots=str(own) if own else None,
-        workers=getattr(context.engine, "workers", 1),
+        workers=getattr(context.executor, "workers", 1),
         crawl=crawl,
         withdrawn=withdrawn,
-        engine=engine,
+        executor=executor,
         task_seconds=task_seconds,
     )
     with instance_at(home) as instance:

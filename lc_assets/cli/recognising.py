@@ -8,7 +8,7 @@ from pathlib import Path
 from lc_assets.cli import files, in_lake, upstreams
 from lc_assets.cli.artefact import Artefact
 from lc_assets.errors import BadInput
-from lc_assets.storage.located import is_in_bucket, located
+from lc_assets.lake.located import is_in_bucket, located
 
 KINDS: tuple[tuple[Callable[[Path], bool], Callable[[Path, bool], Artefact]], ...] = (
     (files.is_grid, files.show_grid),

@@ -89,7 +89,7 @@ def referrals(
 
     Example: lc referrals longpack/documents --scope document --max-df 0.05 --workers 2
     """
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
     from lc_assets.stages.reports.referring import Measuring, measure_corpus
 
     settings = Measuring(
@@ -101,7 +101,7 @@ def referrals(
         pipeline=spacy,
         text_field=text_field,
     )
-    found = measure_corpus(sources, settings, engine=engine_of(workers), table=out)
+    found = measure_corpus(sources, settings, executor=executor_of(workers), table=out)
     _show(found, settings)
     if out is not None:
         say(f"A line per document: {out}")
@@ -155,13 +155,13 @@ def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
         | {kind: dict(zip(names, means, strict=True)) for kind, means in sums.means().items()}
         for name, sums in zip(group_names(), found.groups, strict=True)
     }
-    tally = found.tally
+    counts = found.counts
     return {
         "settings": {
             "buckets": list(settings.buckets), "scope": settings.scope, "max_df": settings.max_df, "tokenizer": settings.tokenizer,
             "words": str(settings.words or ""), "spacy": settings.pipeline,
         },
-        "documents": {"seen": tally.seen, "measured": tally.kept, "unread": tally.dropped, **tally.also},
+        "documents": {"seen": counts.seen, "measured": counts.kept, "unread": counts.dropped, **counts.extra},
         "background": {"documents": found.background.n_documents, "pieces": found.background.n_pieces, "common_words": len(found.common)},
         "groups": groups,
     }  # fmt: skip
@@ -170,15 +170,15 @@ def summary(found: "Measured", settings: "Measuring") -> dict[str, Any]:
 def _show(found: "Measured", settings: "Measuring") -> None:
     from lc_assets.text.background import LEAST_DOCUMENTS
 
-    tally, background = found.tally, found.background
+    counts, background = found.counts, found.background
     say(
-        f"{tally.seen:,} documents = {tally.kept:,} measured + {sum(tally.dropped.values()):,} "
+        f"{counts.seen:,} documents = {counts.kept:,} measured + {sum(counts.dropped.values()):,} "
         "that could not be read"
     )
     facts(
         [
-            *tally.dropped.items(),
-            *tally.also.items(),
+            *counts.dropped.items(),
+            *counts.extra.items(),
             ("tokens", sum(sums.n_tokens for sums in found.groups)),
         ]
     )

@@ -8,7 +8,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import complain, facts, say, table
 
 if TYPE_CHECKING:
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.lake.lake import Lake
 
 DAMAGED = 1
 MOST_COMPLAINTS = 50
@@ -32,8 +32,8 @@ def release(
 
     Example: lc release lake v1
     """
+    from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.releases import releasing
-    from lc_assets.storage.bucket_lake import open_lake
 
     folder = open_lake(lake)
     if name is None:
@@ -55,9 +55,9 @@ def release(
     say(f'open_rows("{lake}", release="{name}") reads its rows, whatever is published later')
 
 
-def show_releases(lake: "LakeFolder") -> None:
+def show_releases(lake: "Lake") -> None:
     """Print the releases, and what is gone of them."""
-    from lc_assets.storage.releases import gone_of, read_release, release_names
+    from lc_assets.lake.releases import gone_of, read_release, release_names
 
     lines = []
     for name in release_names(lake):

@@ -13,7 +13,7 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import say, sized, table
 
 if TYPE_CHECKING:
-    from lc_assets.engines.engine import Engine
+    from lc_assets.execution.executor import Executor
     from lc_assets.sample.page import Texts
     from lc_assets.sample.writing import SampleReport
     from lc_assets.vocabulary import Shard
@@ -35,11 +35,11 @@ def sample(
     """
     from lc_assets.sample.writing import DEFAULT_SEED, DEFAULT_SNAPSHOTS, write_sample
 
-    engine = engine_of(workers)
+    executor = executor_of(workers)
     report = write_sample(
         out,
-        texts=texts_of(source, engine),
-        engine=engine,
+        texts=texts_of(source, executor),
+        executor=executor,
         snapshots=snapshot or DEFAULT_SNAPSHOTS,
         seed=DEFAULT_SEED if seed is None else seed,
     )
@@ -48,24 +48,24 @@ def sample(
     say(next_command(out, report.settings.snapshots[-1]))
 
 
-def engine_of(workers: int | None) -> "Engine":
-    """The embedded engine with so many processes, or one per processor, and a bar on the
+def executor_of(workers: int | None) -> "Executor":
+    """The embedded executor with so many processes, or one per processor, and a bar on the
     terminal.
     """
     import os
 
-    from lc_assets.engines.local import LocalEngine
-    from lc_assets.engines.progress import on_terminal
+    from lc_assets.execution.local import LocalExecutor
+    from lc_assets.execution.progress import on_terminal
 
-    return LocalEngine(workers=workers or os.cpu_count() or 1, watch=on_terminal)
+    return LocalExecutor(workers=workers or os.cpu_count() or 1, watch=on_terminal)
 
 
-def texts_of(source: Path | None, engine: "Engine") -> "Texts":
+def texts_of(source: Path | None, executor: "Executor") -> "Texts":
     """The pages of a folder of texts, or those that the installed packages bring."""
     from lc_assets.sample.folder_texts import texts_from_folder
     from lc_assets.sample.prose.gather import installed_prose
 
-    return installed_prose(engine=engine) if source is None else texts_from_folder(source)
+    return installed_prose(executor=executor) if source is None else texts_from_folder(source)
 
 
 def show_sample(folder: Path, report: "SampleReport") -> None:

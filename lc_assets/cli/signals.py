@@ -9,8 +9,8 @@ from lc_assets.cli import options
 from lc_assets.cli.printing import complain, say, table
 
 if TYPE_CHECKING:
+    from lc_assets.counts import Counts
     from lc_assets.stages.documents.signalling import Signalling
-    from lc_assets.tally import Tally
     from lc_assets.text.signal_lists import WordLists
 
 STDOUT = "-"
@@ -54,21 +54,21 @@ def signals(
     if out == STDOUT:
         _to_standard_output(source, settings)
         return
-    from lc_assets.cli.sample import engine_of
+    from lc_assets.cli.sample import executor_of
 
-    tally = signal_corpus(source, Path(out), settings, engine=engine_of(workers))
-    for line in summary(tally, settings.lists()):
+    counts = signal_corpus(source, Path(out), settings, executor=executor_of(workers))
+    for line in summary(counts, settings.lists()):
         say(line)
     table(("list", "SHA-256"), sorted(settings.lists().digests.items()))
 
 
 def _to_standard_output(source: Path, settings: "Signalling") -> None:
+    from lc_assets.counts import Counts
     from lc_assets.stages.documents.signalling import signal_stream
-    from lc_assets.tally import Tally
 
     stream = typer.get_binary_stream("stdout")
     for line in signal_stream(source, settings):
-        if isinstance(line, Tally):
+        if isinstance(line, Counts):
             for sentence in summary(line, settings.lists()):
                 complain(sentence)
         else:
@@ -76,20 +76,20 @@ def _to_standard_output(source: Path, settings: "Signalling") -> None:
     stream.flush()
 
 
-def summary(tally: "Tally", lists: "WordLists") -> list[str]:
+def summary(counts: "Counts", lists: "WordLists") -> list[str]:
     """What was read and written, and what was left out, in sentences."""
     from lc_assets.stages.documents.signalling import BYTES, WITHOUT_BAD_WORDS, WITHOUT_STOP_WORDS
 
-    unread = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
+    unread = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items()) or "none"
     absent = [
         *(
             [f"rps_doc_stop_word_fraction of {n:,} documents"]
-            if (n := tally.also.get(WITHOUT_STOP_WORDS, 0))
+            if (n := counts.extra.get(WITHOUT_STOP_WORDS, 0))
             else []
         ),
         *(
             [f"rps_doc_ldnoobw_words of {n:,} documents"]
-            if (n := tally.also.get(WITHOUT_BAD_WORDS, 0))
+            if (n := counts.extra.get(WITHOUT_BAD_WORDS, 0))
             else []
         ),
         *(["rps_doc_ut1_blacklist"] if lists.domains is None else []),
@@ -97,7 +97,7 @@ def summary(tally: "Tally", lists: "WordLists") -> list[str]:
     ]
     return [
         (
-            f"{tally.seen:,} documents seen, {tally.kept:,} measured ({tally.also.get(BYTES, 0):,} "
+            f"{counts.seen:,} documents seen, {counts.kept:,} measured ({counts.extra.get(BYTES, 0):,} "
             f"bytes of text), unread: {unread}"
         ),
         f"Left out: {'; '.join(absent)}",

@@ -11,7 +11,7 @@ from lc_assets.cli.printing import say
 from lc_assets.errors import BadInput, NotPublished
 
 if TYPE_CHECKING:
-    from lc_assets.storage.lake import LakeFolder
+    from lc_assets.lake.lake import Lake
     from lc_assets.text.lookup_keys import Kind
 
 Release = Annotated[
@@ -109,13 +109,13 @@ def lake_as_of(
     version: str | None = None,
     snapshot: str | None = None,
     packed: bool = False,
-) -> "LakeFolder":
+) -> "Lake":
     """The lake as a release has it, or with one version of the order, a grid or packed rows in the
     place of the published one.
     """
-    from lc_assets.storage.bucket_lake import open_lake
-    from lc_assets.storage.lake import GLOBAL
-    from lc_assets.storage.releases import Pin, PinnedLake
+    from lc_assets.lake.bucket_lake import open_lake
+    from lc_assets.lake.lake import GLOBAL
+    from lc_assets.lake.releases import Pin, PinnedLake
     from lc_assets.vocabulary import parse_snapshot
 
     folder = open_lake(lake)
@@ -127,12 +127,12 @@ def lake_as_of(
         return folder
     rows = "packed" if packed else "grid"
     stage, key = ("longcrawl", GLOBAL) if snapshot is None else (rows, parse_snapshot(snapshot))
-    pin = Pin(version=version, digest=folder.place(stage, key).at(version).digest)
+    pin = Pin(version=version, digest=folder.partition(stage, key).at(version).digest)
     return PinnedLake(folder.root, folder, {f"{stage}/{key}": pin}, f"--version {version}")
 
 
 def trace_row(
-    lake: "LakeFolder", row: int, *, split: str, snapshot: str | None, column: int | None
+    lake: "Lake", row: int, *, split: str, snapshot: str | None, column: int | None
 ) -> None:
     """From a row of the global order, or of one snapshot's grid, to its document."""
     from lc_assets.cli import trace_shown
@@ -147,7 +147,7 @@ def trace_row(
         )
     else:
         found = tracing.find_row(
-            lake, lake.place("grid", parse_snapshot(snapshot)).require(), split, row
+            lake, lake.partition("grid", parse_snapshot(snapshot)).require(), split, row
         )
         say(f"{split} row {row:,} of grid/{found.snapshot}")
     trace_shown.show_row(found)
@@ -157,14 +157,14 @@ def trace_row(
 
 
 def trace_packed_row(
-    lake: "LakeFolder", row: int, *, split: str, snapshot: str, column: int | None
+    lake: "Lake", row: int, *, split: str, snapshot: str, column: int | None
 ) -> None:
     """From a row of one snapshot's packed rows, or one token of it, to the documents in it."""
     from lc_assets.cli import trace_shown
     from lc_assets.stages.lineage.packed_tracing import stretches_of_row
     from lc_assets.vocabulary import parse_snapshot
 
-    packed = lake.place("packed", parse_snapshot(snapshot)).require()
+    packed = lake.partition("packed", parse_snapshot(snapshot)).require()
     found = stretches_of_row(packed, split, row)
     say(f"{split} row {row:,} of {packed.name}, version {packed.version}")
     trace_shown.show_stretches(found)
@@ -176,7 +176,7 @@ def trace_packed_row(
         trace_shown.show_token(lake, of_column, column)
 
 
-def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int | None) -> None:
+def trace_sample(lake: "Lake", mix: str, sample: int | None, position: int | None) -> None:
     """From a sample of a mix, or one token of it, to the documents it takes tokens of."""
     from lc_assets.cli import trace_shown
     from lc_assets.stages.lineage import tracing
@@ -191,7 +191,7 @@ def trace_sample(lake: "LakeFolder", mix: str, sample: int | None, position: int
         trace_shown.show_token(lake, piece.row, column)
 
 
-def trace_id(lake: "LakeFolder", identity: str) -> None:
+def trace_id(lake: "Lake", identity: str) -> None:
     """From a document id to its rows, or to the reason why there is none."""
     from lc_assets.cli import trace_shown
     from lc_assets.stages.lineage import histories, packed_whereabouts, whereabouts
@@ -217,7 +217,7 @@ def trace_id(lake: "LakeFolder", identity: str) -> None:
         trace_shown.show_dropped(dropped)
 
 
-def trace_documents(lake: "LakeFolder", kind: "Kind", value: str) -> None:
+def trace_documents(lake: "Lake", kind: "Kind", value: str) -> None:
     """From an address, a domain or a digest to all rows of its documents, and to what became of the
     others.
     """

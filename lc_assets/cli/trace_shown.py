@@ -10,9 +10,9 @@ from lc_assets.stages.lineage.packed_tracing import Stretch
 from lc_assets.vocabulary import parse_document_id
 
 if TYPE_CHECKING:
+    from lc_assets.lake.lake import Lake
+    from lc_assets.lake.versions import Published
     from lc_assets.stages.lineage.tracing import Piece, Row, Sample
-    from lc_assets.storage.lake import LakeFolder
-    from lc_assets.storage.versions import Published
 
 MOST_SAMPLES = 12
 MOST_ROWS = 10
@@ -46,7 +46,7 @@ def show_column(row: "Row", column: int) -> None:
     )
 
 
-def show_token(lake: "LakeFolder", row: "Row | Stretch", column: int) -> None:
+def show_token(lake: "Lake", row: "Row | Stretch", column: int) -> None:
     """Print whose token stands in a column of a row, of a grid or of packed rows, and what is known
     of its document.
     """
@@ -58,7 +58,7 @@ def show_token(lake: "LakeFolder", row: "Row | Stretch", column: int) -> None:
     show_history(lake, row)
 
 
-def show_token_of_stretch(lake: "LakeFolder", stretch: Stretch, column: int) -> None:
+def show_token_of_stretch(lake: "Lake", stretch: Stretch, column: int) -> None:
     """Print whose token stands in a column of a packed row, and which pages its document is made
     of.
     """
@@ -108,7 +108,7 @@ def show_stretches(found: "list[Stretch]") -> None:
     table(("columns", "tokens of the document", "document", "url"), lines)
 
 
-def show_pages(lake: "LakeFolder", stretch: Stretch) -> None:
+def show_pages(lake: "Lake", stretch: Stretch) -> None:
     """Print the pages that one of LongPack's documents is made of."""
     pages = packed_whereabouts.pages_within(lake, stretch)
     if pages:
@@ -120,7 +120,7 @@ def show_pages(lake: "LakeFolder", stretch: Stretch) -> None:
         table(("page", "characters", "document", "url"), lines)
 
 
-def show_packed(lake: "LakeFolder", found: "list[tuple[Published, Stretch]]") -> None:
+def show_packed(lake: "Lake", found: "list[tuple[Published, Stretch]]") -> None:
     """Print where documents stand in packed rows: one by one when they are few, else the first, and
     how many there are.
     """
@@ -148,7 +148,7 @@ def _range(stretch: Stretch) -> str:
     )
 
 
-def show_history(lake: "LakeFolder", row: "Row") -> None:
+def show_history(lake: "Lake", row: "Row") -> None:
     """Print what a row's document was judged by, and who went in its stead."""
     values = histories.values_judged(lake, row)
     if values:
@@ -227,7 +227,7 @@ def _samples(samples: tuple[int, ...]) -> str:
     )
 
 
-def show_rows(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> None:
+def show_rows(lake: "Lake", rows: "list[tuple[Published, Row]]") -> None:
     """Print where some rows stand: one by one when they are few, else their numbers by snapshot and
     mix, and the first.
     """
@@ -245,7 +245,7 @@ def show_rows(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> None:
     table(("mix", "samples"), list(samples.items()))
 
 
-def samples_by_mix(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> dict[str, int]:
+def samples_by_mix(lake: "Lake", rows: "list[tuple[Published, Row]]") -> dict[str, int]:
     """How many samples of each mix take tokens of some rows."""
     mixes, counts = whereabouts.mixes_of(lake), Counter[str]()
     grids = {grid.home: grid for grid, _ in rows}
@@ -260,7 +260,7 @@ def samples_by_mix(lake: "LakeFolder", rows: "list[tuple[Published, Row]]") -> d
     return {mix: counts[mix] for mix in mixes}
 
 
-def show_others(lake: "LakeFolder", ids: list[str]) -> None:
+def show_others(lake: "Lake", ids: list[str]) -> None:
     """Print what became of documents that passed the filter and have no row."""
     if not ids:
         return

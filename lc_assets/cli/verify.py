@@ -76,7 +76,7 @@ def verify(
 def _on_this_machine(where: str) -> Path:
     """The path itself; of what lies within a version in a bucket, that of its copy."""
     from lc_assets.cli.in_lake import copy_of
-    from lc_assets.storage.located import is_in_bucket, located
+    from lc_assets.lake.located import is_in_bucket, located
 
     found = located(where) if is_in_bucket(where) else None
     return copy_of(found, verify=True) if found is not None and found.within else Path(where)

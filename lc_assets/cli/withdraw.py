@@ -13,9 +13,9 @@ from lc_assets.errors import BadInput
 
 if TYPE_CHECKING:
     from lc_assets.formats.withdrawal_lists import Withdrawal
+    from lc_assets.lake.lake import Lake
+    from lc_assets.lake.versions import Published
     from lc_assets.stages.recipe import Recipe
-    from lc_assets.storage.lake import LakeFolder
-    from lc_assets.storage.versions import Published
 
 MOST_DOCUMENTS = 10
 
@@ -65,8 +65,8 @@ def withdraw(
     Example: lc withdraw lake --url https://example.org/page --reason "asked for" --list
         withdrawn.csv
     """
+    from lc_assets.lake.bucket_lake import open_lake
     from lc_assets.stages.recipe import read_recipe
-    from lc_assets.storage.bucket_lake import open_lake
 
     folder, settings = open_lake(lake), read_recipe(recipe, withdrawn=withdrawn)
     given = {"document": document, "url": url, "domain": domain, "digest": digest}
@@ -111,7 +111,7 @@ def _append(path: Path, entry: "Withdrawal", recipe: "Recipe") -> None:
     )
 
 
-def show_touched(lake: "LakeFolder", entry: "Withdrawal", recipe: "Recipe") -> None:
+def show_touched(lake: "Lake", entry: "Withdrawal", recipe: "Recipe") -> None:
     """Print what an entry finds, and what is made again for it."""
     from lc_assets.stages.withdrawal import touching
     from lc_assets.stages.withdrawal.withdrawn_documents import STAGE, resolve
@@ -157,14 +157,14 @@ def _documents(lines: "list[dict[str, Any]]") -> None:
         say(f"and {len(lines) - MOST_DOCUMENTS:,} more")
 
 
-def show_report(lake: "LakeFolder") -> None:
+def show_report(lake: "Lake") -> None:
     """Print what is withdrawn, by date and reason, what was taken out for it, and which versions on
     the disk hold it still.
     """
     from lc_assets.stages.withdrawal import reporting_withdrawals as reporting
     from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
 
-    lines = withdrawn_lines(lake.place("withdrawn").require())
+    lines = withdrawn_lines(lake.partition("withdrawn").require())
     found = reporting.report(lake, lines)
     columns = (
         "date",

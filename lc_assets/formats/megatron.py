@@ -38,7 +38,7 @@ from lc_assets.formats.megatron_idx import (
     is_plain,
     parse_idx,
 )
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush, make_folder
+from lc_assets.publishing import STAGING_PREFIX, flush, make_folder, translate_os_errors
 from lc_assets.tokens.dtypes import as_dtype
 
 COPIED_BYTES: Final = 4 << 20
@@ -87,8 +87,8 @@ class MegatronWriter:
             StorageFull: when the disk is full.
             NotWritable: when nothing may be written there.
         """
-        draft = prefix.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
-        with disk_said_plainly(prefix):
+        draft = prefix.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{prefix.name}")
+        with translate_os_errors(prefix):
             make_folder(prefix.parent)
             writer = cls(bin_path(draft), dtype)
             try:

@@ -144,8 +144,8 @@ def parse_threshold(text: str) -> tuple[str, str, float]:
     Raises:
         BadInput: when it is none.
     """
-    place, _, number = text.partition("=")
-    rule, _, bound = place.rpartition(".")
+    partition, _, number = text.partition("=")
+    rule, _, bound = partition.rpartition(".")
     try:
         value = float(number)
     except ValueError:

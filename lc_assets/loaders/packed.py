@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lc_assets.errors import BadInput, Mismatch
 from lc_assets.formats.chunks import TokenArray
 from lc_assets.formats.packed_spans import PackedSpans, span_files
+from lc_assets.lake.lake import CURRENT, Partition
 from lc_assets.loaders.arrays import RowSource, ZarrRows
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.provenance import PackedPiece, pieces_of
@@ -33,7 +34,6 @@ from lc_assets.loaders.remote import RemoteFiles, fetch
 from lc_assets.loaders.rows import open_rows, published_at
 from lc_assets.loaders.stepping import SteppedLoader
 from lc_assets.packing import spans as told
-from lc_assets.storage.lake import CURRENT, Place
 
 HASHED: Final = 65_536
 """Spans of each end that name a data set, beside how many there are."""
@@ -165,7 +165,9 @@ def open_packed(
     """
     if isinstance(path, str) and "://" in path:
         return _open_url(published_at(path.rstrip("/")), split, cache_bytes)
-    folder = Place(Path(path)).require().folder if (Path(path) / CURRENT).is_file() else Path(path)
+    folder = (
+        Partition(Path(path)).require().folder if (Path(path) / CURRENT).is_file() else Path(path)
+    )
     rows = open_rows(folder, split, cache_bytes=cache_bytes)
     return PackedRows(rows, PackedSpans.open(folder, split, row_tokens=rows.row_tokens))
 

@@ -3,7 +3,7 @@ else.
 
 Here: `formats.files.Files` over fsspec, asking again after a failure, and fetching the small files
     of a lake. Not
-here: transport and its errors (`lc_assets.storage.upstream`), what is kept in memory
+here: transport and its errors (`lc_assets.lake.upstream`), what is kept in memory
     (`loaders.cache`).
 
 A band of 65,536 tokens lies in one shard, its chunks beside each other: one request. Where it lies
@@ -20,7 +20,7 @@ from typing import Final
 
 from lc_assets.errors import NotPublished
 from lc_assets.formats.files import Piece
-from lc_assets.storage.upstream import Upstream, patiently
+from lc_assets.lake.upstream import Upstream, with_retries
 
 NEAR_BYTES: Final = 64 * 2**10
 """Pieces of one file that lie no further apart are one request: a request costs about what these
@@ -53,7 +53,7 @@ class RemoteFiles:
             FileNotFoundError: when there is none.
             Unreachable: when the server does not answer, also when asked again.
         """
-        return patiently(self._upstream.n_bytes)(path)
+        return with_retries(self._upstream.n_bytes)(path)
 
     def read(self, pieces: Sequence[Piece]) -> list[bytes]:
         """Read pieces; a piece that reaches beyond the end of its file is cut off there.
@@ -64,7 +64,7 @@ class RemoteFiles:
             BadInput: when the server sends whole files only.
         """
         requests = coalesced(pieces)
-        answers = dict(zip(requests, patiently(self._upstream.ranges)(requests), strict=True))
+        answers = dict(zip(requests, with_retries(self._upstream.ranges)(requests), strict=True))
         return [_cut(piece, answers) for piece in pieces]
 
     def holds(self, path: str) -> bool:

@@ -17,13 +17,13 @@ from lc_assets.formats.flat import FlatReader
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import SOURCES, GlobalOrder, OrderSource, require_split
 from lc_assets.formats.zarr_json import METADATA as GRID_METADATA
+from lc_assets.lake.lake import CURRENT, GLOBAL, Current, Lake, Partition
+from lc_assets.lake.receipts import RECEIPT, decode_json
+from lc_assets.lake.releases import PinnedLake, decode_release, note_of
+from lc_assets.lake.versions import Published
 from lc_assets.loaders.arrays import ChunkReader, RiffledRows, ZarrRows
 from lc_assets.loaders.cache import ChunkCache
 from lc_assets.loaders.remote import RemoteFiles, fetch
-from lc_assets.storage.lake import CURRENT, GLOBAL, Current, LakeFolder, Place
-from lc_assets.storage.receipts import RECEIPT, decode_json
-from lc_assets.storage.releases import PinnedLake, decode_release, note_of
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import parse_snapshot
 
 ORDER_STAGE: Final = "longcrawl"
@@ -70,9 +70,9 @@ def open_rows(
     if (path / SOURCES).is_file():
         return _riffled(path, split, cache)
     if (path / CURRENT).is_file():
-        return open_rows(Place(path).require().folder, split, cache_bytes=cache_bytes)
+        return open_rows(Partition(path).require().folder, split, cache_bytes=cache_bytes)
     if (path / ORDER_STAGE).is_dir() or (path / GRID_STAGE).is_dir():
-        return _riffled(LakeFolder(path).place(ORDER_STAGE).require().folder, split, cache)
+        return _riffled(Lake(path).partition(ORDER_STAGE).require().folder, split, cache)
     raise _nothing_at(path, split)
 
 
@@ -84,7 +84,7 @@ def pinned_order(lake: Path | str, release: str) -> Path | str:
         Mismatch: when what lies there is not what was released.
     """
     if not (isinstance(lake, str) and "://" in lake):
-        return PinnedLake.at(LakeFolder(Path(lake)), release).place(ORDER_STAGE).require().home
+        return PinnedLake.at(Lake(Path(lake)), release).partition(ORDER_STAGE).require().home
     note, files = note_of(release), RemoteFiles(lake.rstrip("/"))
     if not files.holds(note):
         raise NotPublished(f"{files.where(note)}: there is no such release")
@@ -168,7 +168,7 @@ def _open_remote_order(url: str, split: str, cache: ChunkCache) -> RiffledRows:
         grids = [f"{GRID_STAGE}/{source.snapshot}/{source.version}" for source in order.sources]
         for source, grid in zip(order.sources, grids, strict=True):
             fetch(files, Path(copies), f"{grid}/{RECEIPT}")
-            _grid_folder(LakeFolder(Path(copies)), source)
+            _grid_folder(Lake(Path(copies)), source)
     return RiffledRows(
         order,
         [_open_remote_array(f"{lake}/{grid}/{split}.zarr", GRID_METADATA, cache) for grid in grids],
@@ -184,7 +184,7 @@ def _nothing_at(place: Path | str, split: str) -> BadInput:
 
 def _riffled(folder: Path, split: str, cache: ChunkCache) -> RiffledRows:
     order = GlobalOrder.open(folder, split)
-    lake = LakeFolder(folder.absolute().parent.parent.parent)
+    lake = Lake(folder.absolute().parent.parent.parent)
     return RiffledRows(
         order,
         [
@@ -194,8 +194,8 @@ def _riffled(folder: Path, split: str, cache: ChunkCache) -> RiffledRows:
     )
 
 
-def _grid_folder(lake: LakeFolder, source: OrderSource) -> Path:
-    folder = lake.place(GRID_STAGE, parse_snapshot(source.snapshot)).folder / source.version
+def _grid_folder(lake: Lake, source: OrderSource) -> Path:
+    folder = lake.partition(GRID_STAGE, parse_snapshot(source.snapshot)).folder / source.version
     found = Published.at(folder).digest
     if found != source.digest:
         raise Mismatch(

@@ -10,12 +10,12 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from lc_assets.publishing import DRAFT_PREFIX
+from lc_assets.publishing import STAGING_PREFIX
 from lc_assets.sample.page import Page, Texts
 from lc_assets.sample.plan import Document, Kind, PageFact
 from lc_assets.vocabulary import Shard
 
-SPOOL: Final = f"{DRAFT_PREFIX}pages.jsonl"
+SPOOL: Final = f"{STAGING_PREFIX}pages.jsonl"
 _PAGE: Final = msgspec.json.Decoder(Page)
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.redpajama.documents import DocumentRecord, write_documents
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.listings import (
@@ -28,19 +28,19 @@ from lc_assets.formats.redpajama.listings import (
     write_listing,
 )
 from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import (
-    DRAFT_PREFIX,
-    disk_said_plainly,
+    STAGING_PREFIX,
     publish,
     publish_bytes,
-    remove_drafts,
+    remove_staging_files,
+    translate_os_errors,
 )
 from lc_assets.sample.crawl import CrawlTask, crawl_of_shards
 from lc_assets.sample.page import Texts
 from lc_assets.sample.plan import Document, Kind, newest_first, plan_sample
 from lc_assets.sample.records import record_of
 from lc_assets.sample.spool import SPOOL, ShardTask, Spooled, pages_of, write_spool
-from lc_assets.storage.receipts import decode_json, encode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 
@@ -102,7 +102,7 @@ def write_sample(
     target: Path,
     *,
     texts: Texts,
-    engine: Engine,
+    executor: Executor,
     snapshots: Sequence[str] = DEFAULT_SNAPSHOTS,
     seed: int = DEFAULT_SEED,
     shards_per_bucket: int = 2,
@@ -114,7 +114,7 @@ def write_sample(
     Args:
         target: absent, empty, or the same sample of an earlier run, which is then written again.
         texts: the pages.
-        engine: where signals are computed, one shard per task.
+        executor: where signals are computed, one shard per task.
         snapshots: names of the crawls; by name, the last is the newest.
         seed: of everything that is drawn.
         shards_per_bucket: shards of one snapshot, language and bucket, at most.
@@ -133,7 +133,7 @@ def write_sample(
     _refuse_strangers(target)
     spool = target / SPOOL
     try:
-        with disk_said_plainly(spool):
+        with translate_os_errors(spool):
             pages, digest = write_spool(spool, texts)
         planted = -(-len(pages) // PAGES_PER_PLANT)
         settings = SampleSettings(
@@ -144,13 +144,17 @@ def write_sample(
             n_duplicates=planted if n_duplicates is None else n_duplicates,
             n_excerpts=planted if n_excerpts is None else n_excerpts,
         )
-        return _write(target, texts, engine, settings, pages)
+        return _write(target, texts, executor, settings, pages)
     finally:
-        remove_drafts(target)
+        remove_staging_files(target)
 
 
 def _write(
-    target: Path, texts: Texts, engine: Engine, settings: SampleSettings, pages: Sequence[Spooled]
+    target: Path,
+    texts: Texts,
+    executor: Executor,
+    settings: SampleSettings,
+    pages: Sequence[Spooled],
 ) -> SampleReport:
     if not pages:
         raise BadInput(
@@ -171,7 +175,8 @@ def _write(
         _task(target, shard, settings.seed, documents, pages) for shard, documents in plan.items()
     ]
     digests = {
-        task.shard: found for task, found in engine.run(_write_shard, tasks, what="write a sample")
+        task.shard: found
+        for task, found in executor.run(_write_shard, tasks, what="write a sample")
     }
     n_listed = _write_duplicates(target, digests)
     _write_listings(target, settings.snapshots, list(plan))
@@ -185,7 +190,7 @@ def _write(
     ]
     crawled: dict[str, int] = {
         task.snapshot: n_pages
-        for task, n_pages in engine.run(crawl_of_shards, crawls, what="write its crawl")
+        for task, n_pages in executor.run(crawl_of_shards, crawls, what="write its crawl")
     }
     report = msgspec.structs.replace(
         report, finished=True, listed_duplicates=n_listed, crawled=dict(sorted(crawled.items()))
@@ -214,7 +219,9 @@ def _refuse_strangers(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise BadInput(f"{target}: is a file; wanted a new folder for the sample")
     target.mkdir(parents=True, exist_ok=True)
-    found = sorted(path.name for path in target.iterdir() if not path.name.startswith(DRAFT_PREFIX))
+    found = sorted(
+        path.name for path in target.iterdir() if not path.name.startswith(STAGING_PREFIX)
+    )
     if found and REPORT not in found:
         raise BadInput(
             f"{target}: holds {', '.join(found[:5])} and no {REPORT}, so it is not a sample; "

@@ -17,20 +17,20 @@ from typing import Any, Literal, Self
 import filelock
 import msgspec
 
-from lc_assets.engines.engine import Engine
-from lc_assets.engines.likeness import versions_of
+from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, LcError, NotPublished
-from lc_assets.publishing import disk_said_plainly, make_folder, remove_drafts
+from lc_assets.execution.environment import versions_of
+from lc_assets.execution.executor import Executor
+from lc_assets.lake.digests import FileFact
+from lc_assets.lake.lake import GLOBAL, Lake, Partition
+from lc_assets.lake.receipts import SCRATCH, Fingerprint, Receipt, receipt_of, version_files
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import Published, write_receipt
+from lc_assets.publishing import make_folder, remove_staging_files, translate_os_errors
 from lc_assets.stages.metering import Meter, measured_by
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.shard_runs import ShardRun
 from lc_assets.stages.sharding import Sharding, Shards, shards_of
-from lc_assets.storage.digests import FileFact
-from lc_assets.storage.lake import GLOBAL, LakeFolder, Place
-from lc_assets.storage.receipts import WORKINGS, Fingerprint, Receipt, receipt_of, version_files
-from lc_assets.storage.upstream import Upstream
-from lc_assets.storage.versions import Published, write_receipt
-from lc_assets.tally import Tally
 
 LIBRARIES = (
     "duckdb",
@@ -51,16 +51,16 @@ BUSY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
-    """Where a stage works: what it reads, where it publishes, by which settings, on which engine.
+    """Where a stage works: what it reads, where it publishes, by which settings, on which executor.
 
     ``crawl`` is where the crawl's own archives lie, when there are any; ``say`` is told in a
     sentence what a stage did, when that is not what one would expect.
     """
 
-    lake: LakeFolder
+    lake: Lake
     upstream: Upstream
     recipe: Recipe
-    engine: Engine
+    executor: Executor
     crawl: Upstream | None = None
     say: Callable[[str], object] = lambda _words: None
 
@@ -110,17 +110,17 @@ class CheckInput:
 
     folder: Path
     fingerprint: Fingerprint
-    tally: Tally
-    lake: LakeFolder
+    counts: Counts
+    lake: Lake
     inputs: Mapping[str, Published]
 
     @classmethod
-    def of(cls, staging: StagingFolder, tally: Tally, lake: LakeFolder) -> Self:
+    def of(cls, staging: StagingFolder, counts: Counts, lake: Lake) -> Self:
         """The evidence of what has just been written."""
         return cls(
             folder=staging.folder,
             fingerprint=staging.fingerprint,
-            tally=tally,
+            counts=counts,
             lake=lake,
             inputs=staging.inputs,
         )
@@ -192,7 +192,7 @@ class Stage:
             return self.reads(recipe, key, upstream_key)
         return upstream_key in (key, GLOBAL)
 
-    def inputs(self, lake: LakeFolder, recipe: Recipe, key: str) -> dict[str, Published]:
+    def inputs(self, lake: Lake, recipe: Recipe, key: str) -> dict[str, Published]:
         """The published versions this stage would read now, by name.
 
         Raises:
@@ -206,21 +206,21 @@ class Stage:
                 for published in self._fed_by(lake, recipe, key, stage)
             ]
         else:
-            found = [lake.place(stage, key).require() for stage in needed]
+            found = [lake.partition(stage, key).require() for stage in needed]
         return {published.name: published for published in found}
 
-    def _fed_by(
-        self, lake: LakeFolder, recipe: Recipe, key: str, stage: str
-    ) -> Iterator[Published]:
+    def _fed_by(self, lake: Lake, recipe: Recipe, key: str, stage: str) -> Iterator[Published]:
         """The published partitions of one stage that are read; of those read alone none is
         listed.
         """
         for other in (key, GLOBAL) if stage in self.own_only else lake.keys(stage):
             if not self.is_fed_by(recipe, key, stage, other):
                 continue
-            place = lake.place(stage, other)
+            partition = lake.partition(stage, other)
             published = (
-                place.glance() if stage in self.by_head and other != key else place.current()
+                partition.current_summary()
+                if stage in self.by_head and other != key
+                else partition.current()
             )
             if published is not None:
                 yield published
@@ -263,16 +263,16 @@ class Built:
     findings: tuple[CheckResult, ...] = ()
 
     @property
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         """What was seen, kept and dropped."""
-        return self.published.receipt.tally
+        return self.published.receipt.counts
 
 
 def build(
     context: BuildContext,
     stage: Stage,
     key: str,
-    fill: Callable[[StagingFolder], Tally],
+    fill: Callable[[StagingFolder], Counts],
     *,
     inputs: Mapping[str, Published] | None = None,
     foreign_inputs: Mapping[str, str] | None = None,
@@ -303,17 +303,17 @@ def build(
         foreign_inputs or {}
     )
     fingerprint = stage.fingerprint(stage.resolved(context.recipe, key), key, digests)
-    place = context.lake.place(stage.name, key)
-    with _alone(place):
-        before, standing = place.state(), place.finished(fingerprint.version)
+    partition = context.lake.partition(stage.name, key)
+    with _alone(partition):
+        before, standing = partition.state(), partition.finished(fingerprint.version)
         if standing is not None:
-            return _republish(place, standing, before)
-        staging = _draft_of(stage, place, fingerprint, read)
-        with disk_said_plainly(staging.folder), measured_by(staging.meter) as measured:
-            tally = _fill(staging, fill)
+            return _republish(partition, standing, before)
+        staging = _draft_of(stage, partition, fingerprint, read)
+        with translate_os_errors(staging.folder), measured_by(staging.meter) as measured:
+            counts = _fill(staging, fill)
         started = time.perf_counter()
-        findings = audit(stage, CheckInput.of(staging, tally, context.lake))
-        _refuse_what_is_wrong(findings, place, staging)
+        findings = audit(stage, CheckInput.of(staging, counts, context.lake))
+        _refuse_what_is_wrong(findings, partition, staging)
         files = version_files(staging.folder, staging.facts)
         measured["audit_seconds"] = round(time.perf_counter() - started, 3)
         more = {
@@ -322,20 +322,20 @@ def build(
             "measured": measured,
         }
         measured["bytes_written"] = float(sum(fact.n_bytes for fact in files))
-        receipt = receipt_of(staging.folder, fingerprint, tally, files=files, **more)
+        receipt = receipt_of(staging.folder, fingerprint, counts, files=files, **more)
         return Built(
-            published=_publish(place, staging.folder, receipt, before),
+            published=_publish(partition, staging.folder, receipt, before),
             reused=False,
             findings=tuple(findings),
         )
 
 
 def _draft_of(
-    stage: Stage, place: Place, fingerprint: Fingerprint, inputs: Mapping[str, Published]
+    stage: Stage, partition: Partition, fingerprint: Fingerprint, inputs: Mapping[str, Published]
 ) -> StagingFolder:
-    shards = shards_of(stage.sharding, fingerprint, inputs, place) if stage.sharding else None
+    shards = shards_of(stage.sharding, fingerprint, inputs, partition) if stage.sharding else None
     staging = StagingFolder(
-        folder=place.folder / fingerprint.version,
+        folder=partition.folder / fingerprint.version,
         fingerprint=fingerprint,
         inputs=inputs,
         shards=shards,
@@ -345,18 +345,20 @@ def _draft_of(
     return staging
 
 
-def _fill(staging: StagingFolder, fill: Callable[[StagingFolder], Tally]) -> Tally:
+def _fill(staging: StagingFolder, fill: Callable[[StagingFolder], Counts]) -> Counts:
     make_folder(staging.folder)
-    remove_drafts(staging.folder)
-    tally = fill(staging)
-    remove_drafts(staging.folder)  # of workers that were killed, and whose tasks others did again
-    return tally
+    remove_staging_files(staging.folder)
+    counts = fill(staging)
+    remove_staging_files(
+        staging.folder
+    )  # of workers that were killed, and whose tasks others did again
+    return counts
 
 
-def _publish(place: Place, folder: Path, receipt: Receipt, before: int) -> Published:
+def _publish(partition: Partition, folder: Path, receipt: Receipt, before: int) -> Published:
     published = write_receipt(folder, receipt)
-    shutil.rmtree(folder / WORKINGS, ignore_errors=True)
-    place.point_at(published, after=before)
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)
+    partition.point_at(published, after=before)
     return published
 
 
@@ -377,9 +379,7 @@ def run_check(claim: Check, check_input: CheckInput) -> CheckResult:
         )
 
 
-def check_input_of(
-    lake: LakeFolder, published: Published, *, by_head: Sequence[str] = ()
-) -> CheckInput:
+def check_input_of(lake: Lake, published: Published, *, by_head: Sequence[str] = ()) -> CheckInput:
     """The evidence for re-testing a published version: its inputs are the very versions it was made
     from.
 
@@ -402,7 +402,7 @@ def check_input_of(
     return CheckInput(
         folder=published.folder,
         fingerprint=fingerprint,
-        tally=published.receipt.tally,
+        counts=published.receipt.counts,
         lake=lake,
         inputs=inputs,
     )
@@ -411,23 +411,23 @@ def check_input_of(
 def run_shards(
     context: BuildContext,
     staging: StagingFolder,
-    function: Callable[[Any], Tally],
+    function: Callable[[Any], Counts],
     tasks: Sequence[Any],
     *,
     what: str,
-) -> Tally:
+) -> Counts:
     """Run a shard function over tasks, and add up what it counted; see
     `lc_assets.stages.shard_runs`.
 
     Args:
-        workshop: whose engine runs them.
+        workshop: whose executor runs them.
         draft: whose shards they are; one that older versions hold is taken over.
-        function: of a task that has ``folder`` and ``name``; see `lc_assets.storage.workings.once`.
+        function: of a task that has ``folder`` and ``name``; see `lc_assets.lake.scratch.once`.
         tasks: one per shard.
         what: says in a few words what is being done.
     """
     run = ShardRun(
-        engine=context.engine,
+        executor=context.executor,
         folder=staging.folder,
         fingerprint=staging.fingerprint,
         meter=staging.meter,
@@ -438,70 +438,70 @@ def run_shards(
     return run.run(function, tasks, what=what)
 
 
-def _input(lake: LakeFolder, name: str, digest: str, *, by_head: bool) -> Published | None:
+def _input(lake: Lake, name: str, digest: str, *, by_head: bool) -> Published | None:
     stage, _, key = name.partition("/")
     if not key:
         return None
     if by_head:
         with contextlib.suppress(LcError):
-            glanced = lake.place(stage, key).glance()
-            if glanced is not None and glanced.digest == digest:
-                return glanced
-    return lake.place(stage, key).with_digest(digest)
+            summary = lake.partition(stage, key).current_summary()
+            if summary is not None and summary.digest == digest:
+                return summary
+    return lake.partition(stage, key).with_digest(digest)
 
 
-def _republish(place: Place, standing: Published, before: int) -> Built:
+def _republish(partition: Partition, standing: Published, before: int) -> Built:
     shutil.rmtree(
-        standing.home / WORKINGS, ignore_errors=True
+        standing.home / SCRATCH, ignore_errors=True
     )  # a run may have been killed right after the receipt
-    if not _is_current(place, standing):
-        place.point_at(standing, after=before)
+    if not _is_current(partition, standing):
+        partition.point_at(standing, after=before)
     return Built(published=standing, reused=True)
 
 
-def _is_current(place: Place, standing: Published) -> bool:
+def _is_current(partition: Partition, standing: Published) -> bool:
     try:
-        current = place.current()
+        current = partition.current()
     except LcError:
         return False  # the pointer, or what it points at, is damaged: point anew
     return current is not None and current.home == standing.home
 
 
-def rejected_folder(place: Place, version: str) -> Path:
+def rejected_folder(partition: Partition, version: str) -> Path:
     """Where a version is kept whose audit failed."""
-    return place.folder / f"rejected-{version}"
+    return partition.folder / f"rejected-{version}"
 
 
 def _refuse_what_is_wrong(
-    findings: Sequence[CheckResult], place: Place, staging: StagingFolder
+    findings: Sequence[CheckResult], partition: Partition, staging: StagingFolder
 ) -> None:
     wrong = [finding for finding in findings if not finding.passed and finding.severity == "error"]
     if not wrong:
         return
-    rejected = rejected_folder(place, staging.folder.name)
+    rejected = rejected_folder(partition, staging.folder.name)
     shutil.rmtree(rejected, ignore_errors=True)
     staging.folder.rename(rejected)
     said = "; ".join(f"{finding.claim}: {finding.words}" for finding in wrong)
     raise CheckFailed(
-        f"{place.name} is not published, its audit failed: {said}. What was written is kept in "
+        f"{partition.name} is not published, its audit failed: {said}. What was written is kept in "
         f"{rejected}"
     )
 
 
 @contextlib.contextmanager
-def _alone(place: Place) -> Iterator[None]:
-    lock = filelock.FileLock(place.folder / ".lock", timeout=BUSY_SECONDS)
-    with disk_said_plainly(place.folder):
-        make_folder(place.folder)
+def _alone(partition: Partition) -> Iterator[None]:
+    lock = filelock.FileLock(partition.folder / ".lock", timeout=BUSY_SECONDS)
+    with translate_os_errors(partition.folder):
+        make_folder(partition.folder)
         try:
             lock.acquire()
         except filelock.Timeout as error:
             raise Busy(
-                f"another run has been building {place.name} for {BUSY_SECONDS:.0f} s; wait for "
+                f"another run has been building {partition.name} for {BUSY_SECONDS:.0f} s; wait for "
                 "it and run this again"
             ) from error
     try:
-        remove_drafts(place.folder, below=False)
+        remove_staging_files(partition.folder, below=False)
         yield
     finally:
         lock.release()

@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.publishing import finished
 from lc_assets.stages.building import Check, CheckInput, CheckResult
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.sharding import SHARDS_FILE, read_records
 from lc_assets.stages.tables import DROPPED, count_lines, read_schema, read_table
-from lc_assets.tally import Tally
 
 DOCUMENTS_SUFFIX = ".documents.parquet"
 DROPPED_SUFFIX = ".dropped.parquet"
@@ -67,16 +67,16 @@ def counts_add_up(check_input: CheckInput) -> CheckResult:
         for path in dropped_files(check_input.folder)
         for reason in read_table(path, ["reason"])["reason"].to_pylist()
     )
-    tally = check_input.tally
-    agrees = kept == tally.kept and dict(dropped) == tally.dropped
+    counts = check_input.counts
+    agrees = kept == counts.kept and dict(dropped) == counts.dropped
     found = f"{kept:,} kept + {dropped.total():,} dropped"
     return CheckResult(
         claim="counts_add_up",
         passed=agrees,
-        words=f"{tally.seen:,} in = {found}"
+        words=f"{counts.seen:,} in = {found}"
         if agrees
-        else f"tables hold {found}, the receipt says {tally}",
-        numbers={"documents in": tally.seen, "kept": kept, "dropped": dropped.total()},
+        else f"tables hold {found}, the receipt says {counts}",
+        numbers={"documents in": counts.seen, "kept": kept, "dropped": dropped.total()},
     )
 
 
@@ -93,12 +93,12 @@ def all_that_was_kept_came_in(*stages: str) -> Check:
             if len(stages) == 1
             or any(name.startswith(f"{stage}/") for name in check_input.fingerprint.inputs)
         ]
-        before = sum(check_input.only_input(stage).receipt.tally.kept for stage in read)
+        before = sum(check_input.only_input(stage).receipt.counts.kept for stage in read)
         return CheckResult(
             claim="nothing_was_lost_on_the_way",
-            passed=before == check_input.tally.seen,
-            words=f"{' and '.join(read)} kept {before:,} documents, {check_input.tally.seen:,} came in",
-            numbers={"kept before": before, "documents in": check_input.tally.seen},
+            passed=before == check_input.counts.seen,
+            words=f"{' and '.join(read)} kept {before:,} documents, {check_input.counts.seen:,} came in",
+            numbers={"kept before": before, "documents in": check_input.counts.seen},
         )
 
     return nothing_was_lost_on_the_way
@@ -134,7 +134,7 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
     """
     path = check_input.folder / SHARDS_FILE
     if not path.is_file():
-        n_shards = check_input.tally.also.get("shards", 0)
+        n_shards = check_input.counts.extra.get("shards", 0)
         words = (
             f"nothing is noted of {n_shards:,} shards, so no newer version can take one over"
             if n_shards
@@ -150,8 +150,8 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
         for fact in record.files
         if _n_bytes(check_input.folder / fact.path) != fact.n_bytes
     ]
-    counted = Tally.total([record.tally for record in records])
-    agrees = counted == check_input.tally
+    counted = Counts.total([record.counts for record in records])
+    agrees = counted == check_input.counts
     return CheckResult(
         claim="the_shards_add_up",
         passed=agrees and not lost,
@@ -161,7 +161,7 @@ def the_shards_add_up(check_input: CheckInput) -> CheckResult:
             if agrees
             else (
                 f"; together {counted.kept:,} of {counted.seen:,} kept, the receipt says "
-                f"{check_input.tally}"
+                f"{check_input.counts}"
             )
         )
         + (f"; not as noted: {', '.join(lost[:3])}" if lost else ""),

@@ -8,23 +8,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.containers import without_suffix
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.publishing import disk_said_plainly
-from lc_assets.tally import Tally
+from lc_assets.publishing import translate_os_errors
 
 
 def over_corpus(
     sources: Sequence[Path],
     out: Path,
     task_of: Callable[[Path, Path], Any],
-    function: Callable[[Any], Tally],
+    function: Callable[[Any], Counts],
     *,
-    engine: Engine,
+    executor: Executor,
     what: str,
-) -> Tally:
+) -> Counts:
     """Run ``function`` over ``task_of(file, output stem)`` for each file of the corpus and add up
     what was counted.
 
@@ -36,10 +36,10 @@ def over_corpus(
     """
     stems = {file: out / stem for source in sources for file, stem in _stems(source)}
     _require_one_place_each(stems)
-    with disk_said_plainly(out):
+    with translate_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
     tasks = [task_of(file, stem) for file, stem in sorted(stems.items())]
-    return Tally.total(tally for _, tally in engine.run(function, tasks, what=what))
+    return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
 
 
 def _stems(source: Path) -> list[tuple[Path, str]]:

@@ -16,15 +16,15 @@ from pathlib import Path
 import msgspec
 
 from lc_assets.errors import LcError
+from lc_assets.lake.cached_lake import CachedLake
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import Plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.sharding import Shards, shards_of
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint
-from lc_assets.storage.standing import StandingLake
-from lc_assets.storage.versions import Published
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class Rate(msgspec.Struct, frozen=True):
     audit_per_byte_read: float | None
 
 
-def costs_of(lake: LakeFolder, recipe: Recipe, plans: Iterable[Plan]) -> list[Cost]:
+def costs_of(lake: Lake, recipe: Recipe, plans: Iterable[Plan]) -> list[Cost]:
     """What it would cost to build what is out of date, one by one.
 
     Args:
@@ -91,7 +91,7 @@ def _ratio(measured: Sequence[dict[str, float]], name: str) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Coster:
-    lake: LakeFolder
+    lake: Lake
     recipe: Recipe
     rates: dict[str, Rate] = field(default_factory=dict)
     sizes: dict[Path, tuple[int, int]] = field(default_factory=dict)
@@ -125,7 +125,7 @@ class _Coster:
             stage.sharding,
             self._fingerprint(stage, made.key, inputs),
             inputs,
-            self.lake.place(stage.name, made.key),
+            self.lake.partition(stage.name, made.key),
         )
         n_bytes = shards.n_bytes(shards.to_do)
         return Cost(
@@ -159,24 +159,24 @@ class _Coster:
         )
 
     def _last_audit(self, made: Plan) -> float | None:
-        place = self.lake.place(made.stage, made.key)
+        partition = self.lake.partition(made.stage, made.key)
         try:
-            current = place.glance()
+            current = partition.current_summary()
         except LcError:
             return None
         return current.receipt.measured.get("audit_seconds") if current else None
 
     def _rate(self, stage: Stage) -> Rate:
         if stage.name not in self.rates:
-            standing = StandingLake.of(self.lake)
+            standing = CachedLake.of(self.lake)
             self.rates[stage.name] = rate_of(list(_measured(standing, stage.name)))
         return self.rates[stage.name]
 
 
-def _measured(lake: LakeFolder, stage: str) -> Iterable[dict[str, float]]:
+def _measured(lake: Lake, stage: str) -> Iterable[dict[str, float]]:
     for key in lake.keys(stage):
         try:
-            current = lake.place(stage, key).current()
+            current = lake.partition(stage, key).current()
         except LcError:
             continue  # a damaged version is planned, and measured nothing that one could go by
         if current is not None:

@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lc_assets.engines.choosing import engine_at
-from lc_assets.engines.engine import Engine, Terms
-from lc_assets.engines.progress import Watch
+from lc_assets.execution.choosing import executor_at
+from lc_assets.execution.executor import Executor, TaskPolicy
+from lc_assets.execution.progress import Watch
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import LIBRARIES
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
 
 WORKERS_IMPORT: Final = ("lc_assets.stages.catalogue",)
 """What is imported before a worker starts."""
 
 
-def hire(
+def executor_for(
     address: str,
     *,
-    lake: LakeFolder,
+    lake: Lake,
     reads: Sequence[Upstream | None],
     workers: int,
     watch: Watch,
     task_seconds: float = 0.0,
-) -> Engine:
-    """The engine at an address (`lc_assets.engines.choosing`), for work on a lake.
+) -> Executor:
+    """The executor at an address (`lc_assets.execution.choosing`), for work on a lake.
 
     Args:
         address: empty for this machine.
@@ -39,17 +39,17 @@ def hire(
         task_seconds: how long a task may take; 0 is for ever.
 
     Raises:
-        BadInput: when the address means no engine.
+        BadInput: when the address means no executor.
     """
     sees = [
         Path(read.root).resolve() for read in reads if read is not None and "://" not in read.root
     ]
-    return engine_at(
+    return executor_at(
         address,
         workers=workers,
         watch=watch,
         preload=WORKERS_IMPORT,
-        terms=Terms(seconds=task_seconds),
+        policy=TaskPolicy(seconds=task_seconds),
         folders=(lake.root.resolve(),),
         sees=tuple(sees),
         libraries=LIBRARIES,

@@ -17,14 +17,14 @@ from typing import Any, Literal
 import msgspec
 
 from lc_assets.errors import CorruptFile, LcError, NotPublished
+from lc_assets.lake.cached_lake import CachedLake
+from lc_assets.lake.digests import digest_of, short
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.receipts import Fingerprint, Receipt
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import Stage, rejected_folder
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.receipts import Fingerprint, Receipt
-from lc_assets.storage.standing import StandingLake
-from lc_assets.storage.versions import Published
 
 UPSTREAM = "upstream"
 """What `raw` calls its input, which lies in no lake."""
@@ -70,7 +70,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(
-    lake: LakeFolder,
+    lake: Lake,
     recipe: Recipe,
     snapshots: Sequence[str],
     *,
@@ -90,7 +90,7 @@ def plan(
             (`lc_assets.stages.links.html_index.look_at_crawl`).
     """
     planner = _Planner(
-        StandingLake.of(lake),
+        CachedLake.of(lake),
         recipe,
         {UPSTREAM: upstream_digests or {}, CRAWL: crawl_digests or {}},
     )
@@ -178,7 +178,7 @@ def took(receipt: Receipt) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class _Planner:
-    lake: LakeFolder
+    lake: Lake
     recipe: Recipe
     looked: Mapping[str, Mapping[str, str]]
     resolved: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
@@ -188,7 +188,7 @@ class _Planner:
         waits_for = tuple(self._behind(stage, key))
         reasons = [f"after {_shortened(waits_for)}"] if waits_for else []
         try:
-            current = self.lake.place(stage.name, key).current()
+            current = self.lake.partition(stage.name, key).current()
         except LcError as error:
             return Plan(
                 stage=stage.name,
@@ -206,7 +206,7 @@ class _Planner:
             reasons = [f"an input cannot be read: {error}"]
         rejected = (
             target is not None
-            and rejected_folder(self.lake.place(stage.name, key), target).is_dir()
+            and rejected_folder(self.lake.partition(stage.name, key), target).is_dir()
         )
         if rejected:
             reasons = [*reasons, f"its audit failed before, see rejected-{target}"]

@@ -6,7 +6,7 @@ receipt: damage does not spread, a shard that is damaged there is done again. No
     into a published file, so two versions may
 share one; where no link can be made it is copied.
 
-Here: one version's shards on an engine. Not here: which shards are the same
+Here: one version's shards on an executor. Not here: which shards are the same
     (`lc_assets.stages.sharding`).
 """
 
@@ -18,22 +18,22 @@ from typing import Any
 
 import msgspec
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
+from lc_assets.lake.digests import FileFact, fact_of
+from lc_assets.lake.receipts import Fingerprint
+from lc_assets.lake.scratch import is_remembered
 from lc_assets.publishing import flush, publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.fates import Became, Fate
 from lc_assets.stages.metering import Meter, Spent, metered
 from lc_assets.stages.sharding import Older, ShardRecord, Shards, write_records
-from lc_assets.storage.digests import FileFact, fact_of
-from lc_assets.storage.receipts import Fingerprint
-from lc_assets.storage.workings import is_remembered
-from lc_assets.tally import Tally
 
 
 class Done(msgspec.Struct, frozen=True):
     """What a worker answers: counts, the shard's files, what it took."""
 
-    tally: Tally
+    counts: Counts
     files: tuple[FileFact, ...]
     spent: Spent
 
@@ -55,7 +55,7 @@ class ShardRun:
     """The shards of one version while they are run.
 
     Attributes:
-        engine: what runs them.
+        executor: what runs them.
         folder: the version's folder.
         fingerprint: of the version.
         meter: is told what was spent.
@@ -64,7 +64,7 @@ class ShardRun:
         facts: filled with the facts of files that need not be read again.
     """
 
-    engine: Engine
+    executor: Executor
     folder: Path
     fingerprint: Fingerprint
     meter: Meter
@@ -73,24 +73,24 @@ class ShardRun:
     facts: dict[str, FileFact]
     records: list[ShardRecord] = field(default_factory=list)
 
-    def run(self, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
+    def run(self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str) -> Counts:
         """Do the tasks, or find them done; return what was counted in all of them."""
         if self.shards is None:
-            return Tally.total([done.tally for _, done in self._done(function, tasks, what)])
+            return Counts.total([done.counts for _, done in self._done(function, tasks, what)])
         left = self._take_over(tasks, what)
         taken = len(tasks) - len(left)
         for task, done in self._done(function, left, what):
-            self._note(task.name, done.tally, done.files)
+            self._note(task.name, done.counts, done.files)
         self.meter.shards_taken_over += taken
         self._conclude(taken, len(left))
-        return Tally.total([record.tally for record in self.records])
+        return Counts.total([record.counts for record in self.records])
 
     def _done(
-        self, function: Callable[[Any], Tally], tasks: Sequence[Any], what: str
+        self, function: Callable[[Any], Counts], tasks: Sequence[Any], what: str
     ) -> Iterator[tuple[Any, Done]]:
         remembered = {name_of(task) for task in tasks if is_remembered(task)}
         suffixes = self.shards.suffixes if self.shards else ()
-        for task, done in self.engine.run(
+        for task, done in self.executor.run(
             functools.partial(do, function, suffixes), self._largest_first(tasks), what=what
         ):
             name = name_of(task)
@@ -122,14 +122,14 @@ class ShardRun:
             for found in known.values()
         ]
         taken = set()
-        for take, done in self.engine.run(take_over, takes, what=f"{what}, taken over"):
+        for take, done in self.executor.run(take_over, takes, what=f"{what}, taken over"):
             if done is None:
                 continue
             name = take.record.shard
             taken.add(name)
             self.meter.add(done.spent)
             self._tell(name, "taken over", done, of=known[name].version.version)
-            self._note(name, done.tally, done.files)
+            self._note(name, done.counts, done.files)
         flush(self.folder)
         return [task for task in tasks if task.name not in taken]
 
@@ -137,9 +137,9 @@ class ShardRun:
         suffixes = self.shards.suffixes if self.shards else ()
         return found.version.only(*(f"*{suffix}" for suffix in suffixes))
 
-    def _note(self, name: str, tally: Tally, files: tuple[FileFact, ...]) -> None:
+    def _note(self, name: str, counts: Counts, files: tuple[FileFact, ...]) -> None:
         made_of = self.shards.made_of.get(name, "") if self.shards else ""
-        self.records.append(ShardRecord(shard=name, made_of=made_of, tally=tally, files=files))
+        self.records.append(ShardRecord(shard=name, made_of=made_of, counts=counts, files=files))
         self.facts.update((fact.path, fact) for fact in files)
 
     def _conclude(self, n_taken: int, n_left: int) -> None:
@@ -163,9 +163,9 @@ class ShardRun:
                 shard=name,
                 fate=became,
                 of=of,
-                seen=done.tally.seen,
-                kept=done.tally.kept,
-                dropped=dict(done.tally.dropped),
+                seen=done.counts.seen,
+                kept=done.counts.kept,
+                dropped=dict(done.counts.dropped),
                 bytes_read=n_bytes,
                 seconds=round(done.spent.seconds, 6),
                 cpu_seconds=round(done.spent.cpu_seconds, 6),
@@ -178,14 +178,14 @@ def name_of(task: Any) -> str:
     return str(getattr(task, "name", task))
 
 
-def do(function: Callable[[Any], Tally], suffixes: Sequence[str], task: Any) -> Done:
+def do(function: Callable[[Any], Counts], suffixes: Sequence[str], task: Any) -> Done:
     """Do one task in a worker, and read what it wrote once for its digests."""
 
-    def doing(task: Any) -> tuple[Tally, tuple[FileFact, ...]]:
+    def doing(task: Any) -> tuple[Counts, tuple[FileFact, ...]]:
         return function(task), _files(task, suffixes)
 
-    (tally, files), spent = metered(doing, task)
-    return Done(tally, files, spent)
+    (counts, files), spent = metered(doing, task)
+    return Done(counts, files, spent)
 
 
 def take_over(task: TakeTask) -> Done | None:
@@ -201,7 +201,7 @@ def take_over(task: TakeTask) -> Done | None:
         return True
 
     taken, spent = metered(taking, task)
-    return Done(task.record.tally, task.record.files, spent) if taken else None
+    return Done(task.record.counts, task.record.files, spent) if taken else None
 
 
 def _files(task: Any, suffixes: Sequence[str]) -> tuple[FileFact, ...]:

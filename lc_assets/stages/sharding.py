@@ -19,13 +19,13 @@ from typing import Any, Final
 
 import msgspec
 
+from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, CorruptFile, LcError
+from lc_assets.lake.digests import FileFact, digest_of, fact_of
+from lc_assets.lake.lake import Partition
+from lc_assets.lake.receipts import Fingerprint
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.digests import FileFact, digest_of, fact_of
-from lc_assets.storage.lake import Place
-from lc_assets.storage.receipts import Fingerprint
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 
 SHARDS_FILE: Final = "shards.jsonl"
 
@@ -72,13 +72,13 @@ class ShardRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         shard: its name.
         made_of: digest of all that determined its bytes, see `fingerprints`.
-        tally: what was seen, kept and dropped in it.
+        counts: what was seen, kept and dropped in it.
         files: its files, relative to the version's folder.
     """
 
     shard: str
     made_of: str
-    tally: Tally
+    counts: Counts
     files: tuple[FileFact, ...]
 
 
@@ -117,7 +117,10 @@ class Shards:
 
 
 def shards_of(
-    sharding: Sharding, fingerprint: Fingerprint, inputs: Mapping[str, Published], place: Place
+    sharding: Sharding,
+    fingerprint: Fingerprint,
+    inputs: Mapping[str, Published],
+    partition: Partition,
 ) -> Shards:
     """The shards of the version of this fingerprint, and what of them the place's finished versions
     hold.
@@ -128,7 +131,7 @@ def shards_of(
     reads = {} if sharding.idle(fingerprint.params) else sharding.reads(inputs, fingerprint.key)
     made_of = fingerprints(fingerprint, reads)
     return Shards(
-        made_of=made_of, reads=reads, older=_older(made_of, place), suffixes=sharding.suffixes
+        made_of=made_of, reads=reads, older=_older(made_of, partition), suffixes=sharding.suffixes
     )
 
 
@@ -201,9 +204,9 @@ def records_of(published: Published) -> dict[str, ShardRecord]:
     return {}
 
 
-def _older(made_of: Mapping[str, str], place: Place) -> dict[str, Older]:
+def _older(made_of: Mapping[str, str], partition: Partition) -> dict[str, Older]:
     found: dict[str, Older] = {}
-    for version in place.versions():
+    for version in partition.versions():
         if len(found) == len(made_of):
             break
         records = records_of(version)

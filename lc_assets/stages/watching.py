@@ -26,10 +26,10 @@ import msgspec
 
 from lc_assets.formats.archives.paths import LISTS
 from lc_assets.formats.redpajama import listings
+from lc_assets.lake.digests import digest_of, digest_of_set, short
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.links.crawl_files import places_of
-from lc_assets.storage.digests import digest_of, digest_of_set, short
-from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 
 LISTINGS: Final = "listings"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents import raw_snapshot as raw
 from lc_assets.stages.planning import Plan, Run, plan, runs_of
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import LakeFolder
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Asker:
         requested: names of the partitions that the condition asks for in this tick.
     """
 
-    lake: Callable[[], LakeFolder]
+    lake: Callable[[], Lake]
     recipe: Callable[[], Recipe]
     snapshots: Collection[str]
     requested: set[str] = field(default_factory=set)

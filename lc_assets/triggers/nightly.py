@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import dagster as dg
 
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.planning import Run, partitioned_by
-from lc_assets.storage.lake import GLOBAL
 from lc_assets.triggers.asking import Asker
 from lc_assets.triggers.upstream import RUNNING
 

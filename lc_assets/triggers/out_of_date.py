@@ -20,8 +20,8 @@ from typing import Any
 import dagster as dg
 import msgspec
 
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.planning import Plan, Run
-from lc_assets.storage.lake import GLOBAL
 from lc_assets.triggers.asking import Asker
 
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import FACTS, PAGES, Draws, FactsTask, PagesTask
-from lc_assets.tally import Tally
 from lc_assets_tests.memory import peak_mb
 
 N_FILES = 8
@@ -124,15 +124,17 @@ def write(folder: Path, n_links: int) -> int:
     return len(roots)
 
 
-def claim(folder: Path, work: Path, mode: str, repetitions: int, **more: Any) -> tuple[Path, Tally]:
+def claim(
+    folder: Path, work: Path, mode: str, repetitions: int, **more: Any
+) -> tuple[Path, Counts]:
     """Claim pages; who they are is written already, and their texts' lengths are made from their
     numbers.
     """
 
-    def run(function: Any, tasks: Any, *, what: str) -> Tally:
+    def run(function: Any, tasks: Any, *, what: str) -> Counts:
         for task in tasks:
             (list_them if isinstance(task, PagesTask) else know_them)(folder, task)
-        return Tally()
+        return Counts()
 
     documents = [folder / f"{number}.documents.parquet" for number in range(N_FILES)]
     made = Claims(
@@ -179,13 +181,13 @@ def main(what: str, folder: str, *rest: str) -> None:
         said: dict[str, Any] = {"links": write(Path(folder), int(float(rest[0])))}
     else:
         start_mb = peak_mb()
-        _, tally = claim(Path(folder), Path(folder) / "work", rest[0], int(rest[1]))
+        _, counts = claim(Path(folder), Path(folder) / "work", rest[0], int(rest[1]))
         said = {
             "start_mb": start_mb,
-            "seen": tally.seen,
-            "kept": tally.kept,
-            "dropped": tally.dropped,
-            **tally.also,
+            "seen": counts.seen,
+            "kept": counts.kept,
+            "dropped": counts.dropped,
+            **counts.extra,
         }
     said |= {"seconds": time.perf_counter() - begun, "cpu_seconds": time.process_time() - cpu}
     print(json.dumps(said | {"peak_mb": peak_mb()}))

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.deduplication import evidence
@@ -34,7 +35,6 @@ from lc_assets.stages.deduplication.index import (
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import FACTS, Decision, Means, Scheme
 from lc_assets.stages.deduplication.verification import ShinglesTask, wanted_places
-from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import band_keys
 from lc_assets_tests.memory import peak_mb
 
@@ -129,7 +129,7 @@ N_OF_RUN = [0]
 SIGNING = Signing(name="made up", bands=BANDS, sign=lambda _: None)
 
 
-def made_up_shingles(task: ShinglesTask) -> Tally:
+def made_up_shingles(task: ShinglesTask) -> Counts:
     """In place of reading texts: shingles of the wanted documents of one file."""
     number = task.number
     places = wanted_places(task.wanted, number)
@@ -140,7 +140,7 @@ def made_up_shingles(task: ShinglesTask) -> Tally:
         npy_bytes(np.arange(len(places) + 1, dtype=np.int64) * SHINGLES),
     )
     publish_bytes(task.folder / f"{number:05d}.places.npy", npy_bytes(places))
-    return Tally(also={"documents compared": len(places)})
+    return Counts(extra={"documents compared": len(places)})
 
 
 def judged(folder, n):
@@ -181,22 +181,22 @@ def main(folder: str, n_documents: str, memory: str) -> None:
         sources=[],
         out=out,
         signing=SIGNING,
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
         means=Means(memory=int(memory)),
     )
     wall = time.perf_counter()
     counted = evidence.publish_evidence(search, index)
     paired = time.process_time()
     with queries(out / "work" / "duckdb", int(memory) // 2) as asked:
-        tally = decide(asked, index.fact_paths, out / PAIRS_FILE, Decision(by=("near",)), out)
+        counts = decide(asked, index.fact_paths, out / PAIRS_FILE, Decision(by=("near",)), out)
     found = {
         "cpu_making": round(made - begun, 1),
         "cpu_pairs": round(paired - made, 1),
         "cpu_deciding": round(time.process_time() - paired, 1),
         "wall": round(time.perf_counter() - wall, 1),
         "peak_rss_mb": peak_mb(),
-        "kept": tally.kept,
-        **counted.also,
+        "kept": counts.kept,
+        **counted.extra,
         **judged(out, n),
     }
     print(json.dumps(found))

@@ -6,13 +6,13 @@ import json
 import sys
 from pathlib import Path
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Receipt
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Receipt
-from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.memory import peak_mb
 
 
@@ -20,10 +20,10 @@ def main(lake: str, upstream: str, recipe: str, stage: str, key: str) -> None:
     """Build it and print what it took, with the memory of the bare process."""
     start_rss_mb = peak_mb()
     context = BuildContext(
-        lake=LakeFolder(Path(lake)),
+        lake=Lake(Path(lake)),
         upstream=Upstream(upstream),
         recipe=read_recipe(Path(recipe)),
-        engine=LocalEngine(workers=1),
+        executor=LocalExecutor(workers=1),
     )
     receipt = step(stage).verb(context, key).published.receipt
     print(
@@ -40,7 +40,9 @@ def input_bytes(context: BuildContext, receipt: Receipt) -> int:
         return sum(
             path.stat().st_size for path in Path(context.upstream.root).rglob("*") if path.is_file()
         )
-    inputs = [context.lake.place(*name.split("/")).require() for name in receipt.fingerprint.inputs]
+    inputs = [
+        context.lake.partition(*name.split("/")).require() for name in receipt.fingerprint.inputs
+    ]
     behind_the_order = (
         context.lake.published("grid").values() if receipt.fingerprint.stage == "flat" else ()
     )

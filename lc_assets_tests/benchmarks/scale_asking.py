@@ -107,7 +107,7 @@ def look_ups(bench: Bench) -> Measured:
     """`lc trace` both ways, every file opened anew: position → document; id, address, domain →
     rows; address → documents.
     """
-    order = bench.lake.place("longcrawl").require()
+    order = bench.lake.partition("longcrawl").require()
     n_rows = len(GlobalOrder.open(order.home, "train", pass_over=False))
     positions = np.random.default_rng(1).integers(0, n_rows, LOOK_UPS).tolist()
 

@@ -4,6 +4,7 @@
 
 from pathlib import Path
 
+from lc_assets.counts import Counts
 from lc_assets.formats.grid import create_grid
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import signature_index as signature_bands
@@ -17,7 +18,6 @@ from lc_assets.stages.rows.token_grid import (
     count_of,
 )
 from lc_assets.stages.tables import KEYED, write_table
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, SPLITS, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_lake as made
 from lc_assets_tests.benchmarks import scaled_versions as versions
@@ -28,7 +28,7 @@ from lc_assets_tests.benchmarks.scaled_versions import Publisher
 def manifests(bench: Bench) -> Measured:
     """`raw` of every snapshot, by its verb, claims included; files."""
     return lambda: sum(
-        raw.take_stock(bench.context, parse_snapshot(name)).published.receipt.tally.also["files"]
+        raw.take_stock(bench.context, parse_snapshot(name)).published.receipt.counts.extra["files"]
         for name in bench.scale.snapshots
     )
 
@@ -36,7 +36,7 @@ def manifests(bench: Bench) -> Measured:
 def manifests_read(bench: Bench) -> Measured:
     """Every manifest, one after another, as `filtered` reads it; shards."""
     return lambda: sum(
-        len(raw.read_manifest(bench.lake.place("raw", name).require()))
+        len(raw.read_manifest(bench.lake.partition("raw", name).require()))
         for name in bench.scale.snapshots
     )
 
@@ -57,13 +57,13 @@ def keys(bench: Bench) -> Measured:
     def index() -> int:
         publisher = Publisher.into(bench.lake)
         for snapshot in bench.scale.snapshots:
-            tally = Tally(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
+            counts = Counts(seen=bench.scale.n_documents, kept=bench.scale.n_documents)
             tables = made.keyed_of(bench.scale, snapshot)
             publisher.publish(
                 "keys",
                 snapshot,
                 lambda home, _, tables=tables: keying.write_keys(home, tables, KEYED),
-                tally=tally,
+                counts=counts,
             )
         return len(bench.scale.snapshots) * bench.scale.n_documents
 
@@ -75,7 +75,7 @@ def bands_of_a_snapshot(bench: Bench) -> Measured:
     are shards; documents.
     """
     return lambda: (
-        signature_bands.cut_snapshot(bench.context, parse_snapshot(bench.scale.whole)).tally.kept
+        signature_bands.cut_snapshot(bench.context, parse_snapshot(bench.scale.whole)).counts.kept
     )
 
 
@@ -86,7 +86,7 @@ def near_pairs_of_a_snapshot(bench: Bench) -> Measured:
 
     def pair() -> int:
         built = near_pairs.pair_snapshot(bench.context, parse_snapshot(bench.scale.whole))
-        assert built.tally.kept >= bench.scale.n_documents // 25
+        assert built.counts.kept >= bench.scale.n_documents // 25
         return bench.scale.n_documents
 
     return pair
@@ -123,7 +123,7 @@ def rows(bench: Bench) -> Measured:
                 "grid",
                 snapshot,
                 write,
-                tally=Tally(seen=table.num_rows, kept=table.num_rows, also=counts),
+                counts=Counts(seen=table.num_rows, kept=table.num_rows, extra=counts),
             )
             n_rows += table.num_rows
         return n_rows
@@ -134,12 +134,12 @@ def rows(bench: Bench) -> Measured:
 def row_index(bench: Bench) -> Measured:
     """`lineage` of every snapshot, by its verb, claims included; rows."""
     names = [parse_snapshot(name) for name in bench.scale.snapshots]
-    return lambda: sum(lineage.index_rows(bench.context, name).tally.kept for name in names)
+    return lambda: sum(lineage.index_rows(bench.context, name).counts.kept for name in names)
 
 
 def order(bench: Bench) -> Measured:
     """`longcrawl`: the riffle of all row tables, by its verb, claims included; rows."""
-    return lambda: ordering.order_snapshots(bench.context).tally.kept
+    return lambda: ordering.order_snapshots(bench.context).counts.kept
 
 
 def rest(bench: Bench) -> Measured:

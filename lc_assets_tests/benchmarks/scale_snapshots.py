@@ -15,12 +15,12 @@ import time
 from functools import partial
 from pathlib import Path
 
+from lc_assets.lake.lake import GLOBAL
 from lc_assets.stages.deduplication import document_signatures as signing
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.deduplication import signature_index as signature_bands
 from lc_assets.stages.documents import raw_snapshot as raw
-from lc_assets.storage.lake import GLOBAL
 from lc_assets.vocabulary import SnapshotId, parse_snapshot
 from lc_assets_tests.benchmarks import scaled_versions as versions
 from lc_assets_tests.benchmarks.scale_parts import peak_mb
@@ -37,7 +37,7 @@ VERBS = {
 def stand(bench: Bench, names: list[SnapshotId]) -> None:
     """Make up what these snapshots' duplicates are looked for in."""
     for snapshot in names:
-        if bench.lake.place("withdrawals", snapshot).pointer() is not None:
+        if bench.lake.partition("withdrawals", snapshot).pointer() is not None:
             continue
         raw.take_stock(bench.context, snapshot)
         versions.write_filtered(bench.lake, bench.scale, snapshot, whole=True)
@@ -47,7 +47,7 @@ def stand(bench: Bench, names: list[SnapshotId]) -> None:
         )
         for name in ("contamination", "keys", "withdrawn", "withdrawals"):
             key = GLOBAL if name == "withdrawn" else snapshot
-            if bench.lake.place(name, key).pointer() is None:
+            if bench.lake.partition(name, key).pointer() is None:
                 Publisher.into(bench.lake).publish(name, key, partial(versions.write_nothing, name))
 
 
@@ -65,7 +65,7 @@ def main(folder: str, n_snapshots: str, percent: str) -> None:
         begun = time.process_time()
         built = verb(bench.context, names[-1])
         found[name] = round(time.process_time() - begun, 3)
-        found[f"{name} kept"] = built.tally.kept
+        found[f"{name} kept"] = built.counts.kept
     print(
         json.dumps(
             {

@@ -29,15 +29,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import UpstreamFile
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import KEYED, TOKENIZED
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import UpstreamFile
 from lc_assets.vocabulary import ROW_TOKENS, Shard
 
 Measured = Callable[[], int]
@@ -161,15 +161,17 @@ class Bench:
     folder: Path
 
     @property
-    def lake(self) -> LakeFolder:
+    def lake(self) -> Lake:
         """Where it lies."""
-        return LakeFolder(self.folder / "lake")
+        return Lake(self.folder / "lake")
 
     @property
     def context(self) -> BuildContext:
         """For stages that are built by their own verbs."""
         upstream = MadeUpUpstream(self.scale)
-        return BuildContext(lake=self.lake, upstream=upstream, recipe=RECIPE, engine=LocalEngine())  # type: ignore[arg-type]
+        return BuildContext(
+            lake=self.lake, upstream=upstream, recipe=RECIPE, executor=LocalExecutor()
+        )  # type: ignore[arg-type]
 
 
 def mark_of(path: str) -> str:

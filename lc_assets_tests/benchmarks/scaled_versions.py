@@ -13,7 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
+from lc_assets.lake.cached_lake import CachedLake
+from lc_assets.lake.digests import FileFact
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of, version_files
+from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.stages import claims, sharding
 from lc_assets.stages.building import Stage
 from lc_assets.stages.catalogue import step
@@ -25,16 +31,10 @@ from lc_assets.stages.mixes.blended_mix import MIX_FILE, Mix
 from lc_assets.stages.snapshots import known_snapshots
 from lc_assets.stages.tables import DROPPED, SWEEP
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
-from lc_assets.storage.digests import FileFact
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of, version_files
-from lc_assets.storage.standing import StandingLake
-from lc_assets.storage.versions import Published, write_receipt
-from lc_assets.tally import Tally
 from lc_assets.text.minhash import RPV2
 from lc_assets_tests.benchmarks.scaled_lake import RECIPE, Scale, documents_of
 
-NOTHING = Tally()
+NOTHING = Counts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Publisher:
     the publisher is made.
     """
 
-    lake: LakeFolder
-    standing: StandingLake
+    lake: Lake
+    standing: CachedLake
     params: dict[tuple[str, str], dict] = field(default_factory=dict)
 
     @classmethod
-    def into(cls, lake: LakeFolder) -> "Publisher":
+    def into(cls, lake: Lake) -> "Publisher":
         """One for the next stages."""
-        return cls(lake, StandingLake.of(lake))
+        return cls(lake, CachedLake.of(lake))
 
     def fingerprint(self, stage: Stage, key: str) -> Fingerprint:
         """What a build would make now."""
@@ -69,17 +69,17 @@ class Publisher:
         write: Callable[[Path, Fingerprint], object] = lambda _home, _fingerprint: None,
         *,
         promised: Sequence[FileFact] = (),
-        tally: Tally = NOTHING,
+        counts: Counts = NOTHING,
     ) -> Published:
         """Write a version's files, and a receipt of these and of others that are only promised."""
-        fingerprint, place = self.fingerprint(step(name).stage, key), self.lake.place(name, key)
+        fingerprint, place = self.fingerprint(step(name).stage, key), self.lake.partition(name, key)
         home = place.folder / fingerprint.version
         home.mkdir(parents=True)
         write(home, fingerprint)
         files = sorted([*version_files(home), *promised])
         measured = {"seconds": 100.0, "audit_seconds": 10.0, "bytes_read": 1e9}
         published = write_receipt(
-            home, receipt_of(home, fingerprint, tally, files=files, measured=measured)
+            home, receipt_of(home, fingerprint, counts, files=files, measured=measured)
         )
         place.point_at(published)
         return published
@@ -114,7 +114,7 @@ def write_shards(
             sharding.ShardRecord(
                 shard=name,
                 made_of=made_of[name],
-                tally=Tally(seen=kept, kept=kept, also={"shards": 1}),
+                counts=Counts(seen=kept, kept=kept, extra={"shards": 1}),
                 files=tuple(by_shard[name]),
             )
             for (name, kept) in zip(reads, counts, strict=True)
@@ -122,7 +122,7 @@ def write_shards(
     )
 
 
-def write_documents(lake: LakeFolder, scale: Scale) -> None:
+def write_documents(lake: Lake, scale: Scale) -> None:
     """Everything between `raw` and the row tables but `keys`."""
     for snapshot in scale.snapshots:
         write_filtered(lake, scale, snapshot, whole=snapshot == scale.whole)
@@ -133,10 +133,10 @@ def write_documents(lake: LakeFolder, scale: Scale) -> None:
             write_promised_shards(publisher, scale, name, snapshot, suffixes, whole=whole)
 
 
-def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool) -> None:
+def write_filtered(lake: Lake, scale: Scale, snapshot: str, *, whole: bool) -> None:
     """`filtered` of one snapshot."""
-    tally = Tally(
-        seen=scale.n_documents, kept=scale.n_documents, also={"shards": 2 * scale.n_shards}
+    counts = Counts(
+        seen=scale.n_documents, kept=scale.n_documents, extra={"shards": 2 * scale.n_shards}
     )
     suffixes = (claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX, sweeping.SWEEP_SUFFIX)
     facts = [] if whole else promised(scale, snapshot, *suffixes)
@@ -154,7 +154,7 @@ def write_filtered(lake: LakeFolder, scale: Scale, snapshot: str, *, whole: bool
             scale.n_documents,
         )
 
-    publisher.publish("filtered", snapshot, write, promised=facts, tally=tally)
+    publisher.publish("filtered", snapshot, write, promised=facts, counts=counts)
 
 
 def write_shard_tables(home: Path, scale: Scale, snapshot: str) -> None:
@@ -260,11 +260,11 @@ def write_promised_shards(
         snapshot,
         write if suffixes else lambda *_: None,
         promised=facts,
-        tally=Tally(seen=n_kept, kept=n_kept),
+        counts=Counts(seen=n_kept, kept=n_kept),
     )
 
 
-def write_removals(lake: LakeFolder, scale: Scale) -> None:
+def write_removals(lake: Lake, scale: Scale) -> None:
     """`signature_bands`, `near_pairs`, `withdrawn`, `withdrawals`, `removals` and `tokens`: nothing
     was near, nothing is withdrawn.
     """
@@ -277,7 +277,7 @@ def write_removals(lake: LakeFolder, scale: Scale) -> None:
                 name,
                 key,
                 functools.partial(write_nothing, name),
-                tally=Tally(seen=scale.n_documents, kept=scale.n_documents),
+                counts=Counts(seen=scale.n_documents, kept=scale.n_documents),
             )
     publisher = Publisher.into(lake)
     suffixes = (".bin", ".idx", claims.DOCUMENTS_SUFFIX, claims.DROPPED_SUFFIX)
@@ -296,7 +296,7 @@ def write_nothing(name: str, home: Path, _: Fingerprint) -> None:
         pq.write_table(schema.empty_table(), home / path)
 
 
-def write_rest(lake: LakeFolder) -> None:
+def write_rest(lake: Lake) -> None:
     """What is behind the global order: by receipts."""
     for name in ("flat", "megatron", "mixes", "card"):
         publisher = Publisher.into(lake)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.decomposition import decomposed
 from lc_assets.packing.similarity import Likeness, compiled_packs
 from lc_assets.packing.term_vectors import UNIT, TermCounts, TermVectors, term_vectors
@@ -26,7 +26,7 @@ from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 N_DOCS = 200_000
 N_CHARS = 4_000_000
-ONE = LocalEngine(workers=1)
+ONE = LocalExecutor(workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -204,9 +204,9 @@ def test_packing_similar_pages_from_file_to_file(pages, tmp_path):
     """
     path, texts, kind = pages
     settings = SimilarSettings(max_tokens=49_152)
-    pack_similar([path], tmp_path / "out", settings, engine=ONE)
+    pack_similar([path], tmp_path / "out", settings, executor=ONE)
     ours, packed = cpu_seconds(
-        lambda _: pack_similar([path], tmp_path / "out", settings, engine=ONE), rounds=2
+        lambda _: pack_similar([path], tmp_path / "out", settings, executor=ONE), rounds=2
     )
     copying, n_copied = cpu_seconds(lambda _: copied(path, tmp_path / "copy.gz"), rounds=2)
     assert packed.kept + packed.dropped.get("the same page again", 0) == n_copied
@@ -232,7 +232,7 @@ def test_a_band_of_a_corpus(pages, tmp_path):
     path, texts, kind = pages
     ours, found = cpu_seconds(
         lambda _: band_corpus(
-            [path], tmp_path / "out", "gzip_ratio", Shares(low=0.2, high=0.2), engine=ONE
+            [path], tmp_path / "out", "gzip_ratio", Shares(low=0.2, high=0.2), executor=ONE
         ),
         rounds=2,
     )

@@ -13,10 +13,10 @@ import time
 import numpy as np
 import pytest
 
+from lc_assets.lake.bucket import Bucket
+from lc_assets.lake.digests import file_facts
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
-from lc_assets.storage.bucket import Bucket
-from lc_assets.storage.digests import file_facts
 from lc_assets_tests.benchmarks.timing import BUSY
 from lc_assets_tests.benchmarks.token_rows import token_rows
 from lc_assets_tests.bucket_server import BucketServer

@@ -96,7 +96,7 @@ def in_process(
             )
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
         n_events = len(instance.all_logs(ended.run_id))
-    version = context.lake.place(STAGES[-1], NEW).require().version
+    version = context.lake.partition(STAGES[-1], NEW).require().version
     return (cpu, version, wall), n_events
 
 
@@ -117,7 +117,7 @@ def as_process(house: House) -> tuple[float, str, float]:
     )
     wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return cpu, house.lake.place(STAGES[-1], OLD).require().version, wall
+    return cpu, house.lake.partition(STAGES[-1], OLD).require().version, wall
 
 
 def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, float]]:
@@ -143,7 +143,7 @@ def launched(house: House) -> tuple[tuple[None, str, float], tuple[None, str, fl
     finally:
         house.stop()
     assert run.is_success
-    version = house.lake.place(STAGES[-1], NEW).require().version
+    version = house.lake.partition(STAGES[-1], NEW).require().version
     return (None, version, stats.end_time - stats.launch_time), (
         None,
         version,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.stages.deduplication.deciding import REMOVED_FILE
 from lc_assets.stages.deduplication.running import deduplicate
@@ -87,7 +87,7 @@ def looked_up(path, folder):
         sources=[path],
         out=folder,
         signing=Signing(name="looked up", bands=BANDS, sign=known),
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
         decision=Decision(by=("near",), prefer=("oldest",)),
     )
     begun = time.process_time()
@@ -189,7 +189,7 @@ def test_against_datatrove(tmp_path):
     seconds, summary = looked_up(path, tmp_path / "out")
     theirs, kept = by_datatrove(path, tmp_path / "datatrove")
     say("signatures → removals", n_megabytes, "MB of text", seconds, datatrove_stages_2_to_4=theirs)
-    n_removed = summary.tally.dropped["near duplicate"]
+    n_removed = summary.counts.dropped["near duplicate"]
     print(
         f"removed of {len(texts):,}: {n_removed:,} compared, {len(texts) - len(kept):,} by "
         "datatrove, not compared"

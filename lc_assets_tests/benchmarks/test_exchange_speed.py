@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.exchange import BUCKET, BucketWriter, by_range, read_bucket
+from lc_assets.execution.exchange import BUCKET, BucketWriter, by_range, read_bucket
 from lc_assets_tests.benchmarks.timing import BUSY, cpu_seconds, say
 
 PAIRS = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("band", pa.uint8())])

@@ -12,6 +12,7 @@ import pytest
 from isal import igzip
 
 from lc_assets.formats.redpajama.listings import documents_path, duplicates_path, signals_path
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.filtered_documents import (
     FilterTask,
@@ -21,7 +22,6 @@ from lc_assets.stages.documents.filtered_documents import (
 )
 from lc_assets.stages.documents.raw_snapshot import PARTS, ShardFiles
 from lc_assets.stages.tables import COMPRESSION, DROPPED, FILTERED
-from lc_assets.storage.upstream import Upstream
 from lc_assets.text.signals import scalar_values
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.benchmarks.crawl import crawl_texts, write_crawl
@@ -116,7 +116,7 @@ def test_filtering_is_the_plain_loop_and_faster(crawl, tmp_path):
     counted.
     """
     looked = looked_at(crawl)
-    fast, tally = cpu_seconds(lambda number: ours(looked, tmp_path / f"ours{number}"), rounds=5)
+    fast, counts = cpu_seconds(lambda number: ours(looked, tmp_path / f"ours{number}"), rounds=5)
     slow, _ = cpu_seconds(lambda number: plain(crawl, tmp_path / f"plain{number}"), rounds=1)
     bare, n_bytes = cpu_seconds(lambda _: bare_bytes(crawl), rounds=5)
     for name in ("documents", "dropped"):
@@ -125,8 +125,8 @@ def test_filtering_is_the_plain_loop_and_faster(crawl, tmp_path):
             for folder in ("ours0", "plain0")
         )
         assert str(found.to_pylist()) == str(wanted.to_pylist())  # str: NaN is not itself
-    assert tally.seen == tally.kept + sum(tally.dropped.values())
-    assert min(tally.kept, tally.dropped["duplicate"], tally.dropped["long_enough"]) > 0
+    assert counts.seen == counts.kept + sum(counts.dropped.values())
+    assert min(counts.kept, counts.dropped["duplicate"], counts.dropped["long_enough"]) > 0
     say("filter_shard", n_bytes / 1e6, "MB of JSON", fast, gzip_and_json=slow, isal_alone=bare)
     assert BUSY or fast < slow
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.rows.gathering import gather
 from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import rows_of
 from lc_assets.stages.tables import TOKENIZED, read_table, write_table
-from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.benchmarks.test_memory_by_stage import KEY, RECIPE, measured
 from lc_assets_tests.benchmarks.timing import BUSY
@@ -37,9 +37,7 @@ def test_a_grids_cost_is_linear_and_its_memory_is_not(gigabytes, tmp_path):
     receipt measures it.
     """
     n_shards = round(gigabytes * 1e9 / ROW_BYTES / SHARD_DOCUMENTS)
-    write_tokens(
-        LakeFolder(tmp_path / "lake"), KEY, n_shards=n_shards, shard_documents=SHARD_DOCUMENTS
-    )
+    write_tokens(Lake(tmp_path / "lake"), KEY, n_shards=n_shards, shard_documents=SHARD_DOCUMENTS)
     (tmp_path / "recipe.toml").write_text(RECIPE)
     (tmp_path / "upstream").mkdir()
     found = measured(tmp_path, "grid")
@@ -59,9 +57,9 @@ def test_the_shuffle_costs_little_more_than_a_copy(tmp_path):
     """Rows gathered and rolled into a plain file, against a copy of the token store; wall and CPU
     seconds, neither flushed.
     """
-    lake = LakeFolder(tmp_path / "lake")
+    lake = Lake(tmp_path / "lake")
     write_tokens(lake, KEY, n_shards=16, shard_documents=SHARD_DOCUMENTS)
-    tokens = lake.place("tokens", KEY).require().folder
+    tokens = lake.partition("tokens", KEY).require().folder
     paths = sorted(tokens.glob("*.documents.parquet"))
     names = [path.name.removesuffix(".documents.parquet") for path in paths]
     documents = [read_table(path, TOKENIZED.names) for path in paths]

@@ -96,11 +96,11 @@ def test_rows_are_tiktokens_and_hugging_faces_and_faster(crawl):
     fresh = [fresh_tokenizer() for _ in range(3)]
     fast, rows = cpu_seconds(lambda number: ours(path, fresh[number]))
     slow, wanted = cpu_seconds(lambda _: plain(path, tiktoken.encode_ordinary), rounds=1)
-    slower, also = cpu_seconds(
+    slower, extra = cpu_seconds(
         lambda _: plain(path, lambda text: theirs.encode(text).ids), rounds=1
     )
     np.testing.assert_array_equal(rows, wanted)
-    np.testing.assert_array_equal(rows, also)
+    np.testing.assert_array_equal(rows, extra)
     say(
         f"json.gz to {len(rows)} rows ({prose()[0]})",
         n_bytes / 1e6,

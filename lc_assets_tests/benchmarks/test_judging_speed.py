@@ -46,13 +46,13 @@ def test_stored_values_are_judged_faster_than_texts(pages, tmp_path, preset):
     rules = in_order_of_cost(read_rules(preset))
     task = JudgeTask(file=file, out=tmp_path / "texts", stem="pages", rules=rules)
     judge_file(task)
-    texts, tally = cpu_seconds(lambda _: judge_file(task), rounds=2)
+    texts, counts = cpu_seconds(lambda _: judge_file(task), rounds=2)
     everything, _ = cpu_seconds(
         lambda _: judge_file(replace(task, out=tmp_path / "all", all_signals=True)), rounds=1
     )
     stored_task = replace(task, file=task.place("signals", ".parquet"), out=tmp_path / "stored")
     stored, again = cpu_seconds(lambda _: judge_file(stored_task), rounds=2)
-    assert (again.seen, again.kept, again.dropped) == (tally.seen, tally.kept, tally.dropped)
+    assert (again.seen, again.kept, again.dropped) == (counts.seen, counts.kept, counts.dropped)
     say(
         f"judge texts by {preset}",
         n_bytes / 1e6,

@@ -8,7 +8,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import build_gigatoken, gpt2_tokenizer
 from lc_assets.formats.megatron_idx import idx_blocks
 from lc_assets.stages.megatron import megatron_writing
@@ -55,7 +55,9 @@ def test_writing_is_preprocess_datas_and_faster(corpus, tmp_path, monkeypatch):
     )
 
     def ours(number):
-        return write_data_set([corpus], tmp_path / f"ours{number}", SETTLED, engine=LocalEngine())
+        return write_data_set(
+            [corpus], tmp_path / f"ours{number}", SETTLED, executor=LocalExecutor()
+        )
 
     first, _ = cpu_seconds(lambda _: ours(0), rounds=1)
     again, _ = cpu_seconds(lambda number: ours(number + 1))
@@ -121,7 +123,7 @@ def test_merging_is_a_copy(tmp_path, corpus):
     """MB of ids per CPU-second, digests included, against reading and writing the bytes alone;
     memory is a block.
     """
-    write_data_set([corpus], tmp_path / "a", SETTLED, engine=LocalEngine())
+    write_data_set([corpus], tmp_path / "a", SETTLED, executor=LocalExecutor())
     names = [f"copy{number}" for number in range(6)]
     for name in names:
         for suffix in ("bin", "idx"):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.lake.lake import Lake
 from lc_assets.vocabulary import ROW_TOKENS
 from lc_assets_tests.benchmarks.token_store import write_tokens
 
@@ -98,9 +98,7 @@ def test_memory_is_bounded_by_what_is_said(tmp_path):
     assert show(huge, "tokens", "one document of 50 million characters") < 15 * 50
 
     rows = tmp_path / "rows"
-    write_tokens(
-        LakeFolder(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS
-    )
+    write_tokens(Lake(rows / "lake"), KEY, n_shards=TOKEN_SHARDS, shard_documents=SHARD_DOCUMENTS)
     (rows / "recipe.toml").write_text(RECIPE)
     band_mib = BAND_ROWS * ROW_TOKENS * 2 / 2**20
     assert (

@@ -211,8 +211,8 @@ import sys
 from pathlib import Path
 from lc_assets.stages.deduplication.document_signatures import CorpusTask, sign_file
 from lc_assets_tests.memory import peak_bytes
-tally = sign_file(CorpusTask(file=Path(sys.argv[1]), path=Path(sys.argv[2]), scheme=sys.argv[3]))
-print(tally.seen, peak_bytes() >> 20)
+counts = sign_file(CorpusTask(file=Path(sys.argv[1]), path=Path(sys.argv[2]), scheme=sys.argv[3]))
+print(counts.seen, peak_bytes() >> 20)
 """
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lc_assets.compiling import COMPILED
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.mixing.blending import blend, blend_all, compiled_blend, normalise, plain_blend
 from lc_assets.mixing.gpt_index import (
@@ -246,7 +246,7 @@ def test_a_job_on_a_thousand_prefixes_starts_from_our_cache(
     )
     identity = {"class": "Mine", "path": "here"}
     spent, _ = cpu_seconds(
-        lambda: build_cache(launch, {"mine": identity}, Path("cache"), engine=LocalEngine())
+        lambda: build_cache(launch, {"mine": identity}, Path("cache"), executor=LocalExecutor())
     )
     checked, entries = cpu_seconds(lambda: look_at_cache(launch, {"mine": identity}, Path("cache")))
     assert {entry.status for entry in entries} == {"found"}

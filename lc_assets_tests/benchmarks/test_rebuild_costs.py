@@ -21,6 +21,7 @@ import pytest
 from lc_assets.cli.dagster_runs import Recorder, instance_at
 from lc_assets.definitions import build_defs
 from lc_assets.formats.withdrawal_lists import COLUMNS, Withdrawal, line_of
+from lc_assets.lake.digests import digest_of
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.documents.raw_snapshot import look_at_snapshot, manifest_of
@@ -31,7 +32,6 @@ from lc_assets.stages.rebuilding import rebuild
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.rows.token_grid import rows_table
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.storage.digests import digest_of
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
@@ -92,7 +92,7 @@ class Side:
     def versions(self) -> dict[str, str]:
         places = ((step.name, key) for step in CHAIN for key in self.context.lake.keys(step.name))
         return {
-            f"{stage}/{key}": self.context.lake.place(stage, key).require().version
+            f"{stage}/{key}": self.context.lake.partition(stage, key).require().version
             for stage, key in places
         }
 
@@ -215,7 +215,7 @@ def test_four_rebuilds_and_what_they_cost(sides):
     assert added.seconds < first.seconds / 2
 
     holder, lake = SIX[3], sides[0].context.lake
-    out = min(rows_table(lake.place("grid", holder).require())["id"].to_pylist())
+    out = min(rows_table(lake.partition("grid", holder).require())["id"].to_pylist())
     with (sides[0].folder / "withdrawn.csv").open("a") as lines:
         lines.write(
             line_of(Withdrawal(kind="document", value=out, reason="asked for", date="2026-03-01"))
@@ -226,7 +226,7 @@ def test_four_rebuilds_and_what_they_cost(sides):
     assert (
         withdrawn.changed - looked_up == {f"{stage}/{holder}" for stage in BEHIND_A_LIST} | OF_ALL
     )
-    assert out not in rows_table(lake.place("grid", holder).require())["id"].to_pylist()
+    assert out not in rows_table(lake.partition("grid", holder).require())["id"].to_pylist()
 
     print(
         "\n| what changed | runs | steps | partitions made anew | shards computed | taken over | "

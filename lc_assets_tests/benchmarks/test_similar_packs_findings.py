@@ -11,7 +11,7 @@ import json
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.similarity import Likeness
 from lc_assets.randomness import rng_for
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
@@ -19,7 +19,7 @@ from lc_assets.stages.reports.referring import Measuring, measure_corpus
 from lc_assets.text.referral_tables import group_of
 
 MAX_TOKENS = 49_152
-ONE = LocalEngine(workers=1)
+ONE = LocalExecutor(workers=1)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,13 @@ def similar(files, folder, **likeness):
         files,
         folder,
         SimilarSettings(max_tokens=MAX_TOKENS, likeness=Likeness(**likeness)),
-        engine=ONE,
+        executor=ONE,
     )
     return folder / "documents"
 
 
 def far_pairs(folder):
-    measured = measure_corpus([folder], Measuring(), engine=ONE)
+    measured = measure_corpus([folder], Measuring(), executor=ONE)
     return measured.groups[group_of(MAX_TOKENS)].means()["pairs"][-1]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.lake.lake import Lake
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 
 ROOT = Path(__file__).parents[2]
@@ -104,5 +104,5 @@ def test_what_one_waits_for(environment):
 
 def receipts_of(environment):
     """When each receipt of the lake was written."""
-    root = LakeFolder(Path(environment["LC_ROOT"])).root
+    root = Lake(Path(environment["LC_ROOT"])).root
     return {path: path.stat().st_mtime_ns for path in root.rglob("receipt.json")}

@@ -86,13 +86,13 @@ def test_tokenizing_is_tiktokens_and_faster(documents, tmp_path, monkeypatch):
         TokenizeTask(documents=documents, folder=tmp_path / str(number), settings=SETTINGS)
         for number in range(4)
     ]
-    first, tally = cpu_seconds(lambda _: tokenize_shard(tasks[0]), rounds=1)
+    first, counts = cpu_seconds(lambda _: tokenize_shard(tasks[0]), rounds=1)
     again, _ = cpu_seconds(lambda number: tokenize_shard(tasks[number + 1]))
     slow, _ = cpu_seconds(lambda _: plain(documents, tmp_path / "plain.bin"), rounds=1)
     wanted = (tmp_path / "plain.bin").read_bytes()
     assert all((task.folder / "0000-en_head.bin").read_bytes() == wanted for task in tasks)
-    assert tally.kept > 0
-    assert tally.also["shards done by the twin"] == 0
+    assert counts.kept > 0
+    assert counts.extra["shards done by the twin"] == 0
     megabytes = (
         sum(len(text.encode()) for text in pq.read_table(documents)["raw_content"].to_pylist())
         / 1e6
@@ -123,9 +123,9 @@ def test_the_first_ids_are_tiktokens_and_far_faster():
     slow, wanted = cpu_seconds(
         lambda _: [twin.encode_ordinary(text)[:ROW_TOKENS] for text in texts], rounds=1
     )
-    for ours, also, theirs in zip(found, everything, wanted, strict=True):
+    for ours, extra, theirs in zip(found, everything, wanted, strict=True):
         np.testing.assert_array_equal(ours, theirs)
-        np.testing.assert_array_equal(also, theirs)
+        np.testing.assert_array_equal(extra, theirs)
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     say(
         f"first ids of {len(texts)} documents ({prose()[0]})",
@@ -158,13 +158,13 @@ def test_a_stage_that_needs_the_first_ids_makes_no_others(tmp_path, monkeypatch)
             TokenizeTask(documents=path, folder=tmp_path / str(number), settings=settings)
         )
 
-    fast, tally = cpu_seconds(stage)
+    fast, counts = cpu_seconds(stage)
     slow, _ = cpu_seconds(lambda _: plain(path, tmp_path / "plain.bin", first=ROW_TOKENS), rounds=1)
     reading, _ = cpu_seconds(lambda _: pq.read_table(path)["raw_content"].to_pylist())
     assert (tmp_path / "0/0000-en_head.bin").read_bytes() == (tmp_path / "plain.bin").read_bytes()
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     say(
-        f"tokenize_shard, {tally.kept} rows",
+        f"tokenize_shard, {counts.kept} rows",
         megabytes,
         "MB",
         fast,

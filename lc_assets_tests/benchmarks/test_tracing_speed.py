@@ -60,7 +60,7 @@ def made(tmp_path_factory):
 
 def by_loop(lake, stage, key, file, wanted):
     """Every line of a table as a dictionary, and a look at each."""
-    folder = lake.place(stage, key).require().home
+    folder = lake.partition(stage, key).require().home
     return next(line for line in pq.read_table(folder / file).to_pylist() if wanted(line))
 
 
@@ -71,14 +71,16 @@ def rows_file(made, wanted):
 @pytest.fixture(scope="module")
 def row(made):
     """A row of the first snapshot, to be sought."""
-    grid = made.lake.place("grid", made.snapshots[0]).require()
+    grid = made.lake.partition("grid", made.snapshots[0]).require()
     return tracing.row_of_grid(grid, "train", 12_345)
 
 
 QUESTIONS = {
     "row of a number": (
         lambda lake, row: (
-            tracing.find_row(lake, lake.place("grid", row.snapshot).require(), "train", row.row).id
+            tracing.find_row(
+                lake, lake.partition("grid", row.snapshot).require(), "train", row.row
+            ).id
         ),
         lambda made, row: rows_file(
             made, lambda line: (line["split"], line["row"]) == ("train", row.row)
@@ -130,7 +132,7 @@ def test_a_look_up_finds_what_a_loop_finds_and_sooner(made, row, question):
 
 def test_positions_and_samples_are_found_without_a_pass(made, row):
     """Against a pass over the order and over the mix."""
-    order = tracing.GlobalOrder.open(made.lake.place("longcrawl").require().home, "train")
+    order = tracing.GlobalOrder.open(made.lake.partition("longcrawl").require().home, "train")
     number = [source.snapshot for source in order.sources].index(row.snapshot)
     fast, found = cpu_seconds(lambda _: whereabouts.position_of(order, row))
     slow, wanted = cpu_seconds(
@@ -246,7 +248,7 @@ def test_a_look_up_takes_milliseconds_at_full_size(tmp_path):
     """
     lake = traced_lake(tmp_path, n_snapshots=FULL_SNAPSHOTS, n_rows=FULL_ROWS).lake
     rng = np.random.default_rng(1)
-    n_rows = len(tracing.GlobalOrder.open(lake.place("longcrawl").require().home, "train"))
+    n_rows = len(tracing.GlobalOrder.open(lake.partition("longcrawl").require().home, "train"))
     n_samples = whereabouts.mixes_of(lake)[MIX][1].n_samples
     positions, samples = (
         [int(one) for one in rng.integers(0, most, 40)] for most in (n_rows, n_samples)

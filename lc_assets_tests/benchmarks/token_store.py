@@ -4,24 +4,24 @@ with.
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import write_receipt
 from lc_assets.stages.tables import IDENTITY, TOKENIZED, TableWriter
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.versions import write_receipt
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, GPT2_VOCAB_SIZE, ROW_TOKENS
 from lc_assets_tests.grid_builders import zipf_ids
 
 SOURCE_ROWS = 64
 
 
-def write_tokens(lake: LakeFolder, key: str, *, n_shards: int, shard_documents: int) -> None:
+def write_tokens(lake: Lake, key: str, *, n_shards: int, shard_documents: int) -> None:
     """Publish ``n_shards`` × ``shard_documents`` documents of 65,536 tokens: other stretches of the
     same 8 MB each time.
     """
-    place = lake.place("tokens", key)
-    folder, source = place.folder / "v1", zipf_ids(SOURCE_ROWS, ROW_TOKENS)
+    partition = lake.partition("tokens", key)
+    folder, source = partition.folder / "v1", zipf_ids(SOURCE_ROWS, ROW_TOKENS)
     folder.mkdir(parents=True)
     for shard in range(n_shards):
         table = TableWriter(folder / f"{shard:04d}-en_head.documents.parquet", TOKENIZED)
@@ -46,8 +46,8 @@ def write_tokens(lake: LakeFolder, key: str, *, n_shards: int, shard_documents: 
         "eot": GPT2_EOT,
     }
     fingerprint = Fingerprint(stage="tokens", key=key, code_version="1", params=params, inputs={})
-    place.point_at(
+    partition.point_at(
         write_receipt(
-            folder, receipt_of(folder, fingerprint, Tally(seen=n_documents, kept=n_documents))
+            folder, receipt_of(folder, fingerprint, Counts(seen=n_documents, kept=n_documents))
         )
     )

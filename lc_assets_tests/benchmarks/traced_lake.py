@@ -13,10 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.gpt_index import write_gpt_index
 from lc_assets.formats.npy import write_npy
 from lc_assets.formats.order import OrderSource, write_order, write_sources
 from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, encode_json, receipt_of
+from lc_assets.lake.versions import Published, write_receipt
 from lc_assets.mixing.blending import blend_all
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.publishing import publish as publish_file
@@ -33,10 +37,6 @@ from lc_assets.stages.rows.row_plans import plan_rows
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.tables import COMPRESSION, KEYED, TOKENIZED, read_table, write_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, encode_json, receipt_of
-from lc_assets.storage.versions import Published, write_receipt
-from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
 from lc_assets.vocabulary import ROW_TOKENS, SPLITS
 
@@ -49,14 +49,14 @@ MIX = "everything"
 class TracedLake:
     """The lake, and how many rows each of its snapshots has."""
 
-    lake: LakeFolder
+    lake: Lake
     snapshots: list[str]
     n_rows: int
 
 
 def traced_lake(folder: Path, *, n_snapshots: int, n_rows: int) -> TracedLake:
     """Write the lake of so many snapshots of so many rows each."""
-    lake = LakeFolder(folder)
+    lake = Lake(folder)
     snapshots = [f"{2014 + number // 12}-{number % 12 + 1:02d}" for number in range(n_snapshots)]
     grids = [write_snapshot(lake, snapshot, n_rows) for snapshot in snapshots]
     write_global_order(lake, grids)
@@ -65,22 +65,22 @@ def traced_lake(folder: Path, *, n_snapshots: int, n_rows: int) -> TracedLake:
 
 
 def publish(
-    lake: LakeFolder, stage: str, key: str, write, *, params=None, inputs=None, also=None
+    lake: Lake, stage: str, key: str, write, *, params=None, inputs=None, extra=None
 ) -> Published:
     """Publish a version without its stage: its files, a receipt, the pointer."""
-    place = lake.place(stage, key)
+    partition = lake.partition(stage, key)
     fingerprint = Fingerprint(
         stage=stage, key=key, code_version="1", params=params or {}, inputs=inputs or {}
     )
-    home = place.folder / fingerprint.version
+    home = partition.folder / fingerprint.version
     found = write(home)
-    tally = found if isinstance(found, Tally) else Tally(also=also or {})
-    published = write_receipt(home, receipt_of(home, fingerprint, tally))
-    place.point_at(published)
+    counts = found if isinstance(found, Counts) else Counts(extra=extra or {})
+    published = write_receipt(home, receipt_of(home, fingerprint, counts))
+    partition.point_at(published)
     return published
 
 
-def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
+def write_snapshot(lake: Lake, snapshot: str, n_rows: int) -> Published:
     """One snapshot: filtered documents (without texts), tokens and removals by name, the grid's row
     table, and the indices.
     """
@@ -103,7 +103,7 @@ def write_snapshot(lake: LakeFolder, snapshot: str, n_rows: int) -> Published:
         lambda home: write_table(home / ROWS_FILE, rows),
         params={"row_tokens": ROW_TOKENS},
         inputs={tokens.name: tokens.digest},
-        also={f"{split} rows": count_of(rows, split) for split in SPLITS},
+        extra={f"{split} rows": count_of(rows, split) for split in SPLITS},
     )
     publish(
         lake,
@@ -217,7 +217,7 @@ def removals_table(snapshot: str, n_rows: int) -> pa.Table:
     return pa.table(lines, schema=REMOVALS)
 
 
-def write_global_order(lake: LakeFolder, grids: list[Published]) -> None:
+def write_global_order(lake: Lake, grids: list[Published]) -> None:
     """The riffle of all grids' rows."""
 
     def write(home: Path) -> None:
@@ -226,8 +226,8 @@ def write_global_order(lake: LakeFolder, grids: list[Published]) -> None:
                 snapshot=grid.receipt.fingerprint.key,
                 version=grid.version,
                 digest=grid.digest,
-                train_rows=grid.receipt.tally.also["train rows"],
-                heldout_rows=grid.receipt.tally.also["heldout rows"],
+                train_rows=grid.receipt.counts.extra["train rows"],
+                heldout_rows=grid.receipt.counts.extra["heldout rows"],
             )
             for grid in grids
         ]
@@ -243,14 +243,14 @@ def priorities_of(grid: Published, split: str) -> np.ndarray:
     return np.asarray(table["priority"])[np.asarray(table["split"]) == split]
 
 
-def write_mix(lake: LakeFolder, grids: list[Published]) -> None:
+def write_mix(lake: Lake, grids: list[Published]) -> None:
     """Everything once, in samples of an eighth of a row."""
 
     def write(home: Path) -> None:
         sources = []
         for grid in grids:
             key = grid.receipt.fingerprint.key
-            lengths = np.full(grid.receipt.tally.also["train rows"], ROW_TOKENS, np.int32)
+            lengths = np.full(grid.receipt.counts.extra["train rows"], ROW_TOKENS, np.int32)
             index = build_gpt_index(lengths, sequence_length=SAMPLE_TOKENS, seed=1234)
             home.mkdir(parents=True, exist_ok=True)
             write_gpt_index(home / key, index)
@@ -278,7 +278,7 @@ def write_mix(lake: LakeFolder, grids: list[Published]) -> None:
     publish(lake, "mixes", MIX, write)
 
 
-def write_packed(lake: LakeFolder, snapshot: str, n_rows: int, pieces: int) -> Published:
+def write_packed(lake: Lake, snapshot: str, n_rows: int, pieces: int) -> Published:
     """Packed rows of one snapshot's documents, so many pieces a row, each of a document of its own:
     spans and no token.
     """

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from lc_assets.lake.bucket import Bucket
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.stages.lineage import tracing
-from lc_assets.storage.bucket import Bucket
-from lc_assets.storage.bucket_lake import open_lake
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file
 
@@ -40,10 +40,10 @@ def go_up(lake, url):
 
 
 @pytest.fixture(scope="module")
-def in_bucket(server, standing_lake):
+def in_bucket(server, published_lake):
     """The standing lake, copied into a bucket; read only."""
-    go_up(standing_lake.context.lake, URL)
-    return standing_lake
+    go_up(published_lake.context.lake, URL)
+    return published_lake
 
 
 @pytest.fixture
@@ -119,11 +119,11 @@ def test_what_lies_within_a_version_is_shown_by_its_own_files(
     ours, theirs = lc("show", f"{URL}/{path}"), lc("show", in_bucket.root / path)
     assert (ours.code, ours.err) == (0, "")
     assert fetched(copies) <= alone
-    whole, also = lc("verify", f"{URL}/{path}"), lc("verify", in_bucket.root / path)
-    assert (whole.code, whole.err) == (also.code, also.err) == (0, "")
+    whole, extra = lc("verify", f"{URL}/{path}"), lc("verify", in_bucket.root / path)
+    assert (whole.code, whole.err) == (extra.code, extra.err) == (0, "")
     assert (
         of_folder(whole, in_bucket, copies).split()[1:]
-        == of_folder(also, in_bucket, copies).split()[1:]
+        == of_folder(extra, in_bucket, copies).split()[1:]
     )
     assert "shape" not in theirs.out or theirs.out.split("shape")[1].split("\n")[0] in ours.out
 
@@ -193,7 +193,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     """Released, withdrawn, rebuilt, given up, purged: nothing in the bucket, nor of its copies,
     holds it; all else is whole.
     """
-    from lc_assets.storage.releases import release_names
+    from lc_assets.lake.releases import release_names
     from lc_assets_tests.withdrawing import ALONE_OLD, OLD, id_of
 
     url, one = "gs://crawl/other", lake_with_copies.copy(tmp_path / "one")
@@ -233,7 +233,7 @@ def test_a_document_is_withdrawn_and_purged_in_a_bucket(
     }
     said = lc("prune", url, "--purge", "--give-up", "v1")
     assert said.code == 0
-    standing = open_lake(url).place("grid", OLD).require()
+    standing = open_lake(url).partition("grid", OLD).require()
     left = {
         name.split("/")[3]
         for name in server.names()

@@ -22,10 +22,10 @@ def test_the_summary_adds_up_and_nothing_reaches_the_terminal(lc, searched):
         "dedup", searched / "in.jsonl", searched / "out", "--threshold", "0.7", "--workers", "1"
     )
     assert said.code == 0
-    tally = json.loads((searched / "out/summary.json").read_bytes())["tally"]
-    assert tally["seen"] == 80 == tally["kept"] + sum(tally["dropped"].values())
-    assert set(tally["dropped"]) == {"same digest", "same text", "same url", "near duplicate"}
-    assert all(f"removed: {reason}" in said.out for reason in tally["dropped"])
+    counts = json.loads((searched / "out/summary.json").read_bytes())["counts"]
+    assert counts["seen"] == 80 == counts["kept"] + sum(counts["dropped"].values())
+    assert set(counts["dropped"]) == {"same digest", "same text", "same url", "near duplicate"}
+    assert all(f"removed: {reason}" in said.out for reason in counts["dropped"])
     assert "refuted" in said.out
     assert "newer: " in said.out
     assert "\x1b" not in said.out

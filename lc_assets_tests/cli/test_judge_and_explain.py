@@ -92,20 +92,20 @@ def test_explaining_shows_what_was_left_out_before(lc, tmp_path):
 
 
 def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
-    lc, standing_lake, tmp_path
+    lc, published_lake, tmp_path
 ):
     """Kept, dropped by a rule, dropped as a duplicate; with the published signals at hand, all of
     them.
     """
     shard = "2023-06/0000/en_head.json.gz"
-    root = standing_lake.context.upstream.root
+    root = published_lake.context.upstream.root
     assert (
-        lc("explain", standing_lake.root, f"{shard}/0")
+        lc("explain", published_lake.root, f"{shard}/0")
         .out.strip()
         .splitlines()[-1]
         .startswith(f"{shard}/0 is kept by lenient")
     )
-    short = lc("explain", standing_lake.root, f"{shard}/{N_LONG + 1}", "--upstream", root)
+    short = lc("explain", published_lake.root, f"{shard}/{N_LONG + 1}", "--upstream", root)
     assert (
         f"{shard}/{N_LONG + 1} is dropped by lenient: rps_doc_word_count = 14, wanted at least 40 "
         "(setting)" in short.out
@@ -113,19 +113,19 @@ def test_a_document_of_a_lake_is_explained_by_the_rules_it_was_filtered_by(
     assert "rps_doc_unigram_entropy" in short.out
     assert (
         "is dropped by lenient: duplicate = 1"
-        in lc("explain", standing_lake.root, f"{shard}/{N_LONG + 3}").out
+        in lc("explain", published_lake.root, f"{shard}/{N_LONG + 3}").out
     )
     other = lc(
-        "explain", standing_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root
+        "explain", published_lake.root, f"{shard}/0", "--rules", "longcrawl64", "--upstream", root
     )
     assert re.search(
         r"words +rps_doc_word_count +\d+ +at least 16,000 +speaks against it", other.out
     )
 
 
-def test_a_document_that_nobody_knows_ends_with_2(lc, standing_lake, pages):
+def test_a_document_that_nobody_knows_ends_with_2(lc, published_lake, pages):
     assert lc("explain", pages, "nobody").code == 2
-    said = lc("explain", standing_lake.root, "2023-06/0000/en_head.json.gz/99")
+    said = lc("explain", published_lake.root, "2023-06/0000/en_head.json.gz/99")
     assert said.code == 2
     assert "neither kept nor dropped by filtered/2023-06" in said.err
 

@@ -11,14 +11,14 @@ from lc_assets_tests.builders import N_LONG, recipe_file, tiny_documents, tiny_u
 
 
 @pytest.fixture
-def planned(lc, standing_lake, tmp_path):
+def planned(lc, published_lake, tmp_path):
     """Run ``lc plan`` over the standing lake with a recipe."""
 
     def run(
         *words,
-        upstream=standing_lake.root.parent / "upstream",
-        recipe=standing_lake.context.recipe,
-        lake=standing_lake.root,
+        upstream=published_lake.root.parent / "upstream",
+        recipe=published_lake.context.recipe,
+        lake=published_lake.root,
     ):
         path = recipe_file(tmp_path / "recipe.toml", recipe)
         return lc("plan", "--lake", lake, "--upstream", upstream, "--recipe", path, *words)
@@ -26,26 +26,26 @@ def planned(lc, standing_lake, tmp_path):
     return run
 
 
-def test_a_lake_as_the_recipe_wants_it_is_current(planned, standing_lake):
+def test_a_lake_as_the_recipe_wants_it_is_current(planned, published_lake):
     said = planned("--look-upstream")
     assert (said.code, said.out) == (
         0,
         (
-            f"{len(standing_lake.built)} partitions: {len(standing_lake.built)} current, 0 out of "
+            f"{len(published_lake.built)} partitions: {len(published_lake.built)} current, 0 out of "
             "date\n"
         ),
     )
 
 
-def test_all_shows_what_is_current_too(planned, standing_lake):
+def test_all_shows_what_is_current_too(planned, published_lake):
     said = planned("--all")
     assert said.code == 0
-    assert all(f" {name} " in said.out for name in standing_lake.built)
+    assert all(f" {name} " in said.out for name in published_lake.built)
 
 
-def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, standing_lake):
+def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, published_lake):
     changed = msgspec.structs.replace(
-        standing_lake.context.recipe,
+        published_lake.context.recipe,
         gridding=GriddingSettings(row_tokens=64, heldout_fraction=0.5),
     )
     said = planned(recipe=changed)
@@ -55,8 +55,8 @@ def test_a_changed_setting_is_said_with_both_values_and_ends_with_3(planned, sta
     assert "after grid/2023-06, grid/2023-14" in said.out
 
 
-def test_a_file_changed_upstream_is_seen_when_looked_for(planned, standing_lake, tmp_path):
-    root = shutil.copytree(standing_lake.root.parent / "upstream", tmp_path / "upstream")
+def test_a_file_changed_upstream_is_seen_when_looked_for(planned, published_lake, tmp_path):
+    root = shutil.copytree(published_lake.root.parent / "upstream", tmp_path / "upstream")
     shard = Shard.parse("2023-14/0000/en_head")
     write_shard(root, shard, tiny_documents(shard, seed=1), duplicates=[N_LONG + 3])
     assert planned(upstream=root).code == 0
@@ -77,9 +77,9 @@ def test_snapshots_come_from_the_listings_when_the_lake_is_empty(planned, tmp_pa
     assert not (tmp_path / "none").exists()
 
 
-def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, standing_lake, tmp_path):
+def test_snapshots_come_from_the_lake_when_nothing_is_listed(planned, published_lake, tmp_path):
     said = planned("--all", upstream=tmp_path)
-    assert (said.code, said.out.count("current ")) == (0, len(standing_lake.built))
+    assert (said.code, said.out.count("current ")) == (0, len(published_lake.built))
 
 
 def test_a_named_snapshot_is_planned_alone(planned):

@@ -17,10 +17,10 @@ from lc_assets.cli.printing import shown
 from lc_assets.cli.workplace import QUIET_YAML, Workplace, recipe_text
 from lc_assets.definitions import build_defs
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import Lake
 from lc_assets.randomness import rng_for
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.recipe import Recipe, parse_recipe
-from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import made_up_text
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +85,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     said = lc(*words)
     assert said.code == 0
     place = Workplace(tmp_path / "demo")
-    lake = LakeFolder(Path(place.lake))
+    lake = Lake(Path(place.lake))
     published = {
         version.name: version for step in CHAIN for version in lake.published(step.name).values()
     }
@@ -93,7 +93,7 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
     assert "[32/32]" in said.out
     for name, version in published.items():
         assert version.digest[:12] in said.out
-        tally = version.receipt.tally
+        counts = version.receipt.counts
         if name.split("/")[0] in demo_report.OF_DOCUMENTS:
             stage, snapshot = name.split("/")
             row = next(
@@ -102,14 +102,14 @@ def test_the_demo_builds_reports_and_the_second_time_reuses(lc, texts, tmp_path,
                 if line.split()[:2] == [snapshot, stage]
             )
             assert row[2:5] == [
-                shown(tally.seen),
-                shown(tally.kept),
-                shown(tally.seen - tally.kept),
+                shown(counts.seen),
+                shown(counts.kept),
+                shown(counts.seen - counts.kept),
             ]
     for snapshot in ("2022-49", "2023-06"):
         assert (
-            published[f"tokens/{snapshot}"].receipt.tally.seen
-            == published[f"filtered/{snapshot}"].receipt.tally.kept
+            published[f"tokens/{snapshot}"].receipt.counts.seen
+            == published[f"filtered/{snapshot}"].receipt.counts.kept
         )
     assert "<|endoftext|>" in said.out
     assert "https://folder.invalid/" in said.out

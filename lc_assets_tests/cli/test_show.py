@@ -8,29 +8,29 @@ from lc_assets_tests.builders import N_LONG
 
 
 def version(lake, stage, key="all"):
-    return lake.context.lake.place(stage, key).require().folder
+    return lake.context.lake.partition(stage, key).require().folder
 
 
 @pytest.fixture
-def copied(standing_lake, tmp_path):
+def copied(published_lake, tmp_path):
     """Copy one version to where it may be damaged."""
 
     def copy(stage, key="2023-06"):
-        found = version(standing_lake, stage, key)
+        found = version(published_lake, stage, key)
         return shutil.copytree(found, tmp_path / found.name)
 
     return copy
 
 
-def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
-    said = lc("show", standing_lake.root)
+def test_a_lake_shows_every_partition_in_the_chains_order(lc, published_lake):
+    said = lc("show", published_lake.root)
     names = [
         line.split()[0] for line in said.out.splitlines() if "/" in line and line.startswith(" ")
     ]
-    assert names == list(standing_lake.built)
+    assert names == list(published_lake.built)
     assert said.code == 0
     assert "whole" in said.out
-    assert lc("show", standing_lake.root, "--verify").code == 0
+    assert lc("show", published_lake.root, "--verify").code == 0
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_a_lake_shows_every_partition_in_the_chains_order(lc, standing_lake):
         ("mixes/one-sided", ["60 in = 60 kept", "setting weights"]),
     ],
 )
-def test_a_folder_of_the_lake_is_known(lc, standing_lake, path, words):
-    said = lc("show", standing_lake.root / path)
+def test_a_folder_of_the_lake_is_known(lc, published_lake, path, words):
+    said = lc("show", published_lake.root / path)
     assert said.code == 0
     assert [word for word in words if word not in " ".join(said.out.split())] == []
 
@@ -103,9 +103,9 @@ def test_a_folder_of_the_lake_is_known(lc, standing_lake, path, words):
         ("megatron", "2023-06", "train_sample_index.npy", ["NumPy array", "× 2"]),
     ],
 )
-def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, *, stage, key, file, words):
+def test_a_file_of_a_version_is_known_and_whole(lc, published_lake, *, stage, key, file, words):
     """Also when every byte is read again."""
-    path = version(standing_lake, stage, key) / file
+    path = version(published_lake, stage, key) / file
     for options in ([], ["--verify"]):
         said = lc("show", path, *options)
         assert (said.code, said.err) == (0, "")
@@ -131,8 +131,8 @@ def test_a_file_of_a_version_is_known_and_whole(lc, standing_lake, *, stage, key
         ),
     ],
 )
-def test_an_upstream_and_its_files_are_known(lc, standing_lake, path, words):
-    root = standing_lake.root.parent / "upstream"
+def test_an_upstream_and_its_files_are_known(lc, published_lake, path, words):
+    root = published_lake.root.parent / "upstream"
     for options in ([], ["--verify"]):
         said = lc("show", root / path, *options)
         assert (said.code, said.err) == (0, "")
@@ -188,8 +188,8 @@ def test_a_damaged_chunk_of_an_array_is_found_by_verify(lc, copied):
     assert str(shard) in said.err
 
 
-def test_an_upstream_with_missing_and_broken_files_says_which(lc, standing_lake, tmp_path):
-    root = shutil.copytree(standing_lake.root.parent / "upstream", tmp_path / "upstream")
+def test_an_upstream_with_missing_and_broken_files_says_which(lc, published_lake, tmp_path):
+    root = shutil.copytree(published_lake.root.parent / "upstream", tmp_path / "upstream")
     (root / "quality_signals/2023-06/0000/en_head.signals.json.gz").unlink()
     documents = root / "documents/2023-14/0001/en_head.json.gz"
     documents.write_bytes(documents.read_bytes()[:-40])
@@ -209,9 +209,9 @@ def test_what_is_none_of_ours_is_said_to_be_so(lc, tmp_path, name):
 
 
 def test_a_receipt_that_cannot_be_read_is_said_for_its_partition_and_others_are_shown(
-    lc, standing_lake, tmp_path
+    lc, published_lake, tmp_path
 ):
-    root = shutil.copytree(standing_lake.root, tmp_path / "lake")
+    root = shutil.copytree(published_lake.root, tmp_path / "lake")
     current = root / "grid/2023-06/current.json"
     current.write_text("{}")
     said = lc("show", root / "grid")

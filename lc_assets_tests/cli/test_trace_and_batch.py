@@ -19,9 +19,9 @@ def words_of(said):
     return " ".join(said.out.split())
 
 
-def test_a_row_leads_to_its_page(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
-    said = lc("trace", standing_lake.root, "--row", 3, "--column", 10)
+def test_a_row_leads_to_its_page(lc, published_lake):
+    row = tracing.row_of_order(published_lake.context.lake, "train", 3)
+    said = lc("trace", published_lake.root, "--row", 3, "--column", 10)
     assert said.code == 0
     assert (
         f"train row 3 of the global order is train row {row.row} of grid/{row.snapshot}" in said.out
@@ -37,19 +37,19 @@ def test_a_row_leads_to_its_page(lc, standing_lake):
     assert f"column 10 is token {row.token_at(10)} of the document" in said.out
 
 
-def test_a_row_of_one_grid_leads_to_its_page(lc, standing_lake):
-    lake = standing_lake.context.lake
-    row = tracing.row_of_grid(lake.place("grid", "2023-14").require(), "heldout", 1)
+def test_a_row_of_one_grid_leads_to_its_page(lc, published_lake):
+    lake = published_lake.context.lake
+    row = tracing.row_of_grid(lake.partition("grid", "2023-14").require(), "heldout", 1)
     said = lc(
-        "trace", standing_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
+        "trace", published_lake.root, "--snapshot", "2023-14", "--row", 1, "--split", "heldout"
     )
     assert row.id in said.out
     assert "heldout row 1 of grid/2023-14" in said.out
 
 
-def test_a_sample_leads_to_its_pages(lc, standing_lake):
-    sample = tracing.sample_of_mix(standing_lake.context.lake, "one-sided", 7)
-    said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7)
+def test_a_sample_leads_to_its_pages(lc, published_lake):
+    sample = tracing.sample_of_mix(published_lake.context.lake, "one-sided", 7)
+    said = lc("trace", published_lake.root, "--mix", "one-sided", "--sample", 7)
     assert (
         f"sample 7 of mixes/one-sided is sample {sample.source_sample} of {sample.snapshot}"
         in said.out
@@ -60,41 +60,41 @@ def test_a_sample_leads_to_its_pages(lc, standing_lake):
     )
 
 
-def test_a_page_leads_to_row_position_and_samples(lc, standing_lake):
-    lake = standing_lake.context.lake
+def test_a_page_leads_to_row_position_and_samples(lc, published_lake):
+    lake = published_lake.context.lake
     row = tracing.row_of_order(lake, "train", 5)
     (found,) = whereabouts.find_id(lake, row.id)
-    said = lc("trace", standing_lake.root, "--id", row.id)
+    said = lc("trace", published_lake.root, "--id", row.id)
     assert f"train row {row.row} of grid/{row.snapshot}" in said.out
     assert "position 5 (in the global order, train)" in words_of(said)
     assert all(
         f"mixes/{mix} {len(samples)} samples" in words_of(said)
         for mix, samples in found.samples.items()
     )
-    assert words_of(lc("trace", standing_lake.root, "--url", row.url)).count(row.url) >= 2
+    assert words_of(lc("trace", published_lake.root, "--url", row.url)).count(row.url) >= 2
 
 
-def test_a_position_of_a_sample_leads_to_its_token(lc, standing_lake):
-    sample = tracing.sample_of_mix(standing_lake.context.lake, "one-sided", 7)
+def test_a_position_of_a_sample_leads_to_its_token(lc, published_lake):
+    sample = tracing.sample_of_mix(published_lake.context.lake, "one-sided", 7)
     piece, column = sample.column_of(24)
-    said = lc("trace", standing_lake.root, "--mix", "one-sided", "--sample", 7, "--position", 24)
+    said = lc("trace", published_lake.root, "--mix", "one-sided", "--sample", 7, "--position", 24)
     assert f"position 24 is column {column} of train row {piece.row.row}" in said.out
     assert f"column {column} is token {piece.row.token_at(column)} of the document" in said.out
 
 
-def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
-    said = lc("trace", standing_lake.root, "--row", 3)
-    for name, value in histories.values_judged(standing_lake.context.lake, row).items():
+def test_a_page_is_told_with_its_values_and_who_went_in_its_stead(lc, published_lake):
+    row = tracing.row_of_order(published_lake.context.lake, "train", 3)
+    said = lc("trace", published_lake.root, "--row", 3)
+    for name, value in histories.values_judged(published_lake.context.lake, row).items():
         assert f"{name} {shown(value)}" in words_of(said)
     assert "0 documents were removed in its stead" in said.out
     assert row.segment in said.out
 
 
-def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
-    lake = standing_lake.context.lake
+def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, published_lake):
+    lake = published_lake.context.lake
     rows = whereabouts.rows_by(lake, "domain", "example.org")
-    said = lc("trace", standing_lake.root, "--domain", "example.org")
+    said = lc("trace", published_lake.root, "--domain", "example.org")
     assert said.out.count("position ") >= 10
     assert (
         f"{len(rows)} rows in all, of {len(rows)} documents; above stand the first 10" in said.out
@@ -110,25 +110,25 @@ def test_a_domain_is_told_by_its_rows_and_its_numbers(lc, standing_lake):
     assert "too few tokens" in said.out
 
 
-def test_a_digest_leads_to_its_document(lc, standing_lake):
-    row = tracing.row_of_order(standing_lake.context.lake, "train", 3)
-    assert row.id in lc("trace", standing_lake.root, "--digest", row.digest).out
+def test_a_digest_leads_to_its_document(lc, published_lake):
+    row = tracing.row_of_order(published_lake.context.lake, "train", 3)
+    assert row.id in lc("trace", published_lake.root, "--digest", row.digest).out
 
 
-def test_a_version_is_traced_by_its_name(lc, standing_lake):
-    lake = standing_lake.context.lake
-    order, grid = lake.place("longcrawl").require(), lake.place("grid", "2023-14").require()
+def test_a_version_is_traced_by_its_name(lc, published_lake):
+    lake = published_lake.context.lake
+    order, grid = lake.partition("longcrawl").require(), lake.partition("grid", "2023-14").require()
     assert (
-        lc("trace", standing_lake.root, "--row", 3, "--version", order.version).out
-        == lc("trace", standing_lake.root, "--row", 3).out
+        lc("trace", published_lake.root, "--row", 3, "--version", order.version).out
+        == lc("trace", published_lake.root, "--row", 3).out
     )
-    row = ("trace", standing_lake.root, "--row", 1, "--snapshot", "2023-14")
+    row = ("trace", published_lake.root, "--row", 1, "--snapshot", "2023-14")
     assert lc(*row, "--version", grid.version).out == lc(*row).out
     assert lc(*row, "--version", "0" * 12).code == 2
 
 
-def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
-    said = lc("trace", standing_lake.root, "--id", f"2023-06/0000/en_head.json.gz/{N_LONG}")
+def test_a_dropped_page_is_answered_with_why(lc, published_lake):
+    said = lc("trace", published_lake.root, "--id", f"2023-06/0000/en_head.json.gz/{N_LONG}")
     assert said.code == 0
     assert "did not become a row: dropped by tokens" in said.out
     assert re.search(r"too few tokens\s+51", said.out)
@@ -150,39 +150,39 @@ def test_a_dropped_page_is_answered_with_why(lc, standing_lake):
         (("--row", "0", "--split", "test"), "train and heldout"),
     ],
 )
-def test_a_question_that_cannot_be_meant_is_refused(lc, standing_lake, words, sentence):
-    said = lc("trace", standing_lake.root, *words)
+def test_a_question_that_cannot_be_meant_is_refused(lc, published_lake, words, sentence):
+    said = lc("trace", published_lake.root, *words)
     assert said.code == 2
     assert sentence in said.err
 
 
-def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, standing_lake):
-    said = lc("batch", standing_lake.root, "--step", 2, "--rows", 3, "--context", 16)
-    rows = open_rows(standing_lake.root, "train")
+def test_a_batch_shows_the_loaders_ids_and_their_pages(lc, published_lake):
+    said = lc("batch", published_lake.root, "--step", 2, "--rows", 3, "--context", 16)
+    rows = open_rows(published_lake.root, "train")
     assert said.out.startswith(f"step 2 of {rows.n_rows // 3 * 4}: text 3 × 16 uint16")
     for position in range(6, 9):
         ids = rows.read(slice(position, position + 1), slice(0, 16))[0]
         assert " ".join(map(str, [50256, *ids[:7].tolist()])) in said.out
         assert visible("<|endoftext|>" + decode(ids))[:40] in said.out
-        assert tracing.row_of_order(standing_lake.context.lake, "train", position).id in said.out
+        assert tracing.row_of_order(published_lake.context.lake, "train", position).id in said.out
 
 
 @pytest.mark.parametrize("place", ["longcrawl", "flat"])
-def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, standing_lake, place):
-    folder = standing_lake.context.lake.place(place).require().folder
-    assert lc("batch", folder).out == lc("batch", standing_lake.root).out
+def test_versions_of_an_order_and_of_the_flat_copy_give_the_lakes_batch(lc, published_lake, place):
+    folder = published_lake.context.lake.partition(place).require().folder
+    assert lc("batch", folder).out == lc("batch", published_lake.root).out
 
 
-def test_a_grid_gives_its_own_rows(lc, standing_lake):
-    grid = standing_lake.context.lake.place("grid", "2023-14").require()
+def test_a_grid_gives_its_own_rows(lc, published_lake):
+    grid = published_lake.context.lake.partition("grid", "2023-14").require()
     said = lc("batch", grid.folder, "--rows", 1, "--split", "heldout")
     assert tracing.row_of_grid(grid, "heldout", 0).id in said.out
 
 
-def test_nothing_in_a_text_reaches_the_terminal(lc, standing_lake):
+def test_nothing_in_a_text_reaches_the_terminal(lc, published_lake):
     """Every row of the lake is shown once; some hold an escape sequence, all hold line ends."""
-    n_rows = open_rows(standing_lake.root, "train").n_rows
-    said = lc("batch", standing_lake.root, "--rows", n_rows, "--context", 64)
+    n_rows = open_rows(published_lake.root, "train").n_rows
+    said = lc("batch", published_lake.root, "--rows", n_rows, "--context", 64)
     assert "\x1b" not in said.out
     assert len([line for line in said.out.splitlines() if "en_" in line]) == n_rows
 
@@ -195,8 +195,8 @@ def test_nothing_in_a_text_reaches_the_terminal(lc, standing_lake):
         (("--rows", "999"), "1 to"),
     ],
 )
-def test_a_batch_that_does_not_exist_is_refused(lc, standing_lake, words, sentence):
-    said = lc("batch", standing_lake.root, *words)
+def test_a_batch_that_does_not_exist_is_refused(lc, published_lake, words, sentence):
+    said = lc("batch", published_lake.root, *words)
     assert said.code == 2
     assert sentence in said.err
 

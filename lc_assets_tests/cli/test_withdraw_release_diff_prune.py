@@ -7,8 +7,8 @@ import json
 import pytest
 
 from lc_assets.formats.withdrawal_lists import read_withdrawals
+from lc_assets.lake.releases import release_names
 from lc_assets.stages.catalogue import step
-from lc_assets.storage.releases import release_names
 from lc_assets_tests.builders import recipe_file
 from lc_assets_tests.withdrawing import ALONE_OLD, NEW, OLD, id_of
 

@@ -10,13 +10,13 @@ import json
 import sys
 from pathlib import Path
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import build_all
 
 TRAINERS = ("torch", "tensorflow", "jax")
@@ -38,7 +38,7 @@ def rest_of(loader: GridLoader) -> str:
 def main() -> None:
     """Train to the end, then build."""
     asked = json.load(sys.stdin)
-    lake = LakeFolder(Path(asked["lake"]))
+    lake = Lake(Path(asked["lake"]))
     loader = loader_of(lake.root)
     loader.load_state_dict(asked["state"])
     rest = rest_of(loader)
@@ -50,7 +50,7 @@ def main() -> None:
         upstream=Upstream(asked["upstream"]),
         crawl=crawl,
         recipe=recipe,
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
     )
     build_all(context, asked["snapshots"])
     print(json.dumps({"rest": rest, "imported": imported}))

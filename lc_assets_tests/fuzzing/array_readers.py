@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import BLOSC, FlatReader, create_flat, write_flat_band
 from lc_assets.formats.flat_codecs import ZSTD
@@ -20,14 +21,13 @@ from lc_assets.formats.megatron_cache import PrefixFacts, read_manifest, write_m
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
 from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.releases import Pin, PinnedLake, Release, publish_release
+from lc_assets.lake.versions import write_receipt
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.tables import ROWS as ROWS_TABLE
 from lc_assets.stages.tables import count_lines, read_lines, read_schema, read_table, write_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.releases import Pin, PinnedLake, Release, publish_release
-from lc_assets.storage.versions import write_receipt
-from lc_assets.tally import Tally
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets_tests.fuzzing.table import Reader
@@ -158,7 +158,7 @@ def read_grams(folder: Path) -> Any:
 
 
 def make_lake(folder: Path) -> None:
-    lake = LakeFolder(folder)
+    lake = Lake(folder)
     fingerprint = Fingerprint(
         stage="grid",
         key="2023-06",
@@ -166,13 +166,13 @@ def make_lake(folder: Path) -> None:
         params={"a": [1, {"b": 2}]},
         inputs={"raw/2023-06": "0" * 64},
     )
-    home = lake.place("grid", "2023-06").folder / fingerprint.version
+    home = lake.partition("grid", "2023-06").folder / fingerprint.version
     home.mkdir(parents=True)
     (home / "a.txt").write_bytes(b"one")
     published = write_receipt(
-        home, receipt_of(home, fingerprint, Tally(seen=2, kept=1, dropped={"short": 1}))
+        home, receipt_of(home, fingerprint, Counts(seen=2, kept=1, dropped={"short": 1}))
     )
-    lake.place("grid", "2023-06").point_at(published)
+    lake.partition("grid", "2023-06").point_at(published)
     publish_release(
         lake,
         "first",
@@ -181,9 +181,9 @@ def make_lake(folder: Path) -> None:
 
 
 def read_lake(folder: Path) -> Any:
-    lake = LakeFolder(folder)
-    place = lake.place("grid", "2023-06")
-    glanced, found = place.glance(), place.current()
+    lake = Lake(folder)
+    partition = lake.partition("grid", "2023-06")
+    summary, found = partition.current_summary(), partition.current()
     said = (
         []
         if found is None
@@ -193,12 +193,12 @@ def read_lake(folder: Path) -> Any:
             *found.receipt.fingerprint.differences(found.receipt.fingerprint),
         ]
     )
-    pinned = PinnedLake.at(lake, "first").place("grid", "2023-06").current()
+    pinned = PinnedLake.at(lake, "first").partition("grid", "2023-06").current()
     return (
-        None if glanced is None else glanced.digest,
+        None if summary is None else summary.digest,
         said,
         pinned is None,
-        [one.version for one in place.versions()],
+        [one.version for one in partition.versions()],
     )
 
 

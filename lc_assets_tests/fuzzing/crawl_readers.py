@@ -34,7 +34,7 @@ from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signature
 from lc_assets.formats.redpajama.signal_lines import signals_line
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_long_lines
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.upstream import Upstream
 from lc_assets.text.addresses import address_key, domains_of
 from lc_assets.text.links import page_links
 from lc_assets.text.lookup_keys import KINDS, normal

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats import hugging_face, sentencepiece_model
 from lc_assets.formats.blocklists import read_blocklist
@@ -18,11 +19,10 @@ from lc_assets.formats.referral_words import read_special_words
 from lc_assets.formats.rule_files import parse_threshold, read_rules
 from lc_assets.formats.withdrawal_lists import read_withdrawals
 from lc_assets.formats.word_lists import read_word_lists
+from lc_assets.lake.digests import FileFact
+from lc_assets.lake.releases import note_of
 from lc_assets.stages.recipe import read_recipe
 from lc_assets.stages.sharding import ShardRecord, read_records, write_records
-from lc_assets.storage.digests import FileFact
-from lc_assets.storage.releases import note_of
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tokenizer_json
 from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, WORDS, model
@@ -163,7 +163,7 @@ def make_shards(folder: Path) -> None:
         ShardRecord(
             shard=f"000{n}",
             made_of="0" * 64,
-            tally=Tally(seen=1, kept=1),
+            counts=Counts(seen=1, kept=1),
             files=(FileFact("a", 1, "0"),),
         )
         for n in range(3)

@@ -10,12 +10,12 @@ from lc_assets.formats.archives.paths import is_inside, listed_paths
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.gram_index_files import open_index, write_index
 from lc_assets.formats.order import OrderSource
+from lc_assets.lake.digests import FileFact
+from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.receipts import RECEIPT, Receipt, decode_json
+from lc_assets.lake.releases import note_of, read_release
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.sharding import read_records
-from lc_assets.storage.digests import FileFact
-from lc_assets.storage.lake import CURRENT, LakeFolder
-from lc_assets.storage.receipts import RECEIPT, Receipt, decode_json
-from lc_assets.storage.releases import note_of, read_release
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets.vocabulary import Shard, parse_document_id, parse_snapshot
@@ -73,22 +73,22 @@ def test_paths_of_data_are_refused(name):
 @pytest.mark.parametrize("name", NO_FOLDERS)
 def test_places_of_a_lake_are_folders_below_it(tmp_path, name):
     """Stages and partitions are named by releases and mixes, too."""
-    lake = LakeFolder(tmp_path)
+    lake = Lake(tmp_path)
     for stage, key in ((name, "a"), ("grid", name)):
         with pytest.raises(BadInput, match="not the name of a stage or a partition"):
-            lake.place(stage, key)
+            lake.partition(stage, key)
     with pytest.raises(BadInput):
         lake.version_of(name)
     with pytest.raises((BadInput, NotPublished)):
         lake.version_of(f"grid/{name}/abc")
 
 
-def lake_with(tmp_path, path: str, change) -> LakeFolder:
+def lake_with(tmp_path, path: str, change) -> Lake:
     """A small lake, one of whose JSON files says something else."""
     make_lake(tmp_path)
     (found,) = tmp_path.glob(path)
     found.write_text(json.dumps(change(json.loads(found.read_text()))))
-    return LakeFolder(tmp_path)
+    return Lake(tmp_path)
 
 
 def test_a_receipt_names_no_file_outside(tmp_path):
@@ -100,7 +100,7 @@ def test_a_receipt_names_no_file_outside(tmp_path):
 
     lake = lake_with(tmp_path, f"grid/*/*/{RECEIPT}", elsewhere)
     with pytest.raises(CorruptFile, match="no path of a file within a folder"):
-        lake.place("grid", "2023-06").current()
+        lake.partition("grid", "2023-06").current()
     (receipt,) = tmp_path.glob(f"grid/*/*/{RECEIPT}")
     with pytest.raises(CorruptFile):
         decode_json(receipt, Receipt)
@@ -111,7 +111,7 @@ def test_a_pointer_and_a_release_name_no_version_outside(tmp_path):
         tmp_path / "a", f"grid/*/{CURRENT}", lambda said: said | {"version": "../../x"}
     )
     with pytest.raises(BadInput, match="not a version's name"):
-        lake.place("grid", "2023-06").current()
+        lake.partition("grid", "2023-06").current()
     lake = lake_with(
         tmp_path / "b",
         "releases/*.json",
@@ -122,7 +122,7 @@ def test_a_pointer_and_a_release_name_no_version_outside(tmp_path):
 
 
 def test_a_record_of_a_shard_names_no_file_outside(tmp_path):
-    line = {"shard": "a", "made_of": "0", "tally": {}, "files": [["../x", 1, "0"]]}
+    line = {"shard": "a", "made_of": "0", "counts": {}, "files": [["../x", 1, "0"]]}
     (tmp_path / "shards.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(CorruptFile):
         read_records(tmp_path / "shards.jsonl")

@@ -51,7 +51,7 @@ CALLS = {
     "spawnv",
     "getoutput",
 }
-EXEMPT = {("engines/attempts.py", "ForkingPickler")}
+EXEMPT = {("execution/attempts.py", "ForkingPickler")}
 """Transport between our own processes: how large an answer would be."""
 
 

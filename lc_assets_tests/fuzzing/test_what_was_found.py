@@ -22,11 +22,11 @@ from lc_assets.formats.npy import read_npy
 from lc_assets.formats.parquet.footer import Chunk, Leaf
 from lc_assets.formats.parquet.pages import walk
 from lc_assets.formats.rule_files import parse_rules
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import version_named
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
-from lc_assets.storage.versions import version_named
 from lc_assets.text.grams import GramSettings, Item
 from lc_assets.text.indexing import build_index
 from lc_assets.text.page_keys import page_key
@@ -123,7 +123,7 @@ def test_names_that_no_file_system_takes_are_refused(tmp_path):
         with pytest.raises(BadInput, match="not a version's name"):
             version_named(name, "x")
         with pytest.raises(BadInput, match="not the name of a stage"):
-            LakeFolder(tmp_path).place("grid", name)
+            Lake(tmp_path).partition("grid", name)
     (tmp_path / "x.args").write_text(
         f"--seq-length 24 --per-split-data-args-path {'x' * 300} --train-samples 80 "
         "--global-batch-size 8"

@@ -19,16 +19,16 @@ from lc_assets_tests.grid_builders import ids, write_grid
 
 
 @pytest.fixture
-def lake(standing_lake, tmp_path):
+def lake(published_lake, tmp_path):
     """A copy of a built lake."""
-    return shutil.copytree(standing_lake.context.lake.root, tmp_path / "lake")
+    return shutil.copytree(published_lake.context.lake.root, tmp_path / "lake")
 
 
-def test_a_batchs_rows_have_documents(standing_lake):
+def test_a_batchs_rows_have_documents(published_lake):
     """Every row of every step of an epoch: the same document that `lc trace` finds, and the tokens
     are its grid's.
     """
-    lake = standing_lake.context.lake
+    lake = published_lake.context.lake
     loader = GridLoader(open_rows(lake.root), batch_rows=5, context_tokens=32)
     for step in range(len(loader)):
         documents = loader.provenance(step)

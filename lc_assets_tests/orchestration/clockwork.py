@@ -19,14 +19,14 @@ import dagster as dg
 import msgspec
 
 from lc_assets.definitions import ASSET_OF, build_defs
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import LcError
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import Plan, partitioned_by, plan
 from lc_assets.stages.recipe import Recipe, read_recipe
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.upstream import Upstream
 from lc_assets.triggers.asking import Asker
 from lc_assets.triggers.nightly import KINDS, requests_of
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe
@@ -65,7 +65,7 @@ class Clockwork:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "instance").mkdir()
-        self.lake = LakeFolder(self.folder / "lake")
+        self.lake = Lake(self.folder / "lake")
         self.instance = dg.DagsterInstance.ephemeral(tempdir=str(self.folder / "instance"))
         self.recipe = self.recipe or tiny_recipe(self.folder)
         self.defs = self.load()
@@ -105,7 +105,7 @@ class Clockwork:
             lake=self.lake,
             upstream=Upstream(str(self.upstream)),
             recipe=read_recipe(self.recipe_path),
-            engine=LocalEngine(),
+            executor=LocalExecutor(),
         )
         with contextlib.suppress(LcError):
             for step in CHAIN:

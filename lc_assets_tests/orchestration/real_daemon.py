@@ -18,13 +18,13 @@ import msgspec
 
 from lc_assets.definitions import ASSET_OF
 from lc_assets.formats.withdrawal_lists import COLUMNS
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.rows.row_settings import MixSettings
 from lc_assets.stages.settings import WithdrawalSettings
-from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ class House:
     def __init__(
         self, folder: Path, snapshots: Sequence[str], *, automation: bool, **instance: str
     ) -> None:
-        self.folder, self.home, self.lake = folder, folder / "home", LakeFolder(folder / "lake")
+        self.folder, self.home, self.lake = folder, folder / "home", Lake(folder / "lake")
         self.home.mkdir()
         settings = (ROOT / "dagster.yaml").read_text()
         for name, value in instance.items():

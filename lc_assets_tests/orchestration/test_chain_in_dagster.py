@@ -12,13 +12,13 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from lc_assets.definitions import STAGE_OF, build_defs, from_environment
+from lc_assets.lake.lake import GLOBAL, Lake
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.reports.data_set_card import PLOTS
-from lc_assets.storage.lake import GLOBAL, LakeFolder
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
 
@@ -37,7 +37,7 @@ class House:
 
     def __init__(self, folder: Path, upstream: Path) -> None:
         self.folder, self.upstream = folder, upstream
-        self.lake = LakeFolder(folder / "lake")
+        self.lake = Lake(folder / "lake")
         (folder / "instance").mkdir()
         self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder / "instance"))
         self.recipe = tiny_recipe(
@@ -193,7 +193,7 @@ def test_a_users_own_snapshots_are_partitions(tmp_path):
 def test_a_materialization_tells_its_story(finished):
     """A summary that balances, a plot, the place on disk, the receipt's digest as data version."""
     (newest, *_) = materializations(finished, "filtered_documents")
-    published = finished.lake.place("filtered", newest.partition).require()
+    published = finished.lake.partition("filtered", newest.partition).require()
     assert "**36 documents in: 27 kept, 9 dropped.**" in newest.metadata["summary"].value
     assert newest.metadata["why_dropped"].value.startswith(
         "![Why documents were dropped](data:image/png;base64,"
@@ -212,7 +212,8 @@ def test_every_materialization_tells_what_a_person_wants_to_know(finished):
     }
     for name, found in told.items():
         assert_told(
-            found, finished.lake.place(STAGE_OF[name][1].name, found.partition or GLOBAL).require()
+            found,
+            finished.lake.partition(STAGE_OF[name][1].name, found.partition or GLOBAL).require(),
         )
     assert_columns_told(told, judged={"filtered_documents", "document_keys"})
 
@@ -308,7 +309,7 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
     house.cook(mixes={"by-tokens": house.recipe.mixes["by-tokens"]})
     house.run_all(snapshots=[OLD])
     before = {
-        name: house.lake.place(name, OLD).require()
+        name: house.lake.partition(name, OLD).require()
         for name in ("filtered", "near_pairs", "removals", "tokens", "grid", "megatron")
     }
     assert {name for name, status in house.planned().items() if status == "missing"} == {
@@ -320,9 +321,9 @@ def test_a_new_snapshot_rebuilds_itself_and_the_small_global_things(house):
         *(f"blended_mix/{mix}" for mix in house.recipe.mixes),
     }
     house.run("all_snapshots")
-    assert {name: house.lake.place(name, OLD).require() for name in before} == before
+    assert {name: house.lake.partition(name, OLD).require() for name in before} == before
     sources = json.loads(
-        (house.lake.place("longcrawl").require().folder / "sources.json").read_text()
+        (house.lake.partition("longcrawl").require().folder / "sources.json").read_text()
     )["sources"]
     assert [source["snapshot"] for source in sources] == sorted(SNAPSHOTS)
 
@@ -332,7 +333,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
     its followers stay.
     """
     house.run("snapshot", NEW)
-    before = house.lake.place("filtered", NEW).require()
+    before = house.lake.partition("filtered", NEW).require()
     monkeypatch.setattr(
         "lc_assets.stages.documents.filtered_documents._kept_line",
         lambda *_: {"id": "2023-06/0000/en_head.json.gz/0", "raw_content": "x"},
@@ -344,7 +345,7 @@ def test_a_failed_audit_fails_the_run_and_publishes_nothing(house, monkeypatch):
         "CheckFailed: filtered/2023-14 is not published"
         in failure.step_failure_data.user_failure_data.description
     )
-    assert house.lake.place("filtered", NEW).require() == before
+    assert house.lake.partition("filtered", NEW).require() == before
     assert not [
         event
         for event in failed.all_events
@@ -357,7 +358,7 @@ def test_a_damaged_file_turns_a_check_red(house):
     of it.
     """
     house.run("snapshot", NEW)
-    (victim, *_) = sorted((house.lake.place("tokens", NEW).require().folder).glob("*.bin"))
+    (victim, *_) = sorted((house.lake.partition("tokens", NEW).require().folder).glob("*.bin"))
     content = bytearray(victim.read_bytes())
     content[7] ^= 1
     victim.write_bytes(content)

@@ -69,11 +69,11 @@ def assert_in_order(since: Since) -> None:
 
 
 def versions(house: House, snapshot: str) -> dict[str, str]:
-    return {stage: house.lake.place(stage, snapshot).require().version for stage in OF_ONE}
+    return {stage: house.lake.partition(stage, snapshot).require().version for stage in OF_ONE}
 
 
 def documents_of(house: House, snapshot: str) -> set[str]:
-    return set(rows_table(house.lake.place("grid", snapshot).require())["id"].to_pylist())
+    return set(rows_table(house.lake.partition("grid", snapshot).require())["id"].to_pylist())
 
 
 def test_what_changes_is_built_once_by_itself(house_of):

@@ -11,11 +11,11 @@ from dagster_gcp.gcs.compute_log_manager import GCSComputeLogManager
 
 from lc_assets.checks.published import every_file_is_as_published
 from lc_assets.definitions import build_defs
+from lc_assets.lake.bucket_lake import open_lake
 from lc_assets.loaders.rows import open_rows
 from lc_assets.resources_on_gcs import BucketBuildContextResource
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.planning import plan
-from lc_assets.storage.bucket_lake import open_lake
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, recipe_file, tiny_lake, tiny_recipe
 
@@ -127,7 +127,7 @@ def test_a_check_finds_a_bit_that_was_flipped_in_the_bucket(house, tmp_path):
     server.spoil(name)
     for at_hand in (tmp_path, folder / "cache"):
         lake = open_lake(LAKE, environment={"LC_CACHE": str(at_hand)})
-        finding = every_file_is_as_published(lake.place("tokens", name.split("/")[2]).require())
+        finding = every_file_is_as_published(lake.partition("tokens", name.split("/")[2]).require())
         assert not finding.passed
         assert name.rsplit("/", 1)[1] in finding.words
     server.storage.create_file(
@@ -143,7 +143,7 @@ def test_without_its_copies_a_machine_goes_on(house, tmp_path):
     _, folder, _, _ = house
     shutil.rmtree(folder / "cache")
     lake = open_lake(LAKE, environment={"LC_CACHE": str(folder / "cache")})
-    assert lake.place("grid", SNAPSHOTS[0]).require().damage() == []
+    assert lake.partition("grid", SNAPSHOTS[0]).require().damage() == []
 
 
 def test_the_resource_is_dagster_gcps_and_only_then(monkeypatch):

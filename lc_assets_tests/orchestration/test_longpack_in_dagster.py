@@ -8,9 +8,9 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.links.link_tables import LINK_CLAIMS
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, PackingSettings
-from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
 
@@ -25,7 +25,7 @@ def finished(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("longpack")
     lake, upstream = (
-        LakeFolder(folder / "lake"),
+        Lake(folder / "lake"),
         tiny_upstream(folder / "upstream", snapshots=[OLD]),
     )
     recipe = tiny_recipe(
@@ -54,10 +54,10 @@ def told_of(finished, asset):
 def test_claims_tell_who_holds_what_and_why_the_others_do_not(finished):
     told, published = (
         told_of(finished, "link_claims"),
-        finished[0].place("link_claims", OLD).require(),
+        finished[0].partition("link_claims", OLD).require(),
     )
     assert told.tags["dagster/data_version"] == published.digest
-    assert told.metadata["dagster/row_count"].value == published.receipt.tally.kept > 0
+    assert told.metadata["dagster/row_count"].value == published.receipt.counts.kept > 0
     assert told.metadata["first_claims"].value.startswith(
         "| " + " | ".join(LINK_CLAIMS.names).replace("_", "\\_")
     )
@@ -69,9 +69,9 @@ def test_packed_documents_tell_how_they_grew(finished):
     """
     told, published = (
         told_of(finished, "longpack_documents"),
-        finished[0].place("longpack", OLD).require(),
+        finished[0].partition("longpack", OLD).require(),
     )
-    assert told.metadata["dagster/row_count"].value == published.receipt.tally.kept
+    assert told.metadata["dagster/row_count"].value == published.receipt.counts.kept
     growth = {line.data["measure"]: line.data for line in told.metadata["growth"].value.records}
     assert growth["hit rate"]["paper"] == "0.117"
     assert 0 < float(growth["hit rate"]["here"]) <= 1
@@ -89,7 +89,7 @@ def test_everything_on_the_way_tells_what_a_person_wants_to_know(finished):
         for name in ("filtered_documents", "html_index", "page_links", *ASSETS)
     }
     for name, found in told.items():
-        assert_told(found, finished[0].place(STAGE_OF[name][1].name, OLD).require())
+        assert_told(found, finished[0].partition(STAGE_OF[name][1].name, OLD).require())
     assert_columns_told(told, judged={"filtered_documents"})
 
 

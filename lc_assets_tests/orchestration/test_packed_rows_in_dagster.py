@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from lc_assets.definitions import STAGE_OF, build_defs
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS
 from lc_assets.stages.planning import plan
-from lc_assets.storage.lake import LakeFolder
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
 from lc_assets_tests.telling import assert_columns_told, assert_told
 
@@ -34,7 +34,7 @@ def finished(tmp_path_factory):
             .execute_in_process(partition_key=SNAPSHOT, instance=instance)
             .success
         )
-    return LakeFolder(lake), recipe, instance
+    return Lake(lake), recipe, instance
 
 
 def metadata_of(finished, asset):
@@ -46,12 +46,12 @@ def test_packed_rows_tell_their_story(finished):
     """Shares, plots, columns, decoded lines, the receipt's digest as data version."""
     lake, *_ = finished
     told = metadata_of(finished, "packed_rows")
-    published = lake.place("packed", SNAPSHOT).require()
-    also = published.receipt.tally.also
+    published = lake.partition("packed", SNAPSHOT).require()
+    extra = published.receipt.counts.extra
     assert told.tags["dagster/data_version"] == published.digest
-    assert told.metadata["dagster/row_count"].value == also["train rows"] + also["heldout rows"]
+    assert told.metadata["dagster/row_count"].value == extra["train rows"] + extra["heldout rows"]
     n_tokens = 256 * told.metadata["dagster/row_count"].value
-    assert told.metadata["padding_share"].value == pytest.approx(also["padding"] / n_tokens)
+    assert told.metadata["padding_share"].value == pytest.approx(extra["padding"] / n_tokens)
     assert told.metadata["cut_share"].value == 0
     for plot in ("where_tokens_are", "rows_by_split", "piece_lengths", "pieces_per_row"):
         assert "data:image/png;base64," in told.metadata[plot].value
@@ -70,7 +70,7 @@ def test_their_tokens_are_of_documents_of_any_length(finished):
         for name in ("packing_tokens", "packed_rows", "filtered_documents")
     }
     assert "data:image/png;base64," in told["packing_tokens"].metadata["lengths"].value
-    assert_told(told["packing_tokens"], finished[0].place("packing_tokens", SNAPSHOT).require())
+    assert_told(told["packing_tokens"], finished[0].partition("packing_tokens", SNAPSHOT).require())
     assert_columns_told(told, judged={"filtered_documents"})
 
 

@@ -173,13 +173,13 @@ def test_a_changed_rule_is_seen_without_loading_anything_again(built):
 def test_a_rule_that_changes_no_document_costs_the_filter_and_nothing_else(built):
     """What follows in the same run is found finished, and no other partition is asked for."""
     before = {
-        name: built.lake.place(*name.split("/")).require()
+        name: built.lake.partition(*name.split("/")).require()
         for name in (f"tokens/{OLD}", f"tokens/{NEW}", "longcrawl/all")
     }
     built.cook(filtering=filtering_with(built, min_words=41))
     assert len(built.settle()) == 1
     assert built.planned() == {}
-    assert {name: built.lake.place(*name.split("/")).require() for name in before} == before
+    assert {name: built.lake.partition(*name.split("/")).require() for name in before} == before
     assert not any(one.partition in (None, "by-tokens") for one in built.log)
 
 
@@ -188,9 +188,11 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
     nothing behind that is asked for.
     """
     before = {
-        stage: built.lake.place(stage, OLD).require() for stage in ROWS if stage != "withdrawals"
+        stage: built.lake.partition(stage, OLD).require()
+        for stage in ROWS
+        if stage != "withdrawals"
     }
-    held = rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
+    held = rows_table(built.lake.partition("grid", NEW).require())["id"].to_pylist()
     (tmp_path / "withdrawn.csv").write_text(
         f"{','.join(COLUMNS)}\ndocument,{held[0]},asked for,2026-03-01\n"
     )
@@ -204,8 +206,8 @@ def test_a_withdrawn_document_costs_other_snapshots_a_look(built, tmp_path):
         [(None, ("card",))],
     ]
     assert built.planned() == {}
-    assert before == {stage: built.lake.place(stage, OLD).require() for stage in before}
-    assert held[0] not in rows_table(built.lake.place("grid", NEW).require())["id"].to_pylist()
+    assert before == {stage: built.lake.partition(stage, OLD).require() for stage in before}
+    assert held[0] not in rows_table(built.lake.partition("grid", NEW).require())["id"].to_pylist()
 
 
 def test_a_changed_mix_is_built_alone(built):
@@ -225,7 +227,7 @@ def test_one_changed_shard_upstream_rebuilds_its_snapshot_and_what_reads_it(look
     built.settle()
     assert built.planned() == {}
     assert {one.partition for one in built.log} == {NEW, None, "by-tokens"}
-    measured = built.lake.place("filtered", NEW).require().receipt.measured
+    measured = built.lake.partition("filtered", NEW).require().receipt.measured
     assert (measured["shards_computed"], measured["shards_taken_over"]) == (1, 1)
     assert built.look()[0] == []
 
@@ -240,13 +242,13 @@ def test_changed_archives_of_the_crawl_are_seen_where_pages_were_looked_up(tmp_p
     clock = Clockwork(tmp_path / "clock", there, recipe, crawl=str(there / CRAWL))
     assert clock.look(sensor="crawl")[0] == []
     clock.materialize(["raw", "filtered", "html_index"], OLD)
-    before = clock.lake.place("html_index", OLD).require()
+    before = clock.lake.partition("html_index", OLD).require()
     assert clock.look(sensor="crawl")[0] == []
     for snapshot in SNAPSHOTS:
         shard = Shard.parse(f"{snapshot}/0000/en_head")
         tiny_crawl(there / CRAWL / snapshot, tiny_documents(shard)[:4])
     assert [tuple(one) for one in clock.look(sensor="crawl")[0]] == [(OLD, ("html_index",))]
-    assert clock.lake.place("html_index", OLD).require().version != before.version
+    assert clock.lake.partition("html_index", OLD).require().version != before.version
     assert clock.look(sensor="crawl")[0] == []
 
 
@@ -411,13 +413,13 @@ def test_a_new_snapshot_is_seen_begun_and_built_and_the_old_ones_stay(looked, tm
     built.own = tmp_path / "mine.txt"
     built.own.write_text("books-1\n")
     built.load()
-    before = {name: built.lake.place(name, OLD).require() for name in (*IN_A_ROW, *THEN)}
+    before = {name: built.lake.partition(name, OLD).require() for name in (*IN_A_ROW, *THEN)}
     asked, _ = built.look()
     assert [tuple(one) for one in asked] == [("books-1", ("raw",))]
     built.settle()
     assert built.planned((*SNAPSHOTS, "books-1")) == {}
     assert {one.partition for one in built.log} == {"books-1", None, "by-tokens"}
-    assert {name: built.lake.place(name, OLD).require() for name in before} == before
+    assert {name: built.lake.partition(name, OLD).require() for name in before} == before
 
 
 def test_a_schedules_own_tick_asks_for_the_same(built, tmp_path):

@@ -18,8 +18,8 @@ import msgspec
 import pytest
 
 from lc_assets_tests.builders import recipe_file, tiny_recipe, tiny_upstream
-from lc_assets_tests.engines.clusters import cluster, environment
-from lc_assets_tests.engines.work import chores
+from lc_assets_tests.execution.clusters import cluster, environment
+from lc_assets_tests.execution.work import chores
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.network, pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
@@ -29,19 +29,19 @@ import sys
 from pathlib import Path
 import dagster as dg
 from lc_assets.resources import BuildContextResource
-from lc_assets_tests.engines.work import chores, do_chore
+from lc_assets_tests.execution.work import chores, do_chore
 
-folder, engine, *kinds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
+folder, executor, *kinds = Path(sys.argv[1]), sys.argv[2], *sys.argv[3:]
 
 @dg.asset
 def shards(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
     with workshop.open(context.log) as opened:
-        for _ in opened.engine.run(do_chore, chores(folder, *kinds), what="shards of a test"):
+        for _ in opened.executor.run(do_chore, chores(folder, *kinds), what="shards of a test"):
             pass
 
 if __name__ == "__main__":
     with dg.DagsterInstance.ephemeral() as instance:
-        resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), engine=engine)
+        resource = BuildContextResource(lake=str(folder / "lake"), upstream=str(folder), executor=executor)
         dg.materialize([shards], instance=instance, resources={"workshop": resource})
 """
 
@@ -115,7 +115,7 @@ def test_shards_done_on_a_cluster_are_timed_in_the_run(address, tmp_path):
         lake=str(tmp_path / "lake"),
         upstream=str(tiny_upstream(tmp_path / "upstream")),
         recipe=str(recipe),
-        engine=address,
+        executor=address,
     )
     instance = dg.DagsterInstance.ephemeral(tempdir=str(tmp_path / "home"))
     ended = defs.resolve_job_def("snapshot").execute_in_process(

@@ -17,8 +17,8 @@ from dagster._serdes import serialize_value
 
 from lc_assets.definitions import from_environment
 from lc_assets.errors import LcError, Unreachable, without_secrets
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import CRAWL, SNAPSHOTS, recipe_file, tiny_recipe, tiny_upstream
 
 pytestmark = pytest.mark.filterwarnings(
@@ -130,7 +130,7 @@ def test_tracebacks_of_what_cannot_be_reached_hold_none(house):
         lambda: Upstream(url).open("nothing/here").__enter__(),
         lambda: Upstream(f"nothing://me:{PASSWORD}@there").look("a"),
         lambda: Upstream(closed).ranges([("a", 0, 1)]),
-        lambda: open_lake("gs://crawl/lake").place("raw", OLD).current(),
+        lambda: open_lake("gs://crawl/lake").partition("raw", OLD).current(),
     ]
     n_raised = 0
     for ask in asked:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets_tests.engines.work import chores
+from lc_assets_tests.execution.work import chores
 from lc_assets_tests.processes import processes_of_session
 
 RUN = """
@@ -19,14 +19,14 @@ import sys
 from pathlib import Path
 import dagster as dg
 from lc_assets.resources import BuildContextResource
-from lc_assets_tests.engines.work import chores, do_chore
+from lc_assets_tests.execution.work import chores, do_chore
 
 folder = Path(sys.argv[1])
 
 @dg.asset
 def endless(context: dg.AssetExecutionContext, workshop: BuildContextResource) -> None:
     with workshop.open(context.log) as opened:
-        for _ in opened.engine.run(do_chore, chores(folder, "hang", "hang", "double"), what="hang"):
+        for _ in opened.executor.run(do_chore, chores(folder, "hang", "hang", "double"), what="hang"):
             pass
 
 if __name__ == "__main__":

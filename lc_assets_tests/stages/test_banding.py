@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.rule_files import read_rules
 from lc_assets.stages.documents import banding
 from lc_assets.stages.documents.banding import band_corpus
@@ -17,7 +17,7 @@ from lc_assets.text.bands import Shares
 from lc_assets.text.measures import MeasuredText, measure
 
 FIFTHS = Shares(low=0.2, high=0.2)
-ONE = LocalEngine(workers=1)
+ONE = LocalExecutor(workers=1)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def lines_of(folder):
 
 def test_the_middle_is_kept_and_everything_is_accounted_for(corpus, tmp_path):
     folder, pages = corpus
-    found = band_corpus([folder], tmp_path / "out", "gzip_ratio", FIFTHS, engine=ONE)
+    found = band_corpus([folder], tmp_path / "out", "gzip_ratio", FIFTHS, executor=ONE)
     ratios = {
         name: measure(MeasuredText(page["text"]), ["gzip_ratio"])["gzip_ratio"]
         for name, page in pages.items()
@@ -84,7 +84,7 @@ def test_the_band_is_a_file_of_rules_with_the_very_bounds(corpus, tmp_path):
         tmp_path / "out",
         "mean_word_length:whitespace",
         Shares(low=0.1, high=0.0),
-        engine=ONE,
+        executor=ONE,
     )
     (rule,) = read_rules(str(tmp_path / "out/rules.toml")).rules
     assert (rule.column, rule.at_least, rule.at_most) == (found.column, found.at_least, None)
@@ -93,16 +93,16 @@ def test_the_band_is_a_file_of_rules_with_the_very_bounds(corpus, tmp_path):
 def test_another_band_needs_no_text(corpus, tmp_path):
     """Stored values give the same bounds and the same documents."""
     folder, _ = corpus
-    band_corpus([folder], tmp_path / "out", "gzip_ratio", FIFTHS, engine=ONE)
+    band_corpus([folder], tmp_path / "out", "gzip_ratio", FIFTHS, executor=ONE)
     texts = band_corpus(
-        [folder], tmp_path / "narrow", "gzip_ratio", Shares(low=0.3, high=0.4), engine=ONE
+        [folder], tmp_path / "narrow", "gzip_ratio", Shares(low=0.3, high=0.4), executor=ONE
     )
     stored = band_corpus(
         [tmp_path / "out/signals"],
         tmp_path / "stored",
         "gzip_ratio",
         Shares(low=0.3, high=0.4),
-        engine=ONE,
+        executor=ONE,
     )
     assert (stored.at_least, stored.at_most, stored.kept) == (
         texts.at_least,
@@ -123,7 +123,7 @@ def test_two_workers_write_the_same_bytes(corpus, tmp_path):
             tmp_path / str(workers),
             "gzip_ratio",
             FIFTHS,
-            engine=LocalEngine(workers=workers),
+            executor=LocalExecutor(workers=workers),
         )
     one, two = (
         {path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")}
@@ -143,21 +143,21 @@ def test_two_workers_write_the_same_bytes(corpus, tmp_path):
 )
 def test_what_cannot_be_measured_is_refused_before_any_work(corpus, tmp_path, column, said):
     with pytest.raises(BadInput, match=said):
-        band_corpus([corpus[0]], tmp_path / "out", column, FIFTHS, engine=ONE)
+        band_corpus([corpus[0]], tmp_path / "out", column, FIFTHS, executor=ONE)
     assert not (tmp_path / "out").exists()
 
 
 def test_nothing_to_measure_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": ""}\n')
     with pytest.raises(BadInput, match="no document has a value"):
-        band_corpus([tmp_path / "a.jsonl"], tmp_path / "out", "gzip_ratio", FIFTHS, engine=ONE)
+        band_corpus([tmp_path / "a.jsonl"], tmp_path / "out", "gzip_ratio", FIFTHS, executor=ONE)
 
 
 def test_a_damaged_file_publishes_nothing_of_itself(corpus, tmp_path):
     path = corpus[0] / "a.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(CorruptFile, match="a.jsonl.gz"):
-        band_corpus([corpus[0]], tmp_path / "out", "gzip_ratio", FIFTHS, engine=ONE)
+        band_corpus([corpus[0]], tmp_path / "out", "gzip_ratio", FIFTHS, executor=ONE)
     assert not (tmp_path / "out/signals/a.parquet").exists()
 
 
@@ -170,4 +170,4 @@ def test_a_file_that_changed_between_the_passes_is_noticed(corpus, tmp_path, mon
 
     monkeypatch.setattr(banding, "band", meanwhile)
     with pytest.raises(banding.Mismatch, match="changed meanwhile"):
-        band_corpus([corpus[0]], tmp_path / "out", "gzip_ratio", FIFTHS, engine=ONE)
+        band_corpus([corpus[0]], tmp_path / "out", "gzip_ratio", FIFTHS, executor=ONE)

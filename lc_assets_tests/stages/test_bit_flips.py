@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 from lc_assets.checks.published import every_file_is_as_published
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import LcError
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.grid import GridReader
+from lc_assets.lake.lake import CURRENT, Published
+from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.releases import Gone, note_damage, publish_gone, read_release
 from lc_assets.loaders.grid import GridLoader
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.loaders.rows import open_rows
@@ -28,9 +31,6 @@ from lc_assets.stages.megatron.megatron_settings import Writing, settle
 from lc_assets.stages.megatron.megatron_verifying import Expected, verify_data_set
 from lc_assets.stages.megatron.megatron_writing import write_data_set
 from lc_assets.stages.releases.releasing import release, release_damage
-from lc_assets.storage.lake import CURRENT, Published
-from lc_assets.storage.receipts import RECEIPT
-from lc_assets.storage.releases import Gone, note_damage, publish_gone, read_release
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_upstream
 from lc_assets_tests.twice import all_wanted
@@ -130,13 +130,13 @@ def test_every_flipped_bit_of_receipts_and_pointers_is_found(everything):
     """
     total = Counter[str]()
     for stage in (step.name for step in CHAIN):
-        place = everything.place(stage, next(iter(everything.keys(stage))))
-        for path in (place.require().home / RECEIPT, place.folder / CURRENT):
+        partition = everything.partition(stage, next(iter(everything.keys(stage))))
+        for path in (partition.require().home / RECEIPT, partition.folder / CURRENT):
             n_bits, found = n_found(
                 path,
-                lambda place=place: every_file_is_as_published(place.require()).words.split("; ")[
-                    :-1
-                ],
+                lambda partition=partition: every_file_is_as_published(
+                    partition.require()
+                ).words.split("; ")[:-1],
             )
             total.update({"bits": n_bits, "found": found})
     print(f"\nreceipts and pointers: {total['found']} of {total['bits']} flipped bits found")
@@ -153,7 +153,8 @@ def test_every_flipped_bit_of_a_release_is_found(everything):
     )
     notes = sorted((everything.root / "releases").glob("v1*.json"))
     pins = [
-        everything.place(*name.split("/")).require() for name in read_release(everything, "v1").pins
+        everything.partition(*name.split("/")).require()
+        for name in read_release(everything, "v1").pins
     ]
     files = [
         published.home / next(fact.path for fact in published.receipt.files if fact.n_bytes)
@@ -179,7 +180,7 @@ def test_every_flipped_bit_of_a_data_set_is_found(tmp_path):
     )
     prefix = tmp_path / "out" / "mine"
     write_data_set(
-        [tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), engine=LocalEngine()
+        [tmp_path / "in.jsonl"], prefix, settle(Writing(tokenizer="gpt2")), executor=LocalExecutor()
     )
     n_bits = n_said = 0
     for path in sorted(prefix.parent.iterdir()):
@@ -218,9 +219,13 @@ def test_a_missing_shard_is_an_error_in_every_loader(everything, fault, tmp_path
     lake, n_asked = type(everything)(tmp_path / "lake"), 0
     asked = []
     for split in SPLITS:
-        asked += [*loaders_of(lake.place("grid", SNAPSHOTS[0]).require().home, lake.root, split)]
-        asked += [lambda split=split: open_rows(lake.place("flat").require().home, split).read()]
-        packed = lake.place("packed", SNAPSHOTS[0]).require().home
+        asked += [
+            *loaders_of(lake.partition("grid", SNAPSHOTS[0]).require().home, lake.root, split)
+        ]
+        asked += [
+            lambda split=split: open_rows(lake.partition("flat").require().home, split).read()
+        ]
+        packed = lake.partition("packed", SNAPSHOTS[0]).require().home
         asked += [
             lambda split=split, packed=packed: list(
                 PackedLoader(open_packed(packed, split), batch_rows=1)
@@ -246,7 +251,7 @@ def test_a_flipped_bit_in_a_shard_is_an_error_or_its_tokens_are_told_by_the_chec
     """Shards carry a checksum of each chunk: no bit of one gives other tokens silently, to whoever
     reads all of them.
     """
-    grid = everything.place("grid", SNAPSHOTS[0]).require().home
+    grid = everything.partition("grid", SNAPSHOTS[0]).require().home
     shutil.copytree(grid, tmp_path / "grid")
     (shard,) = shards_of(tmp_path / "grid" / "train.zarr")
     whole = GridReader(tmp_path / "grid" / "train.zarr").read()

@@ -96,17 +96,17 @@ def assert_stops(context: BuildContext, words: str) -> None:
     with pytest.raises(CorruptFile, match=words):
         build_snapshot(context, SNAPSHOT, ["filtered"])
     assert unpublished(context.lake, "filtered")
-    assert context.lake.place("raw", SNAPSHOT).require().damage() == []
+    assert context.lake.partition("raw", SNAPSHOT).require().damage() == []
 
 
 def assert_leaves_out(context: BuildContext, reason: str) -> None:
     """One shard of three is left out, counted and named; what is kept of the others adds up."""
     built = build_snapshot(context, SNAPSHOT, JUDGED)
-    filtered = built["filtered"].tally
+    filtered = built["filtered"].counts
     assert (filtered.seen, filtered.kept) == (24, 18)
     assert filtered.dropped == {"duplicate": 2, "long_enough": 2, "symbols": 2}
-    assert filtered.also["shards"] == 3
-    assert filtered.also[f"shards skipped: {reason}"] == 1
+    assert filtered.extra["shards"] == 3
+    assert filtered.extra[f"shards skipped: {reason}"] == 1
     warned = finding(built["filtered"], "every_shard_was_filtered")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert warned.words == f"2 of 3 shards filtered; shards skipped: {reason} (1), such as {TAG}"
@@ -117,7 +117,7 @@ def assert_leaves_out(context: BuildContext, reason: str) -> None:
 def assert_whole_again(context: BuildContext, sound: Sound, stages=JUDGED) -> None:
     built = build_snapshot(context, SNAPSHOT, stages)
     assert digests(built) == {name: sound.digests[name] for name in stages}
-    assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 27)
+    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (36, 27)
     assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
 
 
@@ -181,10 +181,10 @@ def test_without_a_list_of_duplicates_every_document_is_unique(context, sound, f
     trusting = with_policies(context, missing_duplicates="treat_as_unique")
     spoil(trusting, "duplicates", fault)
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
-    filtered = built["filtered"].tally
+    filtered = built["filtered"].counts
     assert (filtered.seen, filtered.kept) == (36, 28)
     assert filtered.dropped == {"duplicate": 2, "long_enough": 3, "symbols": 3}
-    assert filtered.also["shards treated as unique"] == 1
+    assert filtered.extra["shards treated as unique"] == 1
     warned = finding(built["filtered"], "every_shard_was_filtered")
     assert (warned.passed, warned.severity, warned.numbers["shards treated as unique"]) == (
         False,
@@ -210,31 +210,31 @@ def test_a_list_that_breaks_off_is_not_used_in_part(context):
         row_group_size=1,
     )
     built = build_snapshot(trusting, SNAPSHOT, JUDGED)
-    assert built["filtered"].tally.kept == 28
-    assert built["filtered"].tally.also["shards treated as unique"] == 1
+    assert built["filtered"].counts.kept == 28
+    assert built["filtered"].counts.extra["shards treated as unique"] == 1
 
 
 @pytest.mark.parametrize(
-    ("part", "also", "dropped"),
+    ("part", "extra", "dropped"),
     [
         ("documents", None, {"documents missing": 1}),
         ("signals", "signals missing", {}),
         ("duplicates", "duplicates missing", {}),
     ],
 )
-def test_the_manifest_says_what_upstream_lacks(context, sound, part, also, dropped):
+def test_the_manifest_says_what_upstream_lacks(context, sound, part, extra, dropped):
     """A file that is not there is counted by `raw` and shown as a warning, before anything is
     filtered.
     """
     spoil(context, part, gone)
     built = build_snapshot(context, SNAPSHOT, ["raw"])["raw"]
-    assert built.tally.dropped == dropped
-    assert (built.tally.seen, built.tally.kept, built.tally.also["files"]) == (
+    assert built.counts.dropped == dropped
+    assert (built.counts.seen, built.counts.kept, built.counts.extra["files"]) == (
         3,
         3 - len(dropped),
         8,
     )
-    assert also is None or built.tally.also[also] == 1
+    assert extra is None or built.counts.extra[extra] == 1
     warned = finding(built, "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert (
@@ -269,7 +269,7 @@ def test_a_shard_without_documents_is_a_shard(context, sound):
     for part in ("documents", "signals"):
         edit_lines(file_of(Path(context.upstream.root), part, TAG), lambda _: [])
     built = build_snapshot(context, SNAPSHOT)
-    assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (24, 18)
+    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (24, 18)
     assert finding(built["filtered"], "every_shard_was_filtered").words == "3 of 3 shards filtered"
     assert sorted(
         path.name for path in built["tokens"].published.folder.glob("0000-en_middle*")
@@ -277,7 +277,7 @@ def test_a_shard_without_documents_is_a_shard(context, sound):
         "0000-en_middle.documents.parquet",
         "0000-en_middle.dropped.parquet",
     ]
-    assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
+    assert built["grid"].counts.kept == built["megatron"].counts.kept == 16
     for part in ("documents", "signals"):
         mend(context, sound, part)
     assert_whole_again(context, sound, PER_SNAPSHOT)
@@ -289,8 +289,8 @@ def test_the_chain_goes_on_without_a_skipped_shard(context, sound):
     """
     spoil(context, "documents", cut_short)
     built = build_snapshot(context, SNAPSHOT)
-    assert (built["tokens"].tally.seen, built["tokens"].tally.kept) == (18, 16)
-    assert built["grid"].tally.kept == built["megatron"].tally.kept == 16
+    assert (built["tokens"].counts.seen, built["tokens"].counts.kept) == (18, 16)
+    assert built["grid"].counts.kept == built["megatron"].counts.kept == 16
     assert all(map(adds_up, built.values()))
     mend(context, sound, "documents")
     assert_whole_again(context, sound, PER_SNAPSHOT)
@@ -304,10 +304,10 @@ def test_all_shards_may_be_broken(context, sound):
     for tag in tags:
         cut_short(file_of(root, "documents", tag))
     built = build_snapshot(context, SNAPSHOT)
-    assert {name: found.tally.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
+    assert {name: found.counts.seen for name, found in built.items()} == dict.fromkeys(built, 0) | {
         "raw": 3
     }
-    assert built["filtered"].tally.also["shards skipped: documents missing or broken"] == 3
+    assert built["filtered"].counts.extra["shards skipped: documents missing or broken"] == 3
     for tag in tags:
         file_of(root, "documents", tag).write_bytes(
             file_of(sound.root, "documents", tag).read_bytes()
@@ -320,7 +320,7 @@ def test_a_rerun_does_only_what_is_missing(context, sound):
     written again.
     """
     build_snapshot(context, SNAPSHOT, ["raw"])
-    manifest = context.lake.place("raw", SNAPSHOT).require().folder / "manifest.parquet"
+    manifest = context.lake.partition("raw", SNAPSHOT).require().folder / "manifest.parquet"
     sizes = Counter[str]()
     for line in pq.read_table(manifest).to_pylist():
         sizes[line["shard"]] += line["n_bytes"]

@@ -10,15 +10,15 @@ from pathlib import Path
 import filelock
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
 from lc_assets.errors import Busy, CheckFailed, NotPublished, StorageFull
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages import building
 from lc_assets.stages.building import BuildContext, CheckResult, Stage, audit, build, check_input_of
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
-from lc_assets.tally import Tally
 
 
 def it_says_hello(evidence):
@@ -49,10 +49,10 @@ def a_stage(**changes):
 @pytest.fixture
 def context(tmp_path):
     return BuildContext(
-        lake=LakeFolder(tmp_path),
+        lake=Lake(tmp_path),
         upstream=Upstream("memory://none"),
         recipe=Recipe(),
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
     )
 
 
@@ -61,7 +61,7 @@ def saying(words, calls=None):
         if calls is not None:
             calls.append(draft.folder.name)
         publish_bytes(draft.folder / "a.txt", words)
-        return Tally(seen=1, kept=1)
+        return Counts(seen=1, kept=1)
 
     return fill
 
@@ -69,7 +69,7 @@ def saying(words, calls=None):
 def test_what_is_built_is_published_with_its_findings(context):
     """A warning does not block; the receipt states counts, settings and what it was made of."""
     built = build(context, a_stage(), "k", saying(b"hello"), foreign_inputs={"upstream": "abc"})
-    assert context.lake.place("toy", "k").require() == built.published
+    assert context.lake.partition("toy", "k").require() == built.published
     assert [(finding.claim, finding.passed) for finding in built.findings] == [
         ("it_says_hello", True),
         ("it_is_short", False),
@@ -110,7 +110,7 @@ def test_going_back_to_old_settings_finds_the_old_version(context):
     build(context, a_stage(code_version="2"), "k", saying(b"hello", calls))
     third = build(context, a_stage(), "k", saying(b"hello", calls))
     assert len(calls) == 2
-    assert context.lake.place("toy", "k").require() == third.published == first.published
+    assert context.lake.partition("toy", "k").require() == third.published == first.published
 
 
 def test_the_same_bytes_have_the_same_data_version(context):
@@ -130,8 +130,8 @@ def test_a_failed_audit_publishes_nothing(context):
         CheckFailed, match="toy/k is not published.*it_says_hello: it says b'hullo'.*rejected-"
     ):
         build(context, a_stage(code_version="2"), "k", saying(b"hullo"))
-    assert context.lake.place("toy", "k").require() == first.published
-    (rejected,) = context.lake.place("toy", "k").folder.glob("rejected-*")
+    assert context.lake.partition("toy", "k").require() == first.published
+    (rejected,) = context.lake.partition("toy", "k").folder.glob("rejected-*")
     assert (rejected / "a.txt").read_bytes() == b"hullo"
     mended = build(context, a_stage(code_version="2"), "k", saying(b"hello"))
     assert not mended.reused
@@ -147,17 +147,17 @@ def test_a_full_disk_publishes_nothing_and_a_rerun_goes_on(context):
 
     with pytest.raises(StorageFull, match="free some space"):
         build(context, a_stage(), "k", fill)
-    assert context.lake.place("toy", "k").current() is None
+    assert context.lake.partition("toy", "k").current() is None
     assert not build(context, a_stage(), "k", saying(b"hello")).reused
 
 
 def test_two_runs_of_one_partition_do_not_interleave(context, monkeypatch):
     """While another process holds the partition, a run waits a while and then says so."""
     monkeypatch.setattr(building, "BUSY_SECONDS", 0.1)
-    place = context.lake.place("toy", "k")
-    place.folder.mkdir(parents=True)
+    partition = context.lake.partition("toy", "k")
+    partition.folder.mkdir(parents=True)
     with (
-        filelock.FileLock(place.folder / ".lock"),
+        filelock.FileLock(partition.folder / ".lock"),
         pytest.raises(Busy, match="another run has been building toy/k"),
     ):
         build(context, a_stage(), "k", saying(b"hello"))
@@ -216,16 +216,16 @@ KILLED_AT = """
 import os, signal, sys
 from dataclasses import dataclass
 from pathlib import Path
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages import building
 from lc_assets.stages.building import Stage, BuildContext, build, run_shards
 from lc_assets.stages.recipe import Recipe
 from lc_assets import publishing
-from lc_assets.storage.lake import LakeFolder
+from lc_assets.lake.lake import Lake
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.upstream import Upstream
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.scratch import once
+from lc_assets.counts import Counts
 
 @dataclass(frozen=True)
 class Task:
@@ -236,7 +236,7 @@ class Task:
 def work(task):
     print("did", task.name)
     publish_bytes(task.folder / task.name, task.name.encode())
-    return Tally(seen=1, kept=1)
+    return Counts(seen=1, kept=1)
 
 steps, kill_at, real = 0, int(sys.argv[2]), publishing.flush
 
@@ -248,10 +248,10 @@ def flush(path):
     real(path)
 
 publishing.flush = flush
-workshop = BuildContext(lake=LakeFolder(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), engine=LocalEngine())
+workshop = BuildContext(lake=Lake(Path(sys.argv[1])), upstream=Upstream("memory://x"), recipe=Recipe(), executor=LocalExecutor())
 stage = Stage(name="toy", code_version=sys.argv[3], upstream=(), params=lambda r, k: {}, claims=())
 built = build(workshop, stage, "k", lambda draft: run_shards(workshop, draft, work, [Task(draft.folder, name) for name in "abc"], what="x"))
-print("digest", built.published.digest, built.tally.kept)
+print("digest", built.published.digest, built.counts.kept)
 """
 
 
@@ -266,14 +266,14 @@ def test_a_kill_at_every_flush_leaves_the_old_or_the_new(tmp_path):
     """SIGKILL at each fsync of a build in turn: the old version stands until the new does, and a
     rerun gives the same bytes.
     """
-    lake = LakeFolder(tmp_path / "lake")
+    lake = Lake(tmp_path / "lake")
     whole = run_until(tmp_path / "other", 0, "2").stdout.splitlines()[-1]
     run_until(lake.root, 0, "1")
-    old = lake.place("toy", "k").require()
+    old = lake.partition("toy", "k").require()
     kills = 0
     for kill_at in range(1, 100):
         ended = run_until(lake.root, kill_at, "2")
-        now = lake.place("toy", "k").require()
+        now = lake.partition("toy", "k").require()
         assert now.damage() == []
         if ended.returncode == 0:
             assert ended.stdout.splitlines()[-1] == whole
@@ -293,6 +293,6 @@ def test_a_rerun_after_a_kill_does_only_what_is_missing(tmp_path):
     assert killed.stdout.split() == ["did", "a", "did", "b"]
     again = run_until(tmp_path, 0, "1")
     assert again.stdout.split()[:4] == ["did", "b", "did", "c"]
-    assert LakeFolder(tmp_path).place("toy", "k").require().damage() == []
+    assert Lake(tmp_path).partition("toy", "k").require().damage() == []
     assert not list(tmp_path.rglob(".draft-*"))
     assert not list(tmp_path.rglob(".workings"))

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from lc_assets.errors import BadInput, CheckFailed
+from lc_assets.lake.receipts import decode_json
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.reports import data_set_card as card
 from lc_assets.stages.reports.card_settings import CardSettings, SourceTerms
 from lc_assets.stages.reports.data_sheet import Sheet, sheet_of
-from lc_assets.storage.receipts import decode_json
 from lc_assets_tests.builders import SNAPSHOTS, tiny_lake
 
 HOSTILE = (
@@ -42,31 +42,31 @@ def sheet(published):
 def test_the_sheet_holds_what_the_receipts_hold(lake, sheet):
     """Every number of every snapshot is the one of the version that the rows were made of."""
     for line in sheet.snapshots:
-        tally = {
-            stage: lake.built[f"{stage}/{line.snapshot}"].tally
+        counts = {
+            stage: lake.built[f"{stage}/{line.snapshot}"].counts
             for stage in ("filtered", "removals", "tokens", "grid")
         }
-        assert (line.documents, line.filtered) == (tally["filtered"].seen, tally["filtered"].kept)
-        assert line.removed == tally["removals"].seen - tally["removals"].kept
-        assert line.tokens == tally["tokens"].also["tokens"]
+        assert (line.documents, line.filtered) == (counts["filtered"].seen, counts["filtered"].kept)
+        assert line.removed == counts["removals"].seen - counts["removals"].kept
+        assert line.tokens == counts["tokens"].extra["tokens"]
         assert (
             line.train_rows + line.heldout_rows
-            == tally["grid"].kept
+            == counts["grid"].kept
             == sum(line.languages.values())
         )
         assert line.grid[1] == lake.built[f"grid/{line.snapshot}"].published.digest
     assert [line.snapshot for line in sheet.snapshots] == list(SNAPSHOTS)
-    assert sheet.tokens == lake.built["longcrawl/all"].tally.kept * sheet.row_tokens
+    assert sheet.tokens == lake.built["longcrawl/all"].counts.kept * sheet.row_tokens
     assert sum(sheet.lengths) == sum(
         line.train_rows + line.heldout_rows for line in sheet.snapshots
     )
     assert {mix.name: mix.samples for mix in sheet.mixes} == {
-        key.removeprefix("mixes/"): built.tally.kept
+        key.removeprefix("mixes/"): built.counts.kept
         for key, built in lake.built.items()
         if key.startswith("mixes/")
     }
     assert sum(sheet.reasons["filtered"].values()) == sum(
-        sum(lake.built[f"filtered/{key}"].tally.dropped.values()) for key in SNAPSHOTS
+        sum(lake.built[f"filtered/{key}"].counts.dropped.values()) for key in SNAPSHOTS
     )
     n_dropped = sum(count for reasons in sheet.reasons.values() for count in reasons.values())
     n_rows = sum(line.train_rows + line.heldout_rows for line in sheet.snapshots)
@@ -139,9 +139,9 @@ def test_a_version_that_is_gone_is_unknown_and_not_nought(lake):
     """A sheet of rows whose documents were pruned says so."""
 
     class WithoutDocuments:
-        def place(self, stage, key):
-            place = lake.context.lake.place(stage, key)
-            return place if stage == "grid" else lake.context.lake.place(f"no-{stage}", key)
+        def partition(self, stage, key):
+            partition = lake.context.lake.partition(stage, key)
+            return partition if stage == "grid" else lake.context.lake.partition(f"no-{stage}", key)
 
     sheet = sheet_of(WithoutDocuments(), lake.built["longcrawl/all"].published, [])
     assert [line.documents for line in sheet.snapshots] == [None, None]

@@ -15,10 +15,10 @@ import pytest
 
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.lake.receipts import encode_json
 from lc_assets.stages.building import CheckInput, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.sharding import SHARDS_FILE
-from lc_assets.storage.receipts import encode_json
 from lc_assets_tests.builders import TinyLake, tiny_lake
 
 NEW = "2023-14"
@@ -44,7 +44,7 @@ def shown(lake, tmp_path) -> Callable[[str], CheckInput]:
     """Hand out a stage's evidence over a copy of its folder, to be spoilt."""
 
     def show(stage: str) -> CheckInput:
-        published = lake.context.lake.place(stage, key_of(stage)).require()
+        published = lake.context.lake.partition(stage, key_of(stage)).require()
         folder = Path(shutil.copytree(published.folder, tmp_path / published.folder.name))
         return replace(check_input_of(lake.context.lake, published), folder=folder)
 
@@ -105,20 +105,20 @@ def forget_what_shards_there_are(check_input: CheckInput) -> CheckInput:
 
 
 def see_one_more(check_input: CheckInput) -> CheckInput:
-    tally = check_input.tally
+    counts = check_input.counts
     return replace(
         check_input,
-        tally=msgspec.structs.replace(
-            tally, seen=tally.seen + 1, dropped=tally.dropped | {"lost": 1}
+        counts=msgspec.structs.replace(
+            counts, seen=counts.seen + 1, dropped=counts.dropped | {"lost": 1}
         ),
     )
 
 
-def say_also(check_input: CheckInput, **also: int) -> CheckInput:
-    named = {name.replace("_", " "): count for name, count in also.items()}
+def say_also(check_input: CheckInput, **extra: int) -> CheckInput:
+    named = {name.replace("_", " "): count for name, count in extra.items()}
     return replace(
         check_input,
-        tally=msgspec.structs.replace(check_input.tally, also=check_input.tally.also | named),
+        counts=msgspec.structs.replace(check_input.counts, extra=check_input.counts.extra | named),
     )
 
 

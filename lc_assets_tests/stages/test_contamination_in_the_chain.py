@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lc_assets.errors import BadInput
+from lc_assets.lake.digests import sha256_of_file
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.claims import documents_files, dropped_files
 from lc_assets.stages.decontamination import contaminated_documents as contamination
@@ -22,7 +23,6 @@ from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.digests import sha256_of_file
 from lc_assets_tests.builders import SNAPSHOTS, tiny_context, tiny_upstream
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot
 
@@ -59,7 +59,7 @@ def made(tmp_path_factory):
 
 def test_the_document_does_not_go_on_and_says_for_which_item(made):
     _, victim, built, _ = made
-    assert built["contamination"].tally.dropped == {"contaminated": 1}
+    assert built["contamination"].counts.dropped == {"contaminated": 1}
     (line,) = [
         line
         for line in pq.read_table(built["removals"].published.folder / removals.TABLE).to_pylist()
@@ -84,7 +84,7 @@ def test_the_document_does_not_go_on_and_says_for_which_item(made):
         if line["id"] == victim
     ]
     assert gone["reasons"] == ["contaminated"]
-    assert built["tokens"].tally.dropped["contaminated"] == 1
+    assert built["tokens"].counts.dropped["contaminated"] == 1
     said = why_dropped(made[0].lake, victim)
     assert said.stage == "tokens"
     assert said.instead == (line["for_id"], 1.0, line["why"])
@@ -170,5 +170,5 @@ def test_without_evaluation_sets_nothing_is_looked_for(tmp_path, made):
     context, *_ = made
     recipe = msgspec.structs.replace(context.recipe, decontamination=DecontaminationSettings())
     idle = build_snapshot(replace(context, recipe=recipe), OLD, ["contamination"])["contamination"]
-    assert (idle.tally.seen, idle.tally.dropped) == (27, {})
+    assert (idle.counts.seen, idle.counts.dropped) == (27, {})
     assert idle.published.receipt.files == []

@@ -16,13 +16,13 @@ from lc_assets.errors import CorruptFile, LcError, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
-from lc_assets.storage.lake import CURRENT, LakeFolder
-from lc_assets.storage.receipts import RECEIPT
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TinyLake, build_all, tiny_lake
 from lc_assets_tests.faults import cut_short, digests, emptied, flipped
@@ -67,13 +67,13 @@ def spoilt(path: Path, fault, *where) -> Iterator[None]:
         path.write_bytes(content)
 
 
-def versions(lake: LakeFolder) -> Iterator[Published]:
+def versions(lake: Lake) -> Iterator[Published]:
     """Every published version of the chain."""
     for found in CHAIN:
         yield from lake.published(found.name).values()
 
 
-def one_of_each_kind(lake: LakeFolder) -> list[tuple[Published, str]]:
+def one_of_each_kind(lake: Lake) -> list[tuple[Published, str]]:
     """One file of every kind that every stage publishes, with its version."""
     found: dict[tuple[str, str], tuple[Published, str]] = {}
     for published in versions(lake):
@@ -151,7 +151,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
     """The grid, the global order over it and its audit name the file; a hole is no row of some
     token.
     """
-    grid = whole.context.lake.place("grid", OLD).require()
+    grid = whole.context.lake.partition("grid", OLD).require()
     readers = (
         lambda: GridReader(grid.folder / "train.zarr").read(),
         lambda: open_rows(whole.root, "train").read(),
@@ -169,7 +169,7 @@ def test_a_damaged_chunk_of_the_grid_never_becomes_tokens(whole, fault):
 )
 def test_a_cut_bin_is_not_mapped(whole, fault, words):
     """Megatron would read beyond its end, or take what is left for the whole."""
-    megatron = whole.context.lake.place("megatron", OLD).require()
+    megatron = whole.context.lake.partition("megatron", OLD).require()
     with (
         spoilt(megatron.folder / "train.bin", fault),
         pytest.raises(CorruptFile, match=rf"train.bin: .*{words}"),
@@ -183,7 +183,7 @@ def test_a_cut_bin_is_not_mapped(whole, fault, words):
 )
 def test_a_cut_index_is_not_mapped(whole, fault, name):
     """Each of the three arrays is named."""
-    megatron = whole.context.lake.place("megatron", OLD).require()
+    megatron = whole.context.lake.partition("megatron", OLD).require()
     with spoilt(megatron.folder / f"{name}.npy", fault), pytest.raises(CorruptFile, match=name):
         read_gpt_index(megatron.folder / "train")
 
@@ -209,7 +209,7 @@ def test_a_damaged_receipt_or_pointer_is_planned_and_built_again(whole, fault, n
             whole.context, published.receipt.fingerprint.key
         )
         assert rebuilt.published.digest == before[published.name]
-        assert lake.place(*published.name.split("/")).require().damage() == []
+        assert lake.partition(*published.name.split("/")).require().damage() == []
     assert all(found.status == "current" for found in plan(lake, recipe, SNAPSHOTS))
 
 
@@ -217,7 +217,7 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
     """Another digest than its files', another fingerprint than its folder's, a pointer that names
     another digest.
     """
-    grid = whole.context.lake.place("grid", OLD).require()
+    grid = whole.context.lake.partition("grid", OLD).require()
     for old, new, words in (
         (grid.digest, "0" * 64, "receipt.json: the digest of its files is .*, not 000000000000"),
         (
@@ -229,15 +229,15 @@ def test_a_receipt_that_contradicts_itself_is_damage(whole):
         with spoilt(grid.folder / RECEIPT, other_words, old, new):
             (said,) = Published.at(grid.folder).damage()
         assert re.fullmatch(words, said)
-    place, words = (
-        whole.context.lake.place("grid", OLD),
+    partition, words = (
+        whole.context.lake.partition("grid", OLD),
         "current.json: names digest 000000000000, version",
     )
     with (
-        spoilt(place.folder / CURRENT, other_words, grid.digest, "0" * 64),
+        spoilt(partition.folder / CURRENT, other_words, grid.digest, "0" * 64),
         pytest.raises(CorruptFile, match=words),
     ):
-        place.current()
+        partition.current()
 
 
 def test_damage_is_mended_as_the_check_says(whole, tmp_path):
@@ -245,8 +245,8 @@ def test_damage_is_mended_as_the_check_says(whole, tmp_path):
     partition, and the bytes are the same.
     """
     shutil.copytree(whole.root, tmp_path / "lake")
-    context = replace(whole.context, lake=LakeFolder(tmp_path / "lake"))
-    grid = context.lake.place("grid", OLD).require()
+    context = replace(whole.context, lake=Lake(tmp_path / "lake"))
+    grid = context.lake.partition("grid", OLD).require()
     flipped(grid.folder / "train.zarr/c/0/0")
     said = every_file_is_as_published(grid)
     assert not said.passed
@@ -264,7 +264,7 @@ def test_the_planner_speaks_of_damage_outside_its_list(whole):
     """A snapshot that nobody asked for, but that the order reads, is damaged: the order waits, and
     says for what.
     """
-    with spoilt(whole.context.lake.place("grid", OLD).require().folder / RECEIPT, cut_short):
+    with spoilt(whole.context.lake.partition("grid", OLD).require().folder / RECEIPT, cut_short):
         made = {
             found.name: found
             for found in plan(whole.context.lake, whole.context.recipe, SNAPSHOTS[1:])
@@ -276,14 +276,14 @@ def test_the_planner_speaks_of_damage_outside_its_list(whole):
 
 def test_an_old_version_with_a_damaged_receipt_hinders_nobody(whole, tmp_path):
     """Looking for the version that an audit needs passes over one that cannot be read."""
-    place = whole.context.lake.place("tokens", OLD)
-    broken = place.folder / "0broken"
+    partition = whole.context.lake.partition("tokens", OLD)
+    broken = partition.folder / "0broken"
     broken.mkdir()
     (broken / RECEIPT).write_text("{")
     try:
-        grid = whole.context.lake.place("grid", OLD).require()
-        assert check_input_of(whole.context.lake, grid).only_input("tokens") == place.require()
-        assert place.with_digest("none") is None
+        grid = whole.context.lake.partition("grid", OLD).require()
+        assert check_input_of(whole.context.lake, grid).only_input("tokens") == partition.require()
+        assert partition.with_digest("none") is None
     finally:
         shutil.rmtree(broken)
 
@@ -291,8 +291,8 @@ def test_an_old_version_with_a_damaged_receipt_hinders_nobody(whole, tmp_path):
 def test_readers_of_a_lake_without_a_grid_say_so(whole, tmp_path):
     """The order stands, a grid's folder was removed by hand: opening names it."""
     shutil.copytree(whole.root, tmp_path / "lake")
-    lake = LakeFolder(tmp_path / "lake")
-    shutil.rmtree(lake.place("grid", OLD).folder)
+    lake = Lake(tmp_path / "lake")
+    shutil.rmtree(lake.partition("grid", OLD).folder)
     for split in SPLITS:
         with pytest.raises(LcError, match=f"grid/{OLD}/.*: no receipt.json"):
             open_rows(lake.root, split)

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.stages.megatron import decomposing
@@ -37,22 +37,22 @@ def test_pieces_are_of_one_length_each_and_within_documents(
 ):
     """Each token is in one piece or left over; pieces of a document follow one another."""
     monkeypatch.setattr(decomposing, "BLOCK_IDS", block)
-    tally = decompose(data, tmp_path / "out", shortest=4, longest=64, seed=seed)
-    assert tally.seen == sum(LENGTHS)
-    assert tally.dropped == {"left over": sum(length % 4 for length in LENGTHS)}
+    counts = decompose(data, tmp_path / "out", shortest=4, longest=64, seed=seed)
+    assert counts.seen == sum(LENGTHS)
+    assert counts.dropped == {"left over": sum(length % 4 for length in LENGTHS)}
     ends = np.cumsum(LENGTHS)
     found = []
     for length in (4, 8, 16, 32, 64):
         reader = MegatronReader(tmp_path / f"out/tokens-{length:05}")
         assert set(reader.lengths.tolist()) == {length}
-        assert tally.also[f"pieces of {length}"] == len(reader)
+        assert counts.extra[f"pieces of {length}"] == len(reader)
         for piece in reader:
             assert np.array_equal(piece, np.arange(piece[0], piece[0] + length))
             assert np.searchsorted(ends, piece[0], side="right") == np.searchsorted(
                 ends, piece[-1], side="right"
             )
             found += piece.tolist()
-    assert len(found) == len(set(found)) == tally.kept
+    assert len(found) == len(set(found)) == counts.kept
 
 
 def test_blocks_do_not_matter(data, tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def corpus(tmp_path):
 def test_documents_lie_in_the_folder_of_their_length(corpus, tmp_path):
     folder, records = corpus
     found = bucket_corpus(
-        [folder], tmp_path / "out", edges=(10, 41, 400), engine=LocalEngine(workers=1)
+        [folder], tmp_path / "out", edges=(10, 41, 400), executor=LocalExecutor(workers=1)
     )
     assert (found.seen, found.kept, found.dropped) == (7, 6, {"not JSON": 1})
     tokens = {record["id"]: len(gpt2_tokenizer(True).encode(record["text"])) for record in records}
@@ -146,7 +146,7 @@ def test_two_workers_write_the_same_bytes(corpus, tmp_path):
             [corpus[0]],
             tmp_path / str(workers),
             edges=(10, 41),
-            engine=LocalEngine(workers=workers),
+            executor=LocalExecutor(workers=workers),
         )
     one, two = (
         {path.relative_to(tmp_path / n): path.read_bytes() for path in (tmp_path / n).rglob("*.*")}
@@ -158,12 +158,14 @@ def test_two_workers_write_the_same_bytes(corpus, tmp_path):
 @pytest.mark.parametrize("edges", [(), (5, 5), (9, 4), (0, 4)])
 def test_edges_rise(corpus, tmp_path, edges):
     with pytest.raises(BadInput, match="that rise"):
-        bucket_corpus([corpus[0]], tmp_path / "out", edges=edges, engine=LocalEngine(workers=1))
+        bucket_corpus([corpus[0]], tmp_path / "out", edges=edges, executor=LocalExecutor(workers=1))
 
 
 def test_a_damaged_file_leaves_nothing_of_itself(corpus, tmp_path):
     path = corpus[0] / "deep/b.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(CorruptFile, match="b.jsonl.gz"):
-        bucket_corpus([corpus[0]], tmp_path / "out", edges=(10, 41), engine=LocalEngine(workers=1))
+        bucket_corpus(
+            [corpus[0]], tmp_path / "out", edges=(10, 41), executor=LocalExecutor(workers=1)
+        )
     assert not list((tmp_path / "out").rglob("deep/*.gz"))

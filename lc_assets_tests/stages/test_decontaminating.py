@@ -6,8 +6,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gram_index_files import open_index
 from lc_assets.stages.decontamination import decontaminating
 from lc_assets.stages.decontamination.decontaminating import FileTask, decontaminate, sort_file
@@ -68,7 +68,7 @@ def run(place, out="out", workers=1, **more):
         [place / "corpus"],
         place / out,
         settings(place, **more),
-        engine=LocalEngine(workers=workers),
+        executor=LocalExecutor(workers=workers),
     )
 
 
@@ -91,9 +91,9 @@ def files(folder):
 
 def test_the_question_goes_with_its_document_and_everything_is_accounted_for(place):
     report = run(place)
-    assert report.tally.seen == 12
-    assert report.tally.kept == 6
-    assert report.tally.dropped == {"contaminated": 2, "no text": 2, "not JSON": 2}
+    assert report.counts.seen == 12
+    assert report.counts.kept == 6
+    assert report.counts.dropped == {"contaminated": 2, "no text": 2, "not JSON": 2}
     assert report.items == {"clean": 1, "contaminated": 1, "too short": 1, "touched": 1}
     assert ids(place / "out", "kept") == ["a0", "a2", "a3", "b0", "b2", "b3"]
     assert ids(place / "out", "dropped") == ["a1", "b1"]
@@ -154,8 +154,8 @@ def test_common_n_grams_are_listed_with_how_often(place):
 
 def test_cutting_keeps_the_rest_and_the_original(place):
     report = run(place, action="cut")
-    assert report.tally.kept == 8
-    assert (report.tally.also["documents cut"], report.tally.also["characters cut"]) == (
+    assert report.counts.kept == 8
+    assert (report.counts.extra["documents cut"], report.counts.extra["characters cut"]) == (
         2,
         2 * len(QUESTION),
     )
@@ -184,8 +184,8 @@ def test_train_against_heldout(place):
     def kept(**more):
         chosen = settings(place, against=(str(place / "heldout.jsonl"),), **more)
         return decontaminate(
-            [place / "train.jsonl"], place / "out", chosen, engine=LocalEngine()
-        ).tally.kept
+            [place / "train.jsonl"], place / "out", chosen, executor=LocalExecutor()
+        ).counts.kept
 
     assert kept() == 2
     assert kept(mode="overlap") == 1
@@ -195,7 +195,7 @@ def test_train_against_heldout(place):
 def test_what_cannot_be_meant(place):
     with pytest.raises(BadInput, match="lies in the corpus"):
         decontaminate(
-            [place / "corpus"], place / "corpus" / "out", settings(place), engine=LocalEngine()
+            [place / "corpus"], place / "corpus" / "out", settings(place), executor=LocalExecutor()
         )
     (place / "evals" / "e.jsonl").write_text('{"question": "Two words"}\n{"other": 1}', "utf-8")
     with pytest.raises(BadInput, match=r"2 items, 1 of them without text.*--field"):

@@ -10,6 +10,7 @@ import pytest
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.documents.document_settings import Bounds, FilteringSettings, ListSettings
 from lc_assets.stages.documents.explaining import explain_in_lake
 from lc_assets.stages.documents.filtered_documents import STAGE, filter_snapshot, rules_of
@@ -17,7 +18,6 @@ from lc_assets.stages.documents.measuring import record_offers
 from lc_assets.stages.documents.raw_snapshot import take_stock
 from lc_assets.stages.documents.sweeping import sweep_files, total_sweep
 from lc_assets.stages.recipe import Recipe
-from lc_assets.storage.upstream import Upstream
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import judge
 from lc_assets.text.signal_names import SCALARS
@@ -108,8 +108,10 @@ def test_measures_are_asked_of_those_that_the_published_signals_speak_for(tmp_pa
         row["id"]: list(zip(row["reasons"], row["values"], strict=True)) for row in dropped
     } == {name: reasons for name, reasons in wanted.items() if reasons}
     late = {"stop_words", "zipped"}
-    assert late & set(built.tally.dropped)
-    assert built.tally.seen == len(wanted) == built.tally.kept + sum(built.tally.dropped.values())
+    assert late & set(built.counts.dropped)
+    assert (
+        built.counts.seen == len(wanted) == built.counts.kept + sum(built.counts.dropped.values())
+    )
     assert all(
         row["stop_words_distinct:whitespace"] >= 7 and row["gzip_ratio"] <= 0.62 for row in kept
     )
@@ -134,7 +136,7 @@ def test_a_sweep_says_what_filtering_with_that_threshold_keeps(tmp_path, upstrea
     for number, line in enumerate(asked[::7]):
         changed = {line["rule"]: Bounds(**{line["bound"]: line["threshold"]})}
         _, again = filtered(tmp_path / f"by {number}", upstream, rules, thresholds=changed)
-        assert again.tally.kept == line["kept_with_the_others"], line
+        assert again.counts.kept == line["kept_with_the_others"], line
 
 
 def test_a_sweep_knows_what_it_cannot_know(tmp_path, upstream):
@@ -145,7 +147,7 @@ def test_a_sweep_knows_what_it_cannot_know(tmp_path, upstream):
     for line in total_sweep(sweep_files(built.published.folder)).to_pylist():
         assert (line["kept_alone"] is None) == (line["rule"] in {"stop_words", "zipped"})
         if line["in_force"]:
-            assert line["kept_with_the_others"] == built.tally.kept
+            assert line["kept_with_the_others"] == built.counts.kept
     symbols = [
         line
         for line in total_sweep(sweep_files(built.published.folder)).to_pylist()
@@ -165,11 +167,11 @@ def test_signals_that_upstream_lacks_are_computed_where_the_recipe_says_so(tmp_p
     _, sound = filtered(tmp_path / "sound", root, rules, missing_signals="compute")
     (root / f"quality_signals/{SNAPSHOT}/0000/en_middle.signals.json.gz").unlink()
     _, computed = filtered(tmp_path / "computed", root, rules, missing_signals="compute")
-    assert computed.tally.also["shards with computed signals"] == 1
-    assert sound.tally.also["shards with computed signals"] == 0
+    assert computed.counts.extra["shards with computed signals"] == 1
+    assert sound.counts.extra["shards with computed signals"] == 0
     for pattern in ("*.documents.parquet", "*.dropped.parquet", "*.sweep.parquet"):
         assert table(computed, pattern) == table(sound, pattern)
-    assert computed.tally.dropped == sound.tally.dropped
+    assert computed.counts.dropped == sound.counts.dropped
 
 
 def test_rules_that_edit_lines_are_for_plain_files(tmp_path):

@@ -28,8 +28,8 @@ def test_the_rows_are_those_of_whole_documents(tmp_path):
             for built in (by_whole, by_first)
         ]
         np.testing.assert_array_equal(*rows)
-    assert by_first["tokens"].tally.dropped == by_whole["tokens"].tally.dropped
-    lengths = {built["tokens"].tally.also["tokens"] for built in (by_whole, by_first)}
+    assert by_first["tokens"].counts.dropped == by_whole["tokens"].counts.dropped
+    lengths = {built["tokens"].counts.extra["tokens"] for built in (by_whole, by_first)}
     assert len(lengths) == 2
     for path in documents_files(by_first["tokens"].published.folder):
         reader = MegatronReader(path.with_name(path.name.removesuffix(DOCUMENTS_SUFFIX)))

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotWritable, StorageFull
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.loaders.rows import open_rows
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import plan
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets_tests.builders import (
     SNAPSHOTS,
     TinyLake,
@@ -103,7 +103,7 @@ def with_room(request, stage) -> TinyLake:
 
 def on_disk(disk: Disk, roomy: TinyLake, stage: str) -> BuildContext:
     """A workshop whose lake lies on the small disk and holds all that stands before a stage."""
-    lake = LakeFolder(disk.folder / "lake")
+    lake = Lake(disk.folder / "lake")
     for before in STAGES[: STAGES.index(stage)]:
         if (roomy.root / before).is_dir():
             shutil.copytree(roomy.root / before, lake.root / before)
@@ -116,7 +116,7 @@ def fill_until_it_fits(
     """Build one partition with ever more room; each time the disk is full, nothing of it is
     published.
     """
-    place = context.lake.place(stage, key_of(stage))
+    partition = context.lake.partition(stage, key_of(stage))
     for n_full, n_bytes in enumerate(sizes):
         disk.leave(n_bytes)
         try:
@@ -128,7 +128,7 @@ def fill_until_it_fits(
             "some .*",
             words,
         )
-        assert place.current() is None
+        assert partition.current() is None
     raise AssertionError("the disk is full, however large")
 
 
@@ -159,23 +159,23 @@ def test_a_disk_that_runs_full_at_a_random_place_publishes_nothing_or_all(disk, 
     there is room, with the same bytes.
     """
     context, rng = on_disk(disk, with_room, stage), rng_for("full disks", seed=64, key=stage)
-    place, wanted = (
-        context.lake.place(stage, key_of(stage)),
+    partition, wanted = (
+        context.lake.partition(stage, key_of(stage)),
         with_room.built[f"{stage}/{key_of(stage)}"].published,
     )
     n_pages = 2 + 2 * sum(-(-fact.n_bytes // PAGE) for fact in wanted.receipt.files)
     n_full = 0
     for free in rng.integers(n_pages, size=N_RANDOM).tolist():
-        subprocess.run(["rm", "-rf", str(place.folder)], check=True)
+        subprocess.run(["rm", "-rf", str(partition.folder)], check=True)
         disk.leave(free * PAGE)
         try:
             step(stage).verb(context, key_of(stage))
         except StorageFull:
             n_full += 1
-            assert place.current() is None
+            assert partition.current() is None
         disk.leave(ROOMY)
         assert step(stage).verb(context, key_of(stage)).published.digest == wanted.digest
-        assert place.require().damage() == left_behind(place) == []
+        assert partition.require().damage() == left_behind(partition) == []
     print(f"\n{stage}: full {n_full} times of {N_RANDOM}")
     assert n_full
 
@@ -187,11 +187,11 @@ def test_a_disk_that_runs_full_anywhere_publishes_nothing(disk, with_room, stage
     place a stage can be.
     """
     context = on_disk(disk, with_room, stage)
-    place = context.lake.place(stage, key_of(stage))
+    partition = context.lake.partition(stage, key_of(stage))
 
     def one_page_more() -> Iterator[int]:
         for n_pages in range(400):
-            subprocess.run(["rm", "-rf", str(place.folder)], check=True)
+            subprocess.run(["rm", "-rf", str(partition.folder)], check=True)
             yield n_pages * PAGE
 
     published, n_full = fill_until_it_fits(disk, context, stage, one_page_more())
@@ -204,27 +204,27 @@ def test_the_old_version_stays_while_the_disk_is_full(disk, roomy):
     the new ones are.
     """
     context = on_disk(disk, roomy, "tokens")
-    before = context.lake.place("filtered", OLD).require()
+    before = context.lake.partition("filtered", OLD).require()
     stricter = with_policies(context, min_words=80)
     disk.leave(2 * PAGE)
     with pytest.raises(StorageFull):
         step("filtered").verb(stricter, OLD)
-    assert context.lake.place("filtered", OLD).require() == before
+    assert context.lake.partition("filtered", OLD).require() == before
     assert before.damage() == []
     disk.leave(ROOMY)
     after = step("filtered").verb(stricter, OLD)
-    assert after.tally.kept < 27
-    assert context.lake.place("filtered", OLD).require() == after.published
+    assert after.counts.kept < 27
+    assert context.lake.partition("filtered", OLD).require() == after.published
 
 
 def test_a_worker_process_says_that_the_disk_is_full(disk, roomy):
     """The sentence arrives from another process; two workers then complete with the same bytes."""
-    engine = LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
-    context = replace(on_disk(disk, roomy, "tokens"), engine=engine)
+    executor = LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
+    context = replace(on_disk(disk, roomy, "tokens"), executor=executor)
     disk.leave(5 * PAGE)
     with pytest.raises(StorageFull, match="the disk is full while writing"):
         step("tokens").verb(context, OLD)
-    assert context.lake.place("tokens", OLD).current() is None
+    assert context.lake.partition("tokens", OLD).current() is None
     disk.leave(ROOMY)
     assert (
         step("tokens").verb(context, OLD).published.digest
@@ -259,7 +259,7 @@ def test_a_lake_that_may_not_be_written_to_says_so(disk, with_room, stage):
 
 def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):
     """Readers, planner and audits need no right to write."""
-    context = replace(roomy.context, lake=LakeFolder(disk.folder / "lake"))
+    context = replace(roomy.context, lake=Lake(disk.folder / "lake"))
     built = build_all(context)
     assert digests(built) == digests(roomy.built)
     disk.be_writable(False)
@@ -271,7 +271,7 @@ def test_a_lake_that_becomes_read_only_is_still_read(disk, roomy):
 def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
     """A path that was given by mistake is named, and the file is left alone."""
     (tmp_path / "lake").write_text("my notes")
-    context = replace(roomy.context, lake=LakeFolder(tmp_path / "lake"))
+    context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: (Not a directory|File exists)"):
         step("raw").verb(context, OLD)
     assert (tmp_path / "lake").read_text() == "my notes"
@@ -281,6 +281,6 @@ def test_a_lake_that_is_a_file_says_so(roomy, tmp_path):
 def test_a_folder_without_permission_says_so(roomy, tmp_path):
     """Somebody else's folder is named."""
     (tmp_path / "lake").mkdir(mode=0o555)
-    context = replace(roomy.context, lake=LakeFolder(tmp_path / "lake"))
+    context = replace(roomy.context, lake=Lake(tmp_path / "lake"))
     with pytest.raises(NotWritable, match=f"{tmp_path}/lake.*: Permission denied"):
         step("raw").verb(context, OLD)

@@ -17,10 +17,10 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.duplicates import write_duplicates
 from lc_assets.formats.redpajama.signals import write_signals
+from lc_assets.lake.versions import Published
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.versions import Published
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.tokens.tokenizers import without_surrogates
 from lc_assets.vocabulary import SPLITS, Shard
@@ -112,8 +112,8 @@ def assert_lost_only(context, sound, lines: set[int], reason: str):
     """
     built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
     lost = {SHARD.document_id(line) for line in lines}
-    assert (built.tally.seen, built.tally.kept) == (36, 27 - len(lost))
-    assert built.tally.dropped == CLEAN_DROPS | {reason: len(lost)}
+    assert (built.counts.seen, built.counts.kept) == (36, 27 - len(lost))
+    assert built.counts.dropped == CLEAN_DROPS | {reason: len(lost)}
     assert adds_up(built)
     assert {
         line["id"] for line in dropped(built.published).values() if line["reason"] == reason
@@ -178,7 +178,7 @@ def test_a_damaged_line_of_signals_costs_one_document(context, sound, damage):
     """
     spoil(context, "signals", lambda lines: [*lines[:6], damage + b"\n", *lines[7:]])
     built = assert_lost_only(context, sound, {6}, "no signals")
-    assert built.tally.also["signals unreadable"] == 1
+    assert built.counts.extra["signals unreadable"] == 1
 
 
 def test_signals_are_joined_by_id_where_upstream_skipped_a_line(context, sound):
@@ -255,8 +255,8 @@ def test_signals_with_a_wrong_id_are_another_files(context, sound, name, words):
         build_snapshot(strict, SNAPSHOT, ["filtered"])
     assert unpublished(strict.lake, "filtered")
     built = build_snapshot(context, SNAPSHOT, JUDGED)["filtered"]
-    assert (built.tally.seen, built.tally.kept) == (24, 18)
-    assert built.tally.also["shards skipped: signals missing or broken"] == 1
+    assert (built.counts.seen, built.counts.kept) == (24, 18)
+    assert built.counts.extra["shards skipped: signals missing or broken"] == 1
     mend(context, sound)
     assert (
         build_snapshot(context, SNAPSHOT, JUDGED)["filtered"].published.digest
@@ -328,9 +328,9 @@ def assert_comes_through(context, texts: list[str]) -> None:
     built = build_all(context, [SNAPSHOT])
     filtered, grid = built[f"filtered/{SNAPSHOT}"], built[f"grid/{SNAPSHOT}"]
     assert (
-        filtered.tally.kept
-        == grid.tally.kept
-        == built[f"megatron/{SNAPSHOT}"].tally.kept
+        filtered.counts.kept
+        == grid.counts.kept
+        == built[f"megatron/{SNAPSHOT}"].counts.kept
         == len(texts)
     )
     assert [line["raw_content"] for line in kept(filtered.published).values()] == [
@@ -349,7 +349,7 @@ def assert_comes_through(context, texts: list[str]) -> None:
             twin.encode(text[:2000])[:TINY_ROW_TOKENS],
         )
     assert {row["split"] for row in plan} <= set(SPLITS)
-    assert built["mixes/by-tokens"].tally.kept > 0
+    assert built["mixes/by-tokens"].counts.kept > 0
 
 
 def hostile_workshop(tmp_path: Path, texts: list[str], **filtering):
@@ -381,7 +381,7 @@ def test_a_document_of_fifty_megabytes_comes_through_the_whole_chain(tmp_path):
     ]
     context = hostile_workshop(tmp_path, texts)
     assert_comes_through(context, texts)
-    tokens = context.lake.place("tokens", SNAPSHOT).require().folder
+    tokens = context.lake.partition("tokens", SNAPSHOT).require().folder
     assert read_table(tokens / f"{SHARD.name}.documents.parquet")["n_chars"].to_pylist() == [
         50_000_000,
         len(texts[1]),

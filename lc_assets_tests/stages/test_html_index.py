@@ -16,13 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CheckFailed, CorruptFile, Unreachable
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.captures import Capture
 from lc_assets.formats.archives.fetching import page_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.archives.writing import index_lines
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import BuildContext, Built, CheckInput, check_input_of
 from lc_assets.stages.catalogue import step
@@ -39,8 +41,6 @@ from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSet
 from lc_assets.stages.planning import plan
 from lc_assets.stages.recipe import parse_recipe
 from lc_assets.stages.tables import read_all, read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.surt import surt
 from lc_assets.vocabulary import parse_snapshot
@@ -69,13 +69,11 @@ def over(context: BuildContext, folder: Path, crawl: Path | str, **web) -> Build
     if not (folder / "lake").exists():
         shutil.copytree(context.lake.root, folder / "lake")
     recipe = msgspec.structs.replace(context.recipe, web=WebSettings(**web))
-    return replace(
-        context, lake=LakeFolder(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe
-    )
+    return replace(context, lake=Lake(folder / "lake"), crawl=Upstream(str(crawl)), recipe=recipe)
 
 
 def documents_of(context: BuildContext) -> list[dict]:
-    folder = context.lake.place("filtered", SNAPSHOT).require().folder
+    folder = context.lake.partition("filtered", SNAPSHOT).require().folder
     return [line for path in documents_files(folder) for line in pq.read_table(path).to_pylist()]
 
 
@@ -246,11 +244,11 @@ def test_of_several_captures_it_is_the_one_that_the_rules_name(filtered, crowded
             line["length"],
         )
         assert place == (one.url, one.timestamp, one.digest, one.filename, one.offset, one.length)
-    assert len(expected) < built.tally.seen == len(documents)
+    assert len(expected) < built.counts.seen == len(documents)
     captured = {page_key(one.url) for one in crowded.captures}
     n_without = sum(page_key(document["url"]) not in captured for document in documents)
-    assert built.tally.dropped["no capture"] == n_without
-    assert built.tally.dropped.get("no capture with status 200 and HTML", 0) == len(
+    assert built.counts.dropped["no capture"] == n_without
+    assert built.counts.dropped.get("no capture with status 200 and HTML", 0) == len(
         documents
     ) - n_without - len(expected)
     assert all(finding.passed for finding in built.findings)
@@ -266,7 +264,7 @@ def test_the_tiny_crawl_holds_every_page(filtered, tmp_path):
     for way in ("scan", "cdxj"):
         context = over(filtered, tmp_path, filtered.crawl.root, index=way)
         built = index_pages(context, SNAPSHOT)
-        assert built.tally.kept == built.tally.seen == len(documents_of(filtered))
+        assert built.counts.kept == built.counts.seen == len(documents_of(filtered))
         tables.append([path.read_bytes() for path in index_files(built.published.folder)])
         texts = {document["id"]: document["raw_content"] for document in documents_of(filtered)}
         for line in index_of(built)[::5]:
@@ -300,7 +298,7 @@ def test_lists_of_links_are_indexed_without_any_html(filtered, tmp_path):
     (crawl / SNAPSHOT / "a.warc.wat.gz").write_bytes(b"".join(map(wat_of, documents[3:])))
     context = over(filtered, tmp_path, crawl, links_from="wat")
     built = index_pages(context, SNAPSHOT)
-    assert built.tally.dropped == {"no capture": 3}
+    assert built.counts.dropped == {"no capture": 3}
     lines = index_of(built)
     pages = list(
         wat_pages_at(
@@ -324,10 +322,10 @@ def _spot(line):
 
 
 class Backwards:
-    """An engine that does the last task first."""
+    """An executor that does the last task first."""
 
     def run(self, function, tasks, *, what):
-        return LocalEngine().run(function, list(tasks)[::-1], what=what)
+        return LocalExecutor().run(function, list(tasks)[::-1], what=what)
 
 
 def with_lists(crawl: Path, folder: Path) -> Path:
@@ -355,12 +353,14 @@ def test_the_same_crawl_gives_the_same_bytes_from_anywhere(filtered, crowded, tm
     listed.
     """
     plainly = index_pages(over(filtered, tmp_path, crowded.root, index=way), SNAPSHOT).published
-    engine = (
-        LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",))
+    executor = (
+        LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
         if way == "scan"
         else Backwards()
     )
-    context = replace(over(filtered, tmp_path / "other", crowded.root, index=way), engine=engine)
+    context = replace(
+        over(filtered, tmp_path / "other", crowded.root, index=way), executor=executor
+    )
     assert index_pages(context, SNAPSHOT).published.digest == plainly.digest
     with served(with_lists(crowded.root, tmp_path / "listed")) as (url, *_):
         from_server = index_pages(
@@ -415,13 +415,13 @@ def test_a_changed_file_of_the_crawl_makes_the_index_out_of_date(filtered, crowd
 
 
 def raw_digest(context: BuildContext) -> str:
-    return context.lake.place("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
+    return context.lake.partition("raw", SNAPSHOT).require().receipt.fingerprint.inputs["upstream"]
 
 
 def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path):
     """And shards of which no document has a page have an empty table."""
     context = over(filtered, tmp_path, crowded.root)
-    folder = context.lake.place("filtered", SNAPSHOT).require().folder
+    folder = context.lake.partition("filtered", SNAPSHOT).require().folder
     first, second, _ = documents_files(folder)
     for path, urls in (
         (first, ["ftp://a.org/x", "", "mailto:a@b.org"]),
@@ -436,7 +436,7 @@ def test_documents_whose_address_is_none_are_counted(filtered, crowded, tmp_path
             path,
         )
     built = index_pages(context, SNAPSHOT)
-    assert built.tally.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
+    assert built.counts.dropped["no address of the web"] == 3 + pq.read_table(second).num_rows
     assert [read_table(path).num_rows for path in index_files(built.published.folder)][1] == 0
     assert len(index_files(built.published.folder)) == 3
 
@@ -454,7 +454,7 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
             continue  # Parquet's pages have no checksums: a flipped bit may be another value
         with pytest.raises(CorruptFile, match=damaged.name):
             index_pages(context, SNAPSHOT)
-        assert context.lake.place("html_index", SNAPSHOT).current() is None
+        assert context.lake.partition("html_index", SNAPSHOT).current() is None
     listed = with_lists(crowded.root, tmp_path / "listed")
     missing = max(listed.rglob(ends[way]))
     missing.unlink()
@@ -469,7 +469,7 @@ def test_damaged_and_missing_files_stop_the_stage(filtered, crowded, tmp_path, w
 def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
     filtered, crowded, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0, 0.0))
 
     class Broken(RangeHandler):
         def send_response(self, code, message=None):
@@ -479,7 +479,7 @@ def test_a_server_in_trouble_stops_the_stage_after_it_was_asked_again(
         context = over(filtered, tmp_path, url)
         with pytest.raises(Unreachable, match="503"):
             index_pages(context, SNAPSHOT)
-    assert context.lake.place("html_index", SNAPSHOT).current() is None
+    assert context.lake.partition("html_index", SNAPSHOT).current() is None
 
 
 def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, tmp_path):
@@ -527,14 +527,14 @@ def test_lines_of_an_index_that_lie_are_counted_and_left_out(filtered, crowded, 
     }
     for way, counts in expected.items():
         built = index_pages(over(filtered, tmp_path, crawl, index=way), SNAPSHOT)
-        also = built.tally.also
+        extra = built.counts.extra
         assert {
             name.removeprefix("left out: "): n
-            for name, n in also.items()
+            for name, n in extra.items()
             if name.startswith("left out: ")
         } == counts
         assert victim["id"] not in {line["id"] for line in index_of(built)}
-        assert also["records read"] == also["captures"] + sum(counts.values())
+        assert extra["records read"] == extra["captures"] + sum(counts.values())
 
 
 def test_an_index_of_other_archives_is_not_published(filtered, tmp_path):
@@ -581,16 +581,16 @@ def test_a_build_killed_here_and_there_goes_on(filtered, crowded, tmp_path):
     """Whenever it dies, nothing half is published, and the next run ends with the same bytes."""
     whole = index_pages(over(filtered, tmp_path / "whole", crowded.root), SNAPSHOT).published
     context = over(filtered, tmp_path, crowded.root)
-    place = context.lake.place("html_index", SNAPSHOT)
+    partition = context.lake.partition("html_index", SNAPSHOT)
     with Killer(context) as killer:
         last = killer.count("html_index", SNAPSHOT)
         for kill_at in (5, last // 2, last - 1):
-            shutil.rmtree(place.folder)
+            shutil.rmtree(partition.folder)
             assert killer.kill("html_index", SNAPSHOT, kill_at)
-            now = place.current() if place.folder.exists() else None
+            now = partition.current() if partition.folder.exists() else None
             assert now is None or now.digest == whole.digest
             assert index_pages(context, SNAPSHOT).published.digest == whole.digest
-            assert not [*place.folder.rglob(".draft-*"), *place.folder.rglob(".workings")]
+            assert not [*partition.folder.rglob(".draft-*"), *partition.folder.rglob(".workings")]
 
 
 @pytest.fixture(scope="module")
@@ -607,11 +607,11 @@ def edit(path: Path, name: str, change) -> None:
     )
 
 
-def also(check_input: CheckInput, **counts: int) -> CheckInput:
+def extra(check_input: CheckInput, **counts: int) -> CheckInput:
     named = {name.replace("_", " "): count for name, count in counts.items()}
     return replace(
         check_input,
-        tally=msgspec.structs.replace(check_input.tally, also=check_input.tally.also | named),
+        counts=msgspec.structs.replace(check_input.counts, extra=check_input.counts.extra | named),
     )
 
 
@@ -646,26 +646,27 @@ def lose_an_archive(check_input: CheckInput) -> CheckInput:
 
 
 def see_one_more(check_input: CheckInput) -> CheckInput:
-    tally = check_input.tally
+    counts = check_input.counts
     return replace(
-        check_input, tally=msgspec.structs.replace(tally, seen=tally.seen + 1, kept=tally.kept + 1)
+        check_input,
+        counts=msgspec.structs.replace(counts, seen=counts.seen + 1, kept=counts.kept + 1),
     )
 
 
 def drop_for_another_reason(check_input: CheckInput) -> CheckInput:
-    tally = check_input.tally
+    counts = check_input.counts
     dropped = {
         "lost" if reason == "no capture" else reason: count
-        for reason, count in tally.dropped.items()
+        for reason, count in counts.dropped.items()
     }
-    return replace(check_input, tally=msgspec.structs.replace(tally, dropped=dropped))
+    return replace(check_input, counts=msgspec.structs.replace(counts, dropped=dropped))
 
 
 SPOILS = [
     ("nothing_was_lost_on_the_way", see_one_more),
     ("the_index_adds_up", lose_a_line),
     ("the_index_adds_up", drop_for_another_reason),
-    ("the_index_adds_up", lambda check_input: also(check_input, captures=1)),
+    ("the_index_adds_up", lambda check_input: extra(check_input, captures=1)),
     ("every_place_is_in_the_crawl", spoil_first("id", "../../etc/passwd")),
     ("every_place_is_in_the_crawl", spoil_first("url", "https://elsewhere.org/")),
     ("every_place_is_in_the_crawl", spoil_first("page_key", "elsewhere.org")),
@@ -679,15 +680,15 @@ SPOILS = [
     ("every_place_is_in_the_crawl", lose_an_archive),
     (
         "records_hold_the_pages_they_should",
-        lambda check_input: also(check_input, records_of_another_page=1),
+        lambda check_input: extra(check_input, records_of_another_page=1),
     ),
     (
         "records_hold_the_pages_they_should",
-        lambda check_input: also(check_input, records_that_hold_no_page=20),
+        lambda check_input: extra(check_input, records_that_hold_no_page=20),
     ),
     (
         "records_hold_the_pages_they_should",
-        lambda check_input: also(check_input, records_looked_at_again=0),
+        lambda check_input: extra(check_input, records_looked_at_again=0),
     ),
 ]
 

@@ -9,17 +9,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile, Mismatch
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.packing.similarity import Likeness
 from lc_assets.stages.packing import joined_texts
 from lc_assets.stages.packing.joined_texts import publish_packed
 from lc_assets.stages.packing.similar_packing import SimilarSettings, pack_similar
-from lc_assets.tally import Tally
 from lc_assets_tests.builders import WORDS
 
-ONE = LocalEngine(workers=1)
+ONE = LocalExecutor(workers=1)
 SIMILAR = SimilarSettings(max_tokens=400, likeness=Likeness(most_alike=1.0))
 
 
@@ -89,7 +89,7 @@ def pages(tmp_path):
 
 def test_similar_pages_are_packed_whole_and_everything_is_accounted_for(pages, tmp_path):
     folder, records = pages
-    packed = pack_similar([folder], tmp_path / "out", SIMILAR, engine=ONE)
+    packed = pack_similar([folder], tmp_path / "out", SIMILAR, executor=ONE)
     documents = lines_of(tmp_path / "out")
     assert (packed.seen, packed.kept, packed.packs) == (43, 40, len(documents))
     assert packed.dropped == {"the same page again": 1, "empty": 1, "not JSON": 1}
@@ -106,7 +106,7 @@ def test_similar_pages_are_packed_whole_and_everything_is_accounted_for(pages, t
 
 def test_each_pack_is_of_one_topic(pages, tmp_path):
     """And full, as far as whole pages go: ten pages of a topic, of some sixty tokens."""
-    pack_similar([pages[0]], tmp_path / "out", SIMILAR, engine=ONE)
+    pack_similar([pages[0]], tmp_path / "out", SIMILAR, executor=ONE)
     documents = lines_of(tmp_path / "out")
     assert all(
         len({span["child_id"][:2] for span in document["spans"]}) == 1 for document in documents
@@ -122,9 +122,9 @@ def test_neither_files_nor_their_order_nor_workers_matter(pages, tmp_path):
     write(tmp_path / "other/z.jsonl", [records[3], *reversed(records)])
     (tmp_path / ".draft-spool-two").mkdir()
     (tmp_path / ".draft-spool-two" / "000009.parquet").write_text("of a killed run")
-    first = pack_similar([folder], tmp_path / "one", SIMILAR, engine=ONE)
+    first = pack_similar([folder], tmp_path / "one", SIMILAR, executor=ONE)
     second = pack_similar(
-        [tmp_path / "other"], tmp_path / "two", SIMILAR, engine=LocalEngine(workers=2)
+        [tmp_path / "other"], tmp_path / "two", SIMILAR, executor=LocalExecutor(workers=2)
     )
     assert (tmp_path / "one/documents/00000.jsonl.gz").read_bytes() == (
         tmp_path / "two/documents/00000.jsonl.gz"
@@ -139,7 +139,7 @@ def test_ids_that_two_pages_share_are_two_pages(tmp_path):
     """
     for name in ("x", "y"):
         write(tmp_path / "in" / name / "part.jsonl", [{"text": f"alpha beta gamma {name}"}])
-    packed = pack_similar([tmp_path / "in"], tmp_path / "out", SIMILAR, engine=ONE)
+    packed = pack_similar([tmp_path / "in"], tmp_path / "out", SIMILAR, executor=ONE)
     assert packed.kept == 2
 
 
@@ -147,9 +147,9 @@ def test_packs_fill_several_files_and_old_ones_go(pages, tmp_path, monkeypatch):
     """Of a run before, with smaller packs."""
     monkeypatch.setattr(joined_texts, "DOCUMENTS_PER_FILE", 3)
     few = SimilarSettings(max_tokens=200)
-    pack_similar([pages[0]], tmp_path / "out", few, engine=ONE)
+    pack_similar([pages[0]], tmp_path / "out", few, executor=ONE)
     before = len(list((tmp_path / "out/documents").glob("*")))
-    pack_similar([pages[0]], tmp_path / "out", SimilarSettings(max_tokens=10**6), engine=ONE)
+    pack_similar([pages[0]], tmp_path / "out", SimilarSettings(max_tokens=10**6), executor=ONE)
     after = list((tmp_path / "out/documents").glob("*"))
     assert len(after) < before
     assert len({document["id"] for document in lines_of(tmp_path / "out")}) == len(
@@ -159,13 +159,13 @@ def test_packs_fill_several_files_and_old_ones_go(pages, tmp_path, monkeypatch):
 
 def test_a_path_packs_all_pages_too(pages, tmp_path):
     settings = SimilarSettings(max_tokens=400, likeness=Likeness(path=True, most_alike=1.0))
-    assert pack_similar([pages[0]], tmp_path / "out", settings, engine=ONE).kept == 40
+    assert pack_similar([pages[0]], tmp_path / "out", settings, executor=ONE).kept == 40
 
 
 def test_an_unknown_tokenizer_is_refused_and_nothing_is_left(pages, tmp_path):
     settings = SimilarSettings(max_tokens=10, tokenizer="no-such")
     with pytest.raises(BadInput, match="no tokenizer 'no-such'"):
-        pack_similar([pages[0]], tmp_path / "out", settings, engine=ONE)
+        pack_similar([pages[0]], tmp_path / "out", settings, executor=ONE)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pages"]
 
 
@@ -173,14 +173,14 @@ def test_a_damaged_file_is_named_and_nothing_is_left(pages, tmp_path):
     path = pages[0] / "b.jsonl.gz"
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(CorruptFile, match="b.jsonl.gz"):
-        pack_similar([pages[0]], tmp_path / "out", SIMILAR, engine=ONE)
+        pack_similar([pages[0]], tmp_path / "out", SIMILAR, executor=ONE)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_lost_part_is_noticed(tmp_path):
     with pytest.raises(Mismatch, match="2 parts were kept, and packs hold 0"):
         publish_packed(
-            tmp_path, tmp_path, [], Tally(seen=2, kept=2), root="first", max_tokens=5, engine=ONE
+            tmp_path, tmp_path, [], Counts(seen=2, kept=2), root="first", max_tokens=5, executor=ONE
         )
 
 
@@ -189,7 +189,9 @@ def test_real_pages_are_packed_closer_than_by_chance(shared_data, tmp_path):
     100.
     """
     sources = sorted((shared_data / "hyperlinked").glob("pages_*.jsonl.gz"))
-    packed = pack_similar(sources, tmp_path / "out", SimilarSettings(max_tokens=16_384), engine=ONE)
+    packed = pack_similar(
+        sources, tmp_path / "out", SimilarSettings(max_tokens=16_384), executor=ONE
+    )
     assert packed.kept == packed.seen == 1252
     assert sum(count.n_tokens for count in packed.before) == sum(
         count.n_tokens for count in packed.after

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.models import open_models
 from lc_assets.formats.rule_files import parse_rules, preset_names, read_rules, with_thresholds
 from lc_assets.stages.documents.explaining import explain_in_files
@@ -89,7 +89,7 @@ def judged(source: Path, out: Path, rules: RuleSet, **how):
         [source],
         out,
         rules,
-        engine=LocalEngine(workers=how.pop("workers", 1)),
+        executor=LocalExecutor(workers=how.pop("workers", 1)),
         **{"language": "en"} | how,
     )
 
@@ -229,7 +229,7 @@ def test_values_that_do_not_serve_the_rules_are_refused(pages, tmp_path):
         judged(tmp_path / "c4" / "signals", tmp_path / "out", whole)
     with pytest.raises(BadInput, match="holds stored values and .* texts; judge them apart"):
         judge_corpus(
-            [pages, tmp_path / "c4" / "signals"], tmp_path / "out", whole, engine=LocalEngine()
+            [pages, tmp_path / "c4" / "signals"], tmp_path / "out", whole, executor=LocalExecutor()
         )
     assert not (tmp_path / "out").exists()
 

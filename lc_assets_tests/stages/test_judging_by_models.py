@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats import language_model
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.language_model import open_language_model
@@ -210,7 +210,7 @@ def test_what_was_not_given_is_said_before_a_document_is_read(tmp_path, signal, 
     source.write_bytes(b"no gzip")
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
         judge_corpus(
-            [source], tmp_path / "out", rules(**{signal: {"at_most": 1}}), engine=LocalEngine()
+            [source], tmp_path / "out", rules(**{signal: {"at_most": 1}}), executor=LocalExecutor()
         )
     assert not (tmp_path / "out").exists()
     with pytest.raises(BadInput, match=f"{signal}: cannot be computed {how}"):
@@ -311,7 +311,7 @@ def test_a_summary_and_an_explanation_say_by_what_they_were_computed(tmp_path):
             [source],
             tmp_path / f"by {n}",
             asked,
-            engine=LocalEngine(workers=n),
+            executor=LocalExecutor(workers=n),
             language="en",
             models=settings,
             all_signals=True,
@@ -329,7 +329,7 @@ def test_a_summary_and_an_explanation_say_by_what_they_were_computed(tmp_path):
     assert one.models == digests
     assert digests["language model"] == open_language_model().digest
     again = judge_corpus(
-        [tmp_path / "by 1" / "signals"], tmp_path / "again", asked, engine=LocalEngine()
+        [tmp_path / "by 1" / "signals"], tmp_path / "again", asked, executor=LocalExecutor()
     )
     assert (again.seen, again.kept, again.models) == (3, 1, {})
     found = explain_in_files(
@@ -377,8 +377,8 @@ def test_the_chain_asks_models_of_the_survivors_and_the_receipt_says_which(tmp_p
         filtered("nobody.example", tmp_path / "one"),
         filtered(_host(upstream), tmp_path / "two"),
     )
-    assert nobody.tally.kept > everybody.tally.kept == 0
-    assert everybody.tally.dropped["blocked"] == nobody.tally.kept + nobody.tally.dropped.get(
+    assert nobody.counts.kept > everybody.counts.kept == 0
+    assert everybody.counts.dropped["blocked"] == nobody.counts.kept + nobody.counts.dropped.get(
         "language", 0
     )
     models = [built.published.receipt.fingerprint.params["models"] for built in (nobody, everybody)]

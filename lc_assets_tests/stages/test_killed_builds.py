@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import WorkerDied
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.lake import CURRENT, Partition
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
-from lc_assets.storage.lake import CURRENT, Place
-from lc_assets.storage.upstream import Upstream
-from lc_assets.storage.versions import Published
 from lc_assets_tests.builders import (
     SNAPSHOTS,
     build_all,
@@ -60,8 +60,8 @@ class Twice:
     new: dict[str, Published]
     killer: Killer
 
-    def place(self, stage: str) -> Place:
-        return self.context.lake.place(stage, key_of(stage))
+    def partition(self, stage: str) -> Partition:
+        return self.context.lake.partition(stage, key_of(stage))
 
     def as_before(self, stage: str, *, published: bool) -> Published | None:
         """Put a place back to before its new version was begun: with the old one published, or with
@@ -70,13 +70,13 @@ class Twice:
         Of what does not depend on the upstream, such as an empty list of withdrawals, the two are
         one version: then with none.
         """
-        place, name = self.place(stage), f"{stage}/{key_of(stage)}"
+        partition, name = self.partition(stage), f"{stage}/{key_of(stage)}"
         shutil.rmtree(self.new[name].folder)
         if published and self.old[name].home != self.new[name].home:
-            place.point_at(self.old[name])
+            partition.point_at(self.old[name])
         else:
-            (place.folder / CURRENT).unlink()
-        return place.current()
+            (partition.folder / CURRENT).unlink()
+        return partition.current()
 
     def kill(self, stage: str, kill_at: int) -> bool:
         return self.killer.kill(stage, key_of(stage), kill_at)
@@ -104,9 +104,9 @@ def twice(tmp_path_factory) -> Iterator[Twice]:
 def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) -> None:
     """Kill, look, run again, look."""
     before = twice.as_before(stage, published=published)
-    place, new = twice.place(stage), twice.new[f"{stage}/{key_of(stage)}"]
+    partition, new = twice.partition(stage), twice.new[f"{stage}/{key_of(stage)}"]
     assert twice.kill(stage, kill_at)
-    now = place.current()
+    now = partition.current()
     assert now == before or (
         now is not None and (now.folder, now.digest) == (new.folder, new.digest)
     )
@@ -114,11 +114,11 @@ def assert_survives(twice: Twice, stage: str, kill_at: int, *, published: bool) 
         assert now.damage() == []
         read_all_of(now)
     assert twice.build(stage).digest == new.digest
-    after = place.require()
+    after = partition.require()
     assert after.folder == new.folder
     assert after.damage() == []
     read_all_of(after)
-    assert left_behind(place) == []
+    assert left_behind(partition) == []
 
 
 def n_flushes(twice: Twice, stage: str) -> int:
@@ -161,8 +161,8 @@ def test_a_machine_that_dies_again_and_again_gets_there(twice, stage, kill_at):
         n_kills += 1
         assert n_kills < 20
     assert n_kills > 1
-    assert twice.place(stage).require().digest == twice.new[f"{stage}/{OLD}"].digest
-    assert left_behind(twice.place(stage)) == []
+    assert twice.partition(stage).require().digest == twice.new[f"{stage}/{OLD}"].digest
+    assert left_behind(twice.partition(stage)) == []
 
 
 TAGS = tuple(f"{number:04d}/en_{bucket}" for number in range(4) for bucket in ("head", "middle"))
@@ -213,23 +213,23 @@ def test_a_worker_killed_in_the_middle_costs_nothing(tmp_path, eight_shards, nev
     build_snapshot(context, OLD, STAGES[: STAGES.index(stage)])
     watch = KillingWatch(1)
     built = build_snapshot(
-        replace(context, engine=LocalEngine(watch=watch, **TWO_WORKERS)), OLD, [stage]
+        replace(context, executor=LocalExecutor(watch=watch, **TWO_WORKERS)), OLD, [stage]
     )[stage]
     assert watch.killed == 1
     assert built.published.digest == never_killed[stage]
-    assert built.tally.also["shards"] == len(TAGS)
-    assert left_behind(context.lake.place(stage, OLD)) == []
+    assert built.counts.extra["shards"] == len(TAGS)
+    assert left_behind(context.lake.partition(stage, OLD)) == []
 
 
 @dataclass(frozen=True)
-class PoisonedEngine:
+class PoisonedExecutor:
     """Two workers, each of which dies of one shard, the last one, however often it is tried."""
 
     poison: str
 
     def run(self, function, tasks, *, what):
         ordered = sorted(tasks, key=lambda task: task.name == self.poison)
-        return LocalEngine(**TWO_WORKERS).run(
+        return LocalExecutor(**TWO_WORKERS).run(
             functools.partial(die_of, self.poison, function), ordered, what=what
         )
 
@@ -249,24 +249,26 @@ def test_a_shard_that_kills_its_worker_stops_the_stage(tmp_path, eight_shards, n
     with pytest.raises(
         WorkerDied, match="2023-06/0003/en_middle cost 2 workers: the last was killed"
     ):
-        build_snapshot(replace(context, engine=PoisonedEngine("0003-en_middle")), OLD, ["filtered"])
-    assert context.lake.place("filtered", OLD).current() is None
+        build_snapshot(
+            replace(context, executor=PoisonedExecutor("0003-en_middle")), OLD, ["filtered"]
+        )
+    assert context.lake.partition("filtered", OLD).current() is None
     done = len(list(context.lake.root.glob("filtered/*/*/.workings/*.json")))
     assert done >= 1
     again = build_snapshot(context, OLD, ["filtered"])["filtered"]
     assert again.published.digest == never_killed["filtered"]
-    assert again.tally.also["shards"] == len(TAGS)
+    assert again.counts.extra["shards"] == len(TAGS)
 
 
 KILLED_WITH_WORKERS = """
 import os, signal, sys
 from pathlib import Path
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 
 def until_the_third(items, *, total, what):
     for number, item in enumerate(items):
@@ -275,8 +277,8 @@ def until_the_third(items, *, total, what):
         yield item
 
 lake, upstream, recipe = sys.argv[1:]
-engine = LocalEngine(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
-workshop = BuildContext(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=engine)
+executor = LocalExecutor(workers=2, watch=until_the_third, preload=("lc_assets.stages.catalogue",))
+workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=executor)
 step("filtered").verb(workshop, "2023-06")
 """
 
@@ -300,10 +302,10 @@ def test_a_killed_run_and_its_workers_leave_a_place_for_the_next(
     ]
     ended = subprocess.run(command, check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
-    assert context.lake.place("filtered", OLD).current() is None
+    assert context.lake.partition("filtered", OLD).current() is None
     began = time.monotonic()
     built = build_snapshot(context, OLD, ["filtered"])["filtered"]
     assert time.monotonic() - began < 60
     assert built.published.digest == never_killed["filtered"]
     assert built.published.damage() == []
-    assert left_behind(context.lake.place("filtered", OLD)) == []
+    assert left_behind(context.lake.partition("filtered", OLD)) == []

@@ -60,8 +60,8 @@ def n_calls(twice: TwoVersions, dying: Dying, stage: str) -> int:
 
 
 def assert_old_or_new(twice: TwoVersions, stage: str, before) -> None:
-    place, new = twice.place(stage), twice.newer(stage)
-    now = place.current()
+    partition, new = twice.partition(stage), twice.newer(stage)
+    now = partition.current()
     assert now == before or (now is not None and (now.home, now.digest) == (new.home, new.digest))
     if now is not None:
         assert now.damage() == []
@@ -69,12 +69,12 @@ def assert_old_or_new(twice: TwoVersions, stage: str, before) -> None:
 
 
 def assert_rerun_ends_well(twice: TwoVersions, stage: str) -> None:
-    place, new = twice.place(stage), twice.newer(stage)
+    partition, new = twice.partition(stage), twice.newer(stage)
     assert twice.build(stage).digest == new.digest
-    after = place.require()
+    after = partition.require()
     assert (after.home, after.damage()) == (new.home, [])
     read_all_of(after)
-    assert left_behind(place) == []
+    assert left_behind(partition) == []
 
 
 def survive(twice: TwoVersions, dying: Dying, stage: str, *, published: bool, **how) -> bool:
@@ -135,8 +135,8 @@ def survive_beside_another(
     one, two = ended
     assert one.killed
     assert (two.code, two.said) == (0, "")
-    assert twice.place(stage).require().digest == twice.newer(stage).digest
-    assert twice.place(stage).require().damage() == []
+    assert twice.partition(stage).require().digest == twice.newer(stage).digest
+    assert twice.partition(stage).require().damage() == []
     assert_rerun_ends_well(twice, stage)
     return True
 
@@ -173,7 +173,7 @@ def test_a_clock_that_jumps_changes_nothing(twice, dying, stage):
     for jump in (A_CENTURY, -A_CENTURY // 4):
         twice.as_before(stage, published=True)
         assert dying.run(stage=stage, key=key_of(stage), jump=jump).said == ""
-        assert twice.place(stage).require().digest == twice.newer(stage).digest
+        assert twice.partition(stage).require().digest == twice.newer(stage).digest
         calls = dying.run(stage=stage, key=key_of(stage), jump=-jump, logged=True).calls
         assert "R" not in set(letters(dying.log)), f"{calls} calls: it was built again"
 
@@ -200,7 +200,7 @@ def assert_the_clock_does_not_matter(
     ended = dying.run(stage=stage, key=key_of(stage), shift=shift)
     assert (ended.code, ended.said) == (0, "")
     assert abs(ended.clock - time.time() - shift) < 3600
-    assert twice.place(stage).require().digest == twice.newer(stage).digest
+    assert twice.partition(stage).require().digest == twice.newer(stage).digest
     made = {
         found.name: found.status
         for found in plan(twice.context.lake, twice.context.recipe, SNAPSHOTS)
@@ -289,7 +289,7 @@ def test_the_harness_finds_a_pointer_that_was_not_flushed(twice, dying):
         )
         cut_power(dying.log, rng=rng)
         try:
-            now = twice.place(stage).current()
+            now = twice.partition(stage).current()
             found += now is not None and now.damage() != []
         except (NotPublished, CorruptFile):
             found += 1

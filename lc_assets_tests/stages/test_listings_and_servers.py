@@ -12,10 +12,10 @@ import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, NotPublished, Unreachable
 from lc_assets.formats.grid import GridReader
+from lc_assets.lake.upstream import Upstream
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
-from lc_assets.storage.upstream import Upstream
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import SNAPSHOTS, build_all, tiny_context, tiny_upstream
 from lc_assets_tests.faults import (
@@ -137,7 +137,7 @@ def test_empty_snapshots_go_through_the_whole_chain(context, never_spoilt):
     }
     for name in ("longcrawl", "flat"):
         built[name] = {name: step(name).verb(context, "all")}
-    assert {found.tally.seen for group in built.values() for found in group.values()} == {0}
+    assert {found.counts.seen for group in built.values() for found in group.values()} == {0}
     warned = finding(built[OLD]["raw"], "every_listed_file_is_there")
     assert (warned.passed, warned.severity) == (False, "warning")
     assert warned.words == "no shard is listed for these languages, buckets and shard numbers"
@@ -175,11 +175,11 @@ def test_one_empty_snapshot_does_not_hinder_the_other(context):
     listing(context, NEW).write_bytes(b"")
     for snapshot in SNAPSHOTS:
         build_snapshot(context, snapshot)
-    assert step("longcrawl").verb(context, "all").tally.kept == 24
-    assert step("flat").verb(context, "all").tally.kept == 24
+    assert step("longcrawl").verb(context, "all").counts.kept == 24
+    assert step("flat").verb(context, "all").counts.kept == 24
     mixed = step("mixes").verb(context, "by-tokens")
-    assert mixed.tally.also["sources"] == 1
-    assert mixed.tally.kept > 0
+    assert mixed.counts.extra["sources"] == 1
+    assert mixed.counts.kept > 0
     with pytest.raises(
         BadInput,
         match="the mix names 2023-14, without training samples .*; take it out of the weights",
@@ -242,7 +242,7 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     """
     _, handler, context = moody
     context = with_policies(context, **LENIENT)
-    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0, 0.0))
     build_snapshot(context, OLD, ["raw"])
     handler.breaks_off_after = 300
     handler.served.clear()
@@ -255,7 +255,7 @@ def test_a_connection_that_breaks_is_no_broken_file(moody, never_spoilt, monkeyp
     handler.breaks_off_after = None
     built = build_snapshot(context, OLD, ["raw", "filtered"])
     assert built["filtered"].published.digest == never_spoilt["filtered/2023-06"]
-    assert built["filtered"].tally.also["shards treated as unique"] == 0
+    assert built["filtered"].counts.extra["shards treated as unique"] == 0
 
 
 def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkeypatch):
@@ -263,7 +263,7 @@ def test_a_connection_that_breaks_once_is_made_again(moody, never_spoilt, monkey
     same.
     """
     _, handler, context = moody
-    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0,))
     monkeypatch.setattr(
         "tenacity.nap.time.sleep", lambda _: setattr(handler, "breaks_off_after", None)
     )
@@ -281,7 +281,7 @@ def test_a_server_that_goes_away_stops_the_stage(moody, context, never_spoilt, m
     """
     server, _, reading = moody
     reading = with_policies(reading, **LENIENT)
-    monkeypatch.setattr("lc_assets.storage.upstream.PAUSES_SECONDS", (0.0,))
+    monkeypatch.setattr("lc_assets.lake.upstream.PAUSES_SECONDS", (0.0,))
     build_snapshot(reading, OLD, ["raw"])
     server.shutdown()
     server.server_close()
@@ -293,7 +293,7 @@ def test_a_server_that_goes_away_stops_the_stage(moody, context, never_spoilt, m
     with pytest.raises(Unreachable, match="cannot reach"):
         build_snapshot(reading, parse_snapshot(NEW), ["raw"])
     assert unpublished(reading.lake, "filtered")
-    assert not reading.lake.place("raw", NEW).folder.exists()
+    assert not reading.lake.partition("raw", NEW).folder.exists()
     back = replace(reading, upstream=context.upstream)
     assert (
         build_snapshot(back, OLD, ["filtered"])["filtered"].published.digest

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import NotPublished
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.longpack import link_claims
@@ -63,7 +63,8 @@ def test_receipts_name_the_draw_of_roots(made):
     """Of who claims what; longpack takes what was drawn there."""
     context = made[0]
     drawn = {
-        stage: context.lake.place(stage, OLD).require().receipt.randomness for stage in BRANCH[2:4]
+        stage: context.lake.partition(stage, OLD).require().receipt.randomness
+        for stage in BRANCH[2:4]
     }
     said = {
         "roots": (
@@ -77,9 +78,9 @@ def test_receipts_name_the_draw_of_roots(made):
 def test_claims_are_those_of_loops_over_what_was_filtered(made):
     context, links, claims, _ = made
     removed = frozenset(
-        pq.read_table(context.lake.place("removals", OLD).require().folder / "removals.parquet")[
-            "id"
-        ].to_pylist()
+        pq.read_table(
+            context.lake.partition("removals", OLD).require().folder / "removals.parquet"
+        )["id"].to_pylist()
     )
     world = World(documents=documents_of(context.lake), links=links, removed=removed)
     splits = link_claims.splits_of(context.recipe)
@@ -93,7 +94,7 @@ def test_claims_are_those_of_loops_over_what_was_filtered(made):
     assert [
         {name: value for name, value in line.items() if name != "cluster"} for line in found
     ] == wanted
-    assert claims.tally.dropped == dict(sorted(refused.items()))
+    assert claims.counts.dropped == dict(sorted(refused.items()))
     assert max(line["depth"] for line in found) == 2
     assert all(finding.passed for finding in claims.findings)
 
@@ -117,8 +118,8 @@ def test_consumed_pages_occur_once_and_their_tokens_are_conserved(made):
     natural = sum(count for name, count in tokens.items() if name not in set(names))
     assert natural + sum(span["n_tokens"] for span in spans) == sum(tokens.values())
     assert (
-        packed.tally.also["tokens of parts"]
-        == claims.tally.also["tokens of children"] + claims.tally.also["tokens of their roots"]
+        packed.counts.extra["tokens of parts"]
+        == claims.counts.extra["tokens of children"] + claims.counts.extra["tokens of their roots"]
     )
 
 
@@ -132,13 +133,15 @@ def test_every_root_is_in_its_document_and_every_child_is_its_cleaned_page(made)
         for span in spans[:-1]:
             part = document["raw_content"][span["start"] : span["stop"]]
             assert part == f"{span['keys']}\n{texts[span['child_id']].strip()}\n\n"
-    assert n_docs == packed.tally.kept > 3
+    assert n_docs == packed.counts.kept > 3
     assert all(finding.passed for finding in packed.findings)
 
 
 def test_two_workers_give_the_bytes_of_one(made, upstream, tmp_path):
     context, _ = a_lake(tmp_path, upstream)
-    there = replace(context, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    there = replace(
+        context, executor=LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
+    )
     assert [one.published.digest for one in built(there)] == [
         one.published.digest for one in made[2:]
     ]
@@ -216,14 +219,14 @@ def test_the_whole_branch_from_a_crawl_to_rows(upstream, tmp_path):
         for made in plan(context.lake, context.recipe, [OLD])
         if made.stage in BRANCH
     )
-    long = context.lake.place("longpack", OLD).require()
+    long = context.lake.partition("longpack", OLD).require()
     spans = [
         line
         for path in longpack.spans_files(long.folder)
         for line in pq.read_table(path).to_pylist()
     ]
     rows = pq.read_table(
-        context.lake.place("packed", OLD).require().folder / "spans.parquet"
+        context.lake.partition("packed", OLD).require().folder / "spans.parquet"
     ).to_pylist()
     packed = {span["id"] for span in spans}
     inside = {span["child_id"] for span in spans}
@@ -361,7 +364,7 @@ SPOILS = [
 @pytest.mark.parametrize(("module", "claim", "pattern", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, pattern, spoil):
     context = made[0]
-    published = context.lake.place(module.STAGE.name, OLD).require()
+    published = context.lake.partition(module.STAGE.name, OLD).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
@@ -375,7 +378,7 @@ def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, patte
 def test_a_child_from_the_other_side_is_seen(made, tmp_path):
     """Documents of the two sides, one claimed for the other."""
     context = made[0]
-    published = context.lake.place("link_claims", OLD).require()
+    published = context.lake.partition("link_claims", OLD).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(context.lake, published), folder=folder)
     found = link_claims.nothing_crosses_the_held_out_split(evidence)

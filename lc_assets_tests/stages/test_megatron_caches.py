@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.launch_arguments import parse_launch, read_identities, read_launch
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.megatron_cache import MANIFEST, SEQUENCES
@@ -27,7 +27,7 @@ from lc_assets.stages.megatron.caching import (
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "megatron" / "caches.json").read_text())
 IDENTITY = {"this": GOLDEN["identity"]}
-ENGINE = LocalEngine()
+EXECUTOR = LocalExecutor()
 
 
 def write_data(prefix, lengths):
@@ -56,7 +56,7 @@ def test_a_cache_is_megatrons_file_by_file(data, case):
     """The same names, and the same bytes: descriptions and arrays, of splits, blends, several sets;
     nothing more, nothing less.
     """
-    build_cache(launched(case["words"]), IDENTITY, Path("cache"), engine=ENGINE)
+    build_cache(launched(case["words"]), IDENTITY, Path("cache"), executor=EXECUTOR)
     found = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path("cache").iterdir()
     }
@@ -73,11 +73,11 @@ WORDS = (
 
 def test_what_is_built_is_found_and_not_built_again(data):
     launch, cache = launched(WORDS), Path("cache")
-    before = build_cache(launch, IDENTITY, cache, engine=ENGINE)
+    before = build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     assert {entry.status for entry in before} == {"missing"}
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
     stamps = {path.name: path.stat().st_mtime_ns for path in cache.glob("*Dataset*")}
-    assert {entry.status for entry in build_cache(launch, IDENTITY, cache, engine=ENGINE)} == {
+    assert {entry.status for entry in build_cache(launch, IDENTITY, cache, executor=EXECUTOR)} == {
         "found"
     }
     assert {path.name: path.stat().st_mtime_ns for path in cache.glob("*Dataset*")} == stamps
@@ -86,7 +86,7 @@ def test_what_is_built_is_found_and_not_built_again(data):
 def test_several_versions_share_the_arrays(data):
     """Another name for the same bytes costs no room."""
     launch, cache = launched(WORDS), Path("cache")
-    build_cache(launch, hugging_face_identities("gpt2"), cache, engine=ENGINE)
+    build_cache(launch, hugging_face_identities("gpt2"), cache, executor=EXECUTOR)
     arrays = list(cache.glob("*.npy"))
     assert len({path.stat().st_ino for path in arrays}) * 3 == len(arrays)
     assert {
@@ -113,28 +113,28 @@ def test_looking_writes_nothing_and_names_what_is_missing(data):
 def test_an_array_cut_short_is_damaged_and_built_again(data):
     """Megatron would take it for a hit."""
     launch, cache = launched(WORDS), Path("cache")
-    build_cache(launch, IDENTITY, cache, engine=ENGINE)
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     victim = next(cache.glob("*GPTDataset-train-shuffle_index.npy"))
     victim.write_bytes(victim.read_bytes()[:-4])
     (wrong,) = (
         entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status != "found"
     )
     assert (wrong.status, victim.name.startswith(wrong.stem)) == ("damaged", True)
-    build_cache(launch, IDENTITY, cache, engine=ENGINE)
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
 
 
 def test_a_data_set_that_changed_makes_its_indices_stale(data):
     """Megatron would say HIT and read beyond the end; only what depends on it is built again."""
     launch, cache = launched(WORDS), Path("cache")
-    build_cache(launch, IDENTITY, cache, engine=ENGINE)
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     write_data(Path("data/b"), [7] * 60)
     stale = [entry for entry in look_at_cache(launch, IDENTITY, cache) if entry.status == "stale"]
     assert {entry.words for entry in stale} == {
         "data/b is not what it was when the cache was built"
     }
     assert len(stale) == 4  # the index and the blend of train and valid
-    build_cache(launch, IDENTITY, cache, engine=ENGINE)
+    build_cache(launch, IDENTITY, cache, executor=EXECUTOR)
     assert {entry.status for entry in look_at_cache(launch, IDENTITY, cache)} == {"found"}
     assert json.loads((cache / SEQUENCES).read_text()) == {"data/a": [120, 121], "data/b": [60, 61]}
 
@@ -237,7 +237,7 @@ def test_a_launch_that_cannot_be_meant_is_refused_before_anything_is_written(
     data, words, complaint
 ):
     with pytest.raises(BadInput, match=complaint):
-        build_cache(launched(words), IDENTITY, Path("cache"), engine=ENGINE)
+        build_cache(launched(words), IDENTITY, Path("cache"), executor=EXECUTOR)
     assert not Path("cache").exists()
 
 
@@ -254,7 +254,7 @@ def test_a_blend_that_asks_a_source_for_too_much_is_refused(data, monkeypatch):
         BadInput,
         match=r"data/a: the train blend takes 60 samples, its index holds 50: .*--mid-level-dataset-surplus to 0.212",
     ):
-        build_cache(launch, IDENTITY, Path("cache"), engine=ENGINE)
+        build_cache(launch, IDENTITY, Path("cache"), executor=EXECUTOR)
 
 
 def test_a_file_of_arguments_may_have_lines_and_comments(data):

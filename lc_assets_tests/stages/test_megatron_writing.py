@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotWritable
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.megatron import megatron_writing
@@ -37,7 +37,7 @@ from lc_assets_tests.formats.test_sentencepiece_models import BYTES, CONTROLS, W
 from lc_assets_tests.oracles.preprocess_data import preprocess
 from lc_assets_tests.tokens.hostile_text import HOSTILE_TEXT
 
-ONE = LocalEngine()
+ONE = LocalExecutor()
 GPT2 = settle(Writing(tokenizer="gpt2"))
 TEXTS = ["Call me Ishmael.", "naïve <|endoftext|> 你好\n\n", "", "the end of times " * 50, "x"]
 
@@ -67,7 +67,7 @@ def test_the_bytes_are_preprocess_datas(tmp_path, eod, batch_size):
     source = corpus(tmp_path / "a.jsonl", [text for text in TEXTS if text])
     preprocess(source, tmp_path / "wanted", encode, eod=eod)
     settled = settle(Writing(tokenizer="gpt2", append_eod=eod is not None, batch_size=batch_size))
-    tally, receipt = write_data_set([source], tmp_path / "out" / "ours", settled, engine=ONE)
+    counts, receipt = write_data_set([source], tmp_path / "out" / "ours", settled, executor=ONE)
     for suffix in ("bin", "idx"):
         assert (tmp_path / "out" / f"ours.{suffix}").read_bytes() == (
             tmp_path / f"wanted.{suffix}"
@@ -77,7 +77,7 @@ def test_the_bytes_are_preprocess_datas(tmp_path, eod, batch_size):
         "ours.idx",
         "ours.receipt",
     ]
-    assert (tally.kept, tally.also[TOKENS], receipt.tokens) == (
+    assert (counts.kept, counts.extra[TOKENS], receipt.tokens) == (
         4,
         MegatronReader(tmp_path / "out" / "ours").n_tokens,
         receipt.tokens,
@@ -89,11 +89,11 @@ def test_hostile_texts_are_tiktokens(tmp_path_factory, texts):
     """Empty ones are dropped and counted."""
     folder = tmp_path_factory.mktemp("hostile")
     source = corpus(folder / "a.jsonl", ["first", *texts])
-    tally, _ = write_data_set([source], folder / "a", GPT2, engine=ONE)
+    counts, _ = write_data_set([source], folder / "a", GPT2, executor=ONE)
     twin = gpt2_tokenizer(fast=False)
     wanted = [ids.tolist() for ids in (twin.encode(text) for text in ["first", *texts]) if len(ids)]
     assert [ids.tolist() for ids in MegatronReader(folder / "a")] == wanted
-    assert tally.dropped.get(EMPTY, 0) == 1 + len(texts) - len(wanted)
+    assert counts.dropped.get(EMPTY, 0) == 1 + len(texts) - len(wanted)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -103,13 +103,13 @@ def test_files_are_put_together_in_the_order_of_their_names(tmp_path, workers):
     pq.write_table(pa.table({"text": ["a", ""], "other": [1, 2]}), tmp_path / "in" / "a.parquet")
     corpus(tmp_path / "in" / "sub" / "c.jsonl", ["c"])
     corpus(tmp_path / "in" / "empty.jsonl", [""])
-    tally, receipt = write_data_set(
-        [tmp_path / "in"], tmp_path / "out", GPT2, engine=LocalEngine(workers=workers)
+    counts, receipt = write_data_set(
+        [tmp_path / "in"], tmp_path / "out", GPT2, executor=LocalExecutor(workers=workers)
     )
     assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [
         encode(text) for text in "abc"
     ]
-    assert (tally.seen, tally.kept, tally.dropped) == (5, 3, {EMPTY: 2})
+    assert (counts.seen, counts.kept, counts.dropped) == (5, 3, {EMPTY: 2})
     assert (receipt.documents, receipt.dropped, receipt.ids.tokenizer) == (3, {EMPTY: 2}, "gpt2")
 
 
@@ -117,14 +117,14 @@ def test_what_cannot_be_read_is_counted(tmp_path):
     """Every line is written or dropped by a reason."""
     source = tmp_path / "a.jsonl"
     source.write_text('{"text": "a"}\nnope\n{"other": 1}\n{"text": ""}\n')
-    tally, _ = write_data_set([source], tmp_path / "a", GPT2, engine=ONE)
-    assert (tally.seen, tally.dropped) == (4, {"not JSON": 1, "no text": 1, EMPTY: 1})
+    counts, _ = write_data_set([source], tmp_path / "a", GPT2, executor=ONE)
+    assert (counts.seen, counts.dropped) == (4, {"not JSON": 1, "no text": 1, EMPTY: 1})
 
 
 def test_another_text_field(tmp_path):
     source = corpus(tmp_path / "a.jsonl", ["not this"], body="this")
     write_data_set(
-        [source], tmp_path / "a", settle(Writing(tokenizer="gpt2", text_field="body")), engine=ONE
+        [source], tmp_path / "a", settle(Writing(tokenizer="gpt2", text_field="body")), executor=ONE
     )
     assert MegatronReader(tmp_path / "a")[0].tolist() == encode("this")
 
@@ -134,8 +134,8 @@ def test_a_data_set_per_file_has_curators_names(tmp_path):
     documents has none.
     """
     files = [corpus(tmp_path / f"{name}.jsonl", [name] * (name != "c")) for name in "abc"]
-    tally, receipts = write_parts(files, tmp_path / "out", GPT2, engine=ONE)
-    assert tally.kept == 2
+    counts, receipts = write_parts(files, tmp_path / "out", GPT2, executor=ONE)
+    assert counts.kept == 2
     assert list(receipts) == [
         (path, tmp_path / "out" / part_name([path.as_posix()], GPT2.label)) for path in files[:2]
     ]
@@ -154,7 +154,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     bad = tmp_path / "c.jsonl.gz"
     bad.write_bytes(b"\x1f\x8b damaged")
     with pytest.raises(CorruptFile):
-        write_data_set([*files, bad], tmp_path / "out", GPT2, engine=ONE)
+        write_data_set([*files, bad], tmp_path / "out", GPT2, executor=ONE)
     assert not (tmp_path / "out.bin").exists()
     bad.unlink()
     corpus(files[1], ["b again"])
@@ -162,7 +162,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(
         megatron_writing, "_tokenize", lambda task: done.append(task.file) or tokenize(task)
     )
-    write_data_set(files, tmp_path / "out", GPT2, engine=ONE)
+    write_data_set(files, tmp_path / "out", GPT2, executor=ONE)
     assert done == [files[1]]
     assert [ids.tolist() for ids in MegatronReader(tmp_path / "out")] == [
         encode("a"),
@@ -182,7 +182,7 @@ def test_what_a_killed_run_left_is_removed_and_nothing_else(tmp_path):
     (tmp_path / ".a.parts").mkdir()
     for path in (*left, *others):
         path.write_bytes(b"x")
-    write_data_set([corpus(tmp_path / "in.jsonl", ["a"])], tmp_path / "a", GPT2, engine=ONE)
+    write_data_set([corpus(tmp_path / "in.jsonl", ["a"])], tmp_path / "a", GPT2, executor=ONE)
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)
 
@@ -200,7 +200,7 @@ def test_what_a_killed_run_of_parts_left_is_removed_and_nothing_else(tmp_path):
     (out / ".parts").mkdir(parents=True)
     for path in (*left, *others):
         path.write_bytes(b"x")
-    write_parts([source], out, GPT2, engine=ONE)
+    write_parts([source], out, GPT2, executor=ONE)
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in others)
 
@@ -208,24 +208,26 @@ def test_what_a_killed_run_of_parts_left_is_removed_and_nothing_else(tmp_path):
 def test_parts_that_stand_are_not_done_again(tmp_path, monkeypatch):
     """A part whose file is gone is."""
     source = corpus(tmp_path / "a.jsonl", ["a"])
-    _, receipts = write_parts([source], tmp_path / "out", GPT2, engine=ONE)
+    _, receipts = write_parts([source], tmp_path / "out", GPT2, executor=ONE)
     before = contents(tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(megatron_writing, "_tokenize", None)
-        assert write_parts([source], tmp_path / "out", GPT2, engine=ONE)[1] == receipts
+        assert write_parts([source], tmp_path / "out", GPT2, executor=ONE)[1] == receipts
     (((_, prefix), _),) = receipts.items()
     prefix.with_suffix(".bin").unlink()
-    write_parts([source], tmp_path / "out", GPT2, engine=ONE)
+    write_parts([source], tmp_path / "out", GPT2, executor=ONE)
     assert contents(tmp_path / "out") == before
 
 
 def test_nothing_to_write_is_said_and_what_stood_there_stands(tmp_path):
     """Megatron could not open an empty data set."""
-    write_data_set([corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "out" / "x", GPT2, engine=ONE)
+    write_data_set(
+        [corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "out" / "x", GPT2, executor=ONE
+    )
     before = contents(tmp_path / "out")
     with pytest.raises(BadInput, match=r"no document to write of 2 seen \(2 empty\)"):
         write_data_set(
-            [corpus(tmp_path / "a.jsonl", ["", ""])], tmp_path / "out" / "x", GPT2, engine=ONE
+            [corpus(tmp_path / "a.jsonl", ["", ""])], tmp_path / "out" / "x", GPT2, executor=ONE
         )
     assert {
         name: content
@@ -244,7 +246,7 @@ def test_a_vocabulary_without_an_end_has_none_appended(tmp_path):
     settled = settle(Writing(tokenizer=str(file), append_eod=True))
     assert settled.ids.eod is None
     assert "has no end of text, so none is appended" in settled.warnings[0]
-    write_data_set([corpus(tmp_path / "a.jsonl", ["the"])], tmp_path / "a", settled, engine=ONE)
+    write_data_set([corpus(tmp_path / "a.jsonl", ["the"])], tmp_path / "a", settled, executor=ONE)
     assert MegatronReader(tmp_path / "a").lengths.tolist() == [1]
 
 
@@ -266,7 +268,7 @@ def test_the_dtype_is_megatrons_and_the_readers_trap_is_warned_of(
     settled = settle(Writing(tokenizer=str(file), append_eod=True, dtype=dtype))
     assert settled.ids.dtype == stored
     assert any("--per-dataset-sequences-path" in warning for warning in settled.warnings) == warned
-    write_data_set([corpus(tmp_path / "a.jsonl", ["the"])], tmp_path / "a", settled, engine=ONE)
+    write_data_set([corpus(tmp_path / "a.jsonl", ["the"])], tmp_path / "a", settled, executor=ONE)
     assert MegatronReader(tmp_path / "a")[0].tolist()[-1] == n_ids - 1
 
 
@@ -312,10 +314,10 @@ def test_a_fast_tokenizer_that_is_wrong_is_replaced_by_its_twin(tmp_path, monkey
     """
     fast_is(monkeypatch, Wrong("wrong", [1]))
     texts = ["right", "wrong 1", "wrong 2", "wrong 3"]
-    tally, _ = write_data_set(
-        [corpus(tmp_path / "a.jsonl", texts)], tmp_path / "a", GPT2, engine=ONE
+    counts, _ = write_data_set(
+        [corpus(tmp_path / "a.jsonl", texts)], tmp_path / "a", GPT2, executor=ONE
     )
-    assert tally.also[BY_TWIN] == 1
+    assert counts.extra[BY_TWIN] == 1
     assert [ids.tolist() for ids in MegatronReader(tmp_path / "a")] == [
         encode(text) for text in texts
     ]
@@ -330,7 +332,7 @@ def test_an_id_above_the_dtype_is_an_error_and_nothing_is_left(tmp_path, monkeyp
             [corpus(tmp_path / "in.jsonl", ["right", "wrong"])],
             tmp_path / "out" / "a",
             GPT2,
-            engine=ONE,
+            executor=ONE,
         )
     assert not list((tmp_path / "out").iterdir())
 
@@ -344,8 +346,8 @@ def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(
     (tmp_path / "a.model").write_bytes(content)
     settled = settle(Writing(tokenizer=str(tmp_path / "a.model"), append_eod=True))
     source = corpus(tmp_path / "a.jsonl", ["hello</s>"])
-    tally, _ = write_data_set([source], tmp_path / "a", settled, engine=ONE)
-    assert (tally.also[UNCHECKED], tally.also[BY_TWIN]) == (1, 0)
+    counts, _ = write_data_set([source], tmp_path / "a", settled, executor=ONE)
+    assert (counts.extra[UNCHECKED], counts.extra[BY_TWIN]) == (1, 0)
     (ids,) = MegatronReader(tmp_path / "a")
     assert np.flatnonzero(ids == 2).tolist() == [len(ids) - 1]
     (tmp_path / "b.model").write_bytes(
@@ -356,7 +358,7 @@ def test_a_model_whose_twin_is_not_installed_is_written_unchecked_and_counted(
             [source],
             tmp_path / "b",
             settle(Writing(tokenizer=str(tmp_path / "b.model"))),
-            engine=ONE,
+            executor=ONE,
         )
 
 
@@ -370,10 +372,10 @@ def test_a_text_on_which_the_tokenizer_gives_up_is_dropped(tmp_path, monkeypatch
             return super().encode(text)
 
     fast_is(monkeypatch, GivesUp("wrong", []))
-    tally, _ = write_data_set(
-        [corpus(tmp_path / "a.jsonl", ["wrong", "right"])], tmp_path / "a", GPT2, engine=ONE
+    counts, _ = write_data_set(
+        [corpus(tmp_path / "a.jsonl", ["wrong", "right"])], tmp_path / "a", GPT2, executor=ONE
     )
-    assert (tally.kept, tally.dropped) == (1, {GAVE_UP: 1})
+    assert (counts.kept, counts.dropped) == (1, {GAVE_UP: 1})
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
@@ -381,7 +383,7 @@ def test_a_folder_that_may_not_be_written_to(tmp_path):
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o500)
     with pytest.raises(NotWritable):
-        write_data_set([corpus(tmp_path / "a.jsonl", ["a"])], closed / "a", GPT2, engine=ONE)
+        write_data_set([corpus(tmp_path / "a.jsonl", ["a"])], closed / "a", GPT2, executor=ONE)
 
 
 def test_a_folder_that_is_a_file(tmp_path):
@@ -389,14 +391,14 @@ def test_a_folder_that_is_a_file(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(NotWritable, match="nothing was published"):
         write_data_set(
-            [corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "file" / "a", GPT2, engine=ONE
+            [corpus(tmp_path / "a.jsonl", ["a"])], tmp_path / "file" / "a", GPT2, executor=ONE
         )
     assert (tmp_path / "file").read_bytes() == b""
 
 
 def test_the_header_is_small_enough_to_read(tmp_path):
     write_data_set(
-        [corpus(tmp_path / "a.jsonl", ["the", "end of"])], tmp_path / "a", GPT2, engine=ONE
+        [corpus(tmp_path / "a.jsonl", ["the", "end of"])], tmp_path / "a", GPT2, executor=ONE
     )
     assert (tmp_path / "a.idx").read_bytes()[:34] == b"MMIDIDX\x00\x00" + struct.pack(
         "<QBQQ", 1, 8, 2, 3

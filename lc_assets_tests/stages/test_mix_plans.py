@@ -112,10 +112,10 @@ def test_a_mix_that_cannot_be_meant_is_refused(content, complaint):
         planned(content)
 
 
-def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
+def test_a_continued_mix_is_published_and_holds_its_claims(published_lake, tmp_path):
     """Its indices serve the old mix's samples first, and its audit passes."""
-    recipe = standing_lake.context.recipe
-    snapshots = sorted(standing_lake.context.lake.published("megatron"))
+    recipe = published_lake.context.recipe
+    snapshots = sorted(published_lake.context.lake.published("megatron"))
     old = MixSettings(weights=dict.fromkeys(snapshots, 1.0), samples=6)
     both = {
         "old": old,
@@ -129,7 +129,7 @@ def test_a_continued_mix_is_published_and_holds_its_claims(standing_lake, tmp_pa
     mixes = {
         name: msgspec.convert(msgspec.to_builtins(mix), MixSettings) for name, mix in both.items()
     }
-    context = copied(standing_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
+    context = copied(published_lake, tmp_path, msgspec.structs.replace(recipe, mixes=mixes))
     built = {name: blend_mix(context, name) for name in ("old", "new")}
     assert all(finding.passed for one in built.values() for finding in one.findings)
     old_folder, new_folder = (built[name].published.folder for name in ("old", "new"))

@@ -146,15 +146,15 @@ def mixed(tiny, folder, mixes):
     return context
 
 
-def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_path):
+def test_a_long_short_mix_is_published_and_holds_its_claims(published_lake, tmp_path):
     """With an index per source, over Megatron's documents of each kind; another mix beside it is
     not touched.
     """
     mixes = {
-        **standing_lake.context.recipe.mixes,
+        **published_lake.context.recipe.mixes,
         "long": MixSettings(parts={"megatron": 0.34, "packed": 0.66}, samples=50),
     }
-    context = mixed(standing_lake, tmp_path, mixes)
+    context = mixed(published_lake, tmp_path, mixes)
     snapshots = sorted(context.lake.published("packed"))
     built = blend_mix(context, "long")
     assert all(finding.passed for finding in built.findings)
@@ -176,27 +176,29 @@ def test_a_long_short_mix_is_published_and_holds_its_claims(standing_lake, tmp_p
     current = {
         one.name: one.status
         for one in plan(
-            context.lake, context.recipe, list(standing_lake.context.lake.published("megatron"))
+            context.lake, context.recipe, list(published_lake.context.lake.published("megatron"))
         )
     }
     assert current["mixes/long"] == "current"
-    for name in standing_lake.context.recipe.mixes:
-        before = standing_lake.context.lake.place("mixes", name).require()
+    for name in published_lake.context.recipe.mixes:
+        before = published_lake.context.lake.partition("mixes", name).require()
         again = blend_mix(context, name)
         assert again.reused
         assert again.published.folder.name == before.folder.name
         assert b"part" not in (before.folder / MIX_FILE).read_bytes()
 
 
-def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
+def test_a_mix_over_packed_rows_wants_whole_rows(published_lake, tmp_path):
     """By its recipe, and by the rows that are published: those of an older recipe are of spans."""
     with pytest.raises(
         BadInput, match="the mix 'm' takes packed rows, whose Megatron files hold spans"
     ):
         parse_recipe("[mixes.m]\nparts = {packed = 1}", where="here")
-    context = mixed(standing_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)})
+    context = mixed(
+        published_lake, tmp_path, {"long": MixSettings(parts={"packed": 1}, samples=40)}
+    )
     older = dataclasses.replace(
-        context, recipe=msgspec.structs.replace(standing_lake.context.recipe, mixes={})
+        context, recipe=msgspec.structs.replace(published_lake.context.recipe, mixes={})
     )
     for snapshot in context.lake.keys("packed"):
         pack_snapshot(older, snapshot)
@@ -205,10 +207,10 @@ def test_a_mix_over_packed_rows_wants_whole_rows(standing_lake, tmp_path):
     assert "long" not in context.lake.keys("mixes")
 
 
-def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_path):
+def test_a_document_is_found_in_the_samples_of_its_own_rows(published_lake, tmp_path):
     """Not in those of packed rows of its snapshot, which have a numbering of their own."""
     context = mixed(
-        standing_lake,
+        published_lake,
         tmp_path,
         {"long": MixSettings(parts={"megatron": 1, "packed": 1}, samples=40)},
     )
@@ -220,8 +222,12 @@ def test_a_document_is_found_in_the_samples_of_its_own_rows(standing_lake, tmp_p
         for number, source in enumerate(mix.sources)
         if source.part is msgspec.UNSET and source.snapshot == snapshot
     ]
-    datasets = read_npy(context.lake.place("mixes", "long").require().folder / "dataset_index.npy")
-    rows = read_table(context.lake.place("grid", snapshot).require().folder / ROWS_FILE).to_pylist()
+    datasets = read_npy(
+        context.lake.partition("mixes", "long").require().folder / "dataset_index.npy"
+    )
+    rows = read_table(
+        context.lake.partition("grid", snapshot).require().folder / ROWS_FILE
+    ).to_pylist()
     (row,) = [line for line in rows if line["split"] == "train" and line["row"] == 0]
     (found,) = find_id(context.lake, row["id"])
     assert found.samples["long"]

@@ -110,7 +110,9 @@ def cut_withdrawals(context, *snapshots):
 
 
 def texts_of(context, *snapshots):
-    folders = [context.lake.place("filtered", snapshot).require().folder for snapshot in snapshots]
+    folders = [
+        context.lake.partition("filtered", snapshot).require().folder for snapshot in snapshots
+    ]
     return {
         line["id"]: line["raw_content"]
         for folder in folders
@@ -120,7 +122,9 @@ def texts_of(context, *snapshots):
 
 
 def pairs_of(context, snapshot):
-    table = lines(context.lake.place("near_pairs", snapshot).require().folder / near_pairs.TABLE)
+    table = lines(
+        context.lake.partition("near_pairs", snapshot).require().folder / near_pairs.TABLE
+    )
     return {frozenset((line["a"], line["b"])): line["similarity"] for line in table}
 
 
@@ -154,8 +158,8 @@ def test_the_newest_stays_and_everything_adds_up(made):
     gone = {snapshot: removed_ids(made.published.folder) for snapshot, made in built.items()}
     assert {reason for found in gone.values() for reason in found.values()} >= {"near duplicate"}
     for snapshot, made_now in built.items():
-        assert made_now.tally.seen == sum(name.startswith(snapshot) for name in texts)
-        assert sum(made_now.tally.dropped.values()) == len(gone[snapshot])
+        assert made_now.counts.seen == sum(name.startswith(snapshot) for name in texts)
+        assert sum(made_now.counts.dropped.values()) == len(gone[snapshot])
     for line in (
         line
         for made_now in built.values()
@@ -221,7 +225,7 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
     assert decide_removals(context, OLD).reused
     gone = removed_ids(after.published.folder)
     assert "near duplicate" in gone.values()
-    assert not before.tally.dropped
+    assert not before.counts.dropped
     for line in lines(after.published.folder / removals.TABLE):
         assert line["kept_id"] not in gone
         if line["reason"] == "near duplicate" and line["kept_id"].startswith(f"{OLD}/"):
@@ -229,14 +233,14 @@ def test_with_the_oldest_preferred_a_newer_snapshot_changes_nothing_of_what_stan
 
 
 def _documents(context, snapshot):
-    folder = context.lake.place("filtered", snapshot).require().folder
+    folder = context.lake.partition("filtered", snapshot).require().folder
     return [line for path in sorted(folder.glob("*.documents.parquet")) for line in lines(path)]
 
 
 def test_a_newer_snapshot_leaves_the_older_ones_pairs_current(tmp_path, upstream):
     context = workshop_of(tmp_path, upstream)
     build(context, OLD)
-    before = context.lake.place("near_pairs", OLD).require().folder
+    before = context.lake.partition("near_pairs", OLD).require().folder
     build(context, NEW)
     again = pair_snapshot(context, OLD)
     assert again.reused
@@ -269,12 +273,12 @@ def test_another_threshold_compares_nothing_anew(made):
     assert pair_snapshot(lower, NEW).reused
     more = decide_removals(lower, OLD)
     assert not more.reused
-    assert more.tally.dropped["near duplicate"] > built[OLD].tally.dropped["near duplicate"]
+    assert more.counts.dropped["near duplicate"] > built[OLD].counts.dropped["near duplicate"]
 
 
 def test_it_can_be_switched_off(tmp_path, upstream):
     built = build(workshop_of(tmp_path, upstream, near=False), OLD, NEW)
-    assert all(not found.tally.dropped for found in built.values())
+    assert all(not found.counts.dropped for found in built.values())
 
 
 def test_signatures_of_other_documents_are_refused(tmp_path, upstream):
@@ -345,7 +349,7 @@ SPOILS = [
 @pytest.mark.parametrize(("module", "claim", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, claim, spoil):
     context, _ = made
-    published = context.lake.place(
+    published = context.lake.partition(
         module.STAGE.name, NEW if module is near_pairs else OLD
     ).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
@@ -366,11 +370,11 @@ def test_how_many_shards_are_indexed_together_changes_no_byte(tmp_path, upstream
         context = workshop_of(tmp_path / str(together), upstream)
         build(context, OLD, NEW)
         found[together] = [
-            context.lake.place("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
+            context.lake.partition("near_pairs", snapshot).require() for snapshot in (OLD, NEW)
         ]
     one, *others = ([published.digest for published in versions] for versions in found.values())
     assert all(other == one for other in others)
-    assert found[1][1].receipt.tally.kept > 8
-    assert [found[1][1].receipt.tally] * 3 == [
-        versions[1].receipt.tally for versions in found.values()
+    assert found[1][1].receipt.counts.kept > 8
+    assert [found[1][1].receipt.counts] * 3 == [
+        versions[1].receipt.counts for versions in found.values()
     ]

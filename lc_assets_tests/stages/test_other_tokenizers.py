@@ -76,7 +76,7 @@ def test_the_ids_are_those_of_the_reference_program(large, tmp_path):
         for number, line in enumerate(read_table(path, ["id"]).to_pylist()):
             np.testing.assert_array_equal(reader[number], twin.encode(texts[line["id"]]))
             n_checked += 1
-    assert n_checked == built["tokens"].tally.kept > 0
+    assert n_checked == built["tokens"].counts.kept > 0
 
 
 def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path):
@@ -90,8 +90,8 @@ def test_a_program_that_the_fast_one_does_not_know_is_done_by_the_twin(tmp_path)
     built = build_snapshot(
         tiny_context(tmp_path, tokenizing=settings_of(file)), OLD, [*BEFORE_TOKENS, "tokens"]
     )
-    also = built["tokens"].tally.also
-    assert also["shards done by the twin"] == also["shards"] > 0
+    extra = built["tokens"].counts.extra
+    assert extra["shards done by the twin"] == extra["shards"] > 0
 
 
 def test_grids_of_two_tokenizers_have_no_common_order(tmp_path, large):

@@ -13,11 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import write_receipt
 from lc_assets.loaders.packed import PackedLoader, open_packed
 from lc_assets.packing.methods import METHODS
 from lc_assets.packing.upsampling import upsampled
@@ -40,9 +43,6 @@ from lc_assets.stages.packing.packed_claims import (
 )
 from lc_assets.stages.tables import FILTERED, TOKENIZED, read_all
 from lc_assets.stages.tokens.packing_tokens import IN_LONGPACK, tokenize_for_packing
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.versions import write_receipt
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import GPT2_EOT, SPLITS
 from lc_assets_tests.builders import tiny_context, tiny_upstream, tokenizer_json
 from lc_assets_tests.faults import BEFORE_TOKENS, build_snapshot, digests
@@ -98,7 +98,7 @@ def test_rows_are_the_documents_tokens_and_nothing_else(lake, method):
     """
     version = built(with_packing(lake, method=method))
     assert all(finding.passed for finding in version.findings)
-    texts = texts_of(lake.lake.place("filtered", OLD).require().folder)
+    texts = texts_of(lake.lake.partition("filtered", OLD).require().folder)
     ids = {
         name: [*gpt2_tokenizer().encode(text).tolist(), GPT2_EOT] for name, text in texts.items()
     }
@@ -126,7 +126,7 @@ def test_the_counts_of_a_receipt_are_a_balance(lake):
     so their cost is small.
     """
     found = {
-        method: packed.balance_of(built(with_packing(lake, method=method)).tally, SETTINGS)
+        method: packed.balance_of(built(with_packing(lake, method=method)).counts, SETTINGS)
         for method in METHODS
     }  # fmt: skip
     for balance in found.values():
@@ -144,7 +144,7 @@ def test_segments_end_where_sentences_do(lake):
     for cut_at in ("ends", "anywhere"):
         version = built(with_packing(lake, method="segment", cut_at=cut_at))
         lines = [line for split in SPLITS for line in spans_of(version, split)]
-        texts = texts_of(lake.lake.place("filtered", OLD).require().folder)
+        texts = texts_of(lake.lake.partition("filtered", OLD).require().folder)
         ids = {name: gpt2_tokenizer().encode(text) for name, text in texts.items()}
         inner = [line for line in lines if line["document_stop"] < line["n_tokens"]]
         heads = [gpt2_text(ids[line["id"]][: line["document_stop"]]) for line in inner]
@@ -162,7 +162,7 @@ def test_other_bands_and_groups_give_the_same_rows(lake, tmp_path, monkeypatch):
     monkeypatch.setattr(packing_writing, "MOST_TOKENS", 600)
     there = replace(
         with_packing(lake, method="concat", seed=64),
-        engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)),
+        executor=LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",)),
     )
     shutil.rmtree(whole.published.folder)
     again = packed.pack_snapshot(there, OLD)
@@ -198,7 +198,7 @@ def test_long_documents_are_upsampled_by_source(lake):
     version = built(with_packing(lake, method="upsample", upsampling=UPSAMPLING))
     assert all(finding.passed for finding in version.findings)
     store = read_all(
-        documents_files(lake.lake.place("packing_tokens", OLD).require().folder), TOKENIZED
+        documents_files(lake.lake.partition("packing_tokens", OLD).require().folder), TOKENIZED
     )
     out = {line["id"] for line in spans_of(version, "heldout")}
     train = store.filter(pa.array([name not in out for name in store["id"].to_pylist()]))
@@ -226,9 +226,9 @@ def test_long_documents_are_upsampled_by_source(lake):
     )
     assert max(times) > 1
     assert min(times) == 0
-    balance = packed.balance_of(version.tally, SETTINGS)
+    balance = packed.balance_of(version.counts, SETTINGS)
     assert balance.tokens + balance.repeated == balance.in_rows + balance.left_over
-    assert version.tally.dropped == {packed.NOT_TAKEN: int((times == 0).sum())}
+    assert version.counts.dropped == {packed.NOT_TAKEN: int((times == 0).sum())}
     held = sum(
         line["document_stop"] - line["document_start"] for line in spans_of(version, "heldout")
     )
@@ -251,15 +251,15 @@ def test_a_document_taken_once_too_often_is_found(lake):
     assert "more or fewer pieces" in found.words
 
 
-def publish(lake, stage, tables, tally):
+def publish(lake, stage, tables, counts):
     """Put a version of a stage that some other module makes into the lake."""
-    place = lake.lake.place(stage, OLD)
-    folder = place.folder / "0123456789ab"
+    partition = lake.lake.partition(stage, OLD)
+    folder = partition.folder / "0123456789ab"
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         pq.write_table(table, folder / name)
     fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, tally)))
+    partition.point_at(write_receipt(folder, receipt_of(folder, fingerprint, counts)))
 
 
 @pytest.fixture
@@ -269,12 +269,12 @@ def with_longpack(tmp_path, upstream):
     """
     context = tiny_context(tmp_path, upstream=upstream, packing=SETTINGS)
     build_snapshot(context, OLD, BEFORE_TOKENS)
-    path = documents_files(context.lake.place("filtered", OLD).require().folder)[0]
+    path = documents_files(context.lake.partition("filtered", OLD).require().folder)[0]
     table = read_all([path], FILTERED)
     root, child = table.slice(0, 1).to_pylist()[0], table.slice(1, 1).to_pylist()[0]
     text = f"a page\n{child['raw_content']}\n\nroot : \n{root['raw_content']}"
     document = pa.Table.from_pylist([root | {"raw_content": text}], FILTERED)
-    publish(context, "longpack", {path.name: document}, Tally(seen=1, kept=1))
+    publish(context, "longpack", {path.name: document}, Counts(seen=1, kept=1))
     nothing = {field.name: None for field in LINK_CLAIMS}
     lines = [
         nothing | {"root_id": root["id"], "child_id": child["id"]},
@@ -284,7 +284,7 @@ def with_longpack(tmp_path, upstream):
         context,
         "link_claims",
         {"claims.parquet": pa.Table.from_pylist(lines, LINK_CLAIMS)},
-        Tally(),
+        Counts(),
     )
     return context, root["id"], child["id"], text
 
@@ -295,12 +295,12 @@ def test_both_are_longpacks_documents_and_what_they_did_not_take(with_longpack):
     version = built(with_packing(context, documents="both"))
     assert all(finding.passed for finding in version.findings)
     ids = [line["id"] for split in SPLITS for line in spans_of(version, split)]
-    natural = texts_of(context.lake.place("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.partition("filtered", OLD).require().folder)
     assert child not in ids
     (line,) = [line for split in SPLITS for line in spans_of(version, split) if line["id"] == root]
     assert line["token_shard"].startswith("longpack-")
     assert line["n_tokens"] == len(gpt2_tokenizer().encode(text))
-    tokens = context.lake.place("packing_tokens", OLD).require().receipt.tally
+    tokens = context.lake.partition("packing_tokens", OLD).require().receipt.counts
     assert tokens.dropped[IN_LONGPACK] == 2
     assert tokens.seen == len(natural) + 1
     assert set(ids) <= natural.keys()
@@ -341,7 +341,7 @@ def test_longpack_and_the_rest_hold_every_document_once(tmp_path, upstream):
         inside.update(
             [document["id"], *(part["child_id"] for part in parts if part["role"] == "child")]
         )
-    natural = texts_of(context.lake.place("filtered", OLD).require().folder)
+    natural = texts_of(context.lake.partition("filtered", OLD).require().folder)
     assert together.keys() == {
         document["id"] for document, _ in longpack.packed_documents(made.folder)
     }
@@ -356,7 +356,7 @@ def test_longpacks_documents_alone_need_nothing_else(with_longpack):
     alone = with_packing(context, documents="longpack")
     version = built(alone)
     assert {line["id"] for split in SPLITS for line in spans_of(version, split)} == {root}
-    receipt = context.lake.place("packing_tokens", OLD).require().receipt
+    receipt = context.lake.partition("packing_tokens", OLD).require().receipt
     assert list(receipt.fingerprint.inputs) == [f"longpack/{OLD}"]
 
 
@@ -370,7 +370,7 @@ def test_natural_documents_need_no_longpack(lake):
 def test_training_reads_what_was_published(lake):
     """From the partition's place: rows with the spans of the table, and who they are."""
     version = built(lake)
-    loader = PackedLoader(open_packed(lake.lake.place("packed", OLD).folder), batch_rows=2)
+    loader = PackedLoader(open_packed(lake.lake.partition("packed", OLD).folder), batch_rows=2)
     batch = loader[0]
     lines = [line for line in spans_of(version, "train") if line["row"] < 2]
     used = [max(line["row_stop"] for line in lines if line["row"] == row) for row in range(2)]
@@ -426,7 +426,7 @@ def test_megatrons_documents_may_be_whole_rows(lake):
 
 def test_a_tokenizer_without_end_of_text_cannot_end_documents(lake):
     tokenize_for_packing(lake, OLD)
-    store = lake.lake.place("packing_tokens", OLD).require()
+    store = lake.lake.partition("packing_tokens", OLD).require()
     params = store.receipt.fingerprint.params | {"eot": None}
     fingerprint = msgspec.structs.replace(store.receipt.fingerprint, params=params)
     endless = replace(
@@ -465,7 +465,7 @@ def test_an_empty_snapshot_has_no_rows(lake):
     """No document is long enough: arrays without rows, no files that Megatron could not open."""
     version = built(with_packing(lake, min_tokens=10_000))
     assert all(finding.passed for finding in version.findings)
-    assert version.tally.also["train rows"] == 0
+    assert version.counts.extra["train rows"] == 0
     assert not list(version.published.folder.glob("*.bin"))
     assert digests({"again": built(with_packing(lake, min_tokens=10_000))}) == {
         "again": version.published.digest

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput, NotPublished
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.links import page_linking, page_links
@@ -23,7 +24,6 @@ from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.links.page_linking import LINKS, NO_ROOT, PAGES_AT_ONCE, TARGETS
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings, WebSettings
 from lc_assets.stages.tables import read_all, read_lines, read_table
-from lc_assets.storage.lake import LakeFolder
 from lc_assets.text.html_shape import TOO_DEEP, TOO_MANY_ATTRIBUTES
 from lc_assets.text.links import LINKS_IN_LINKS, extract_links
 from lc_assets.text.links import page_links as page_links_of
@@ -81,19 +81,23 @@ def test_every_page_has_the_targets_of_its_html(context, built):
     """Line by line, what `targets` makes of the page's own HTML and text."""
     pages = html_by_url(context)
     texts = {}
-    for path in (context.lake.place("filtered", OLD).require().folder).glob("*.documents.parquet"):
+    for path in (context.lake.partition("filtered", OLD).require().folder).glob(
+        "*.documents.parquet"
+    ):
         texts |= {
             line["id"]: line["raw_content"] for line in read_lines(path, ["id", "raw_content"])
         }
     index = [
         line
-        for path in page_links.index_files(context.lake.place("html_index", OLD).require().folder)
+        for path in page_links.index_files(
+            context.lake.partition("html_index", OLD).require().folder
+        )
         for line in read_lines(path)
     ]
     found = {}
     for line in lines_of(built.published):
         found.setdefault(line["id"], []).append(line)
-    assert len(index) == built.tally.kept > 10
+    assert len(index) == built.counts.kept > 10
     n_links = 0
     for page in index:
         html = pages[page["captured_url"]]
@@ -106,8 +110,8 @@ def test_every_page_has_the_targets_of_its_html(context, built):
             (line["target_key"], line["keys"], line["position"], line["in_text"]) for line in ours
         ] == [(target.key, target.keys, target.position, target.in_text) for target in wanted]
         assert {line["page_key"] for line in ours} <= {page["page_key"]}
-    assert n_links == built.tally.also[LINKS]
-    assert sum(map(len, found.values())) == built.tally.also[TARGETS]
+    assert n_links == built.counts.extra[LINKS]
+    assert sum(map(len, found.values())) == built.counts.extra[TARGETS]
 
 
 def test_links_lead_to_other_documents_of_the_crawl(context, built):
@@ -122,7 +126,7 @@ def other(context, tmp_path, **changes):
     for name in BEFORE:
         (tmp_path / "lake").mkdir(exist_ok=True)
         (tmp_path / "lake" / name).symlink_to(context.lake.root / name)
-    return replace(context, lake=LakeFolder(tmp_path / "lake"), **changes)
+    return replace(context, lake=Lake(tmp_path / "lake"), **changes)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -132,7 +136,7 @@ def test_the_same_bytes_for_any_number_of_workers_and_batches(
     if workers == 1:
         monkeypatch.setattr("lc_assets.stages.links.page_linking.PAGES_AT_ONCE", 3)
     again = page_links.find_page_links(
-        other(context, tmp_path, engine=LocalEngine(workers=workers)), OLD
+        other(context, tmp_path, executor=LocalExecutor(workers=workers)), OLD
     )
     assert again.published.digest == built.published.digest
     assert PAGES_AT_ONCE > 3
@@ -142,8 +146,8 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
     """A share of the pages, the others counted; with a depth of two all of them again."""
     few = msgspec.structs.replace(context.recipe, longpack=LongPackSettings(wanted=True, roots=0.4))
     some = page_links.find_page_links(other(context, tmp_path, recipe=few), OLD)
-    assert 0 < some.tally.kept < built.tally.kept
-    assert some.tally.dropped == {NO_ROOT: built.tally.kept - some.tally.kept}
+    assert 0 < some.counts.kept < built.counts.kept
+    assert some.counts.dropped == {NO_ROOT: built.counts.kept - some.counts.kept}
     looked_at = {line["id"] for line in lines_of(some.published)}
     assert looked_at < {line["id"] for line in lines_of(built.published)}
     deep = msgspec.structs.replace(
@@ -158,13 +162,13 @@ def test_only_roots_are_looked_at_unless_packing_goes_on(context, built, tmp_pat
 def test_the_papers_extractor_resolves_nothing(context, built, tmp_path):
     paper = msgspec.structs.replace(context.recipe, web=WebSettings(extractor="paper"))
     found = page_links.find_page_links(other(context, tmp_path, recipe=paper), OLD)
-    assert found.tally.also["links left out: relative address"] > 0
-    assert found.tally.also[TARGETS] < built.tally.also[TARGETS]
+    assert found.counts.extra["links left out: relative address"] > 0
+    assert found.counts.extra[TARGETS] < built.counts.extra[TARGETS]
 
 
 def test_without_an_index_or_a_crawl_it_says_so(context, tmp_path):
     with pytest.raises(NotPublished, match="html_index"):
-        page_links.find_page_links(replace(context, lake=LakeFolder(tmp_path)), OLD)
+        page_links.find_page_links(replace(context, lake=Lake(tmp_path)), OLD)
     with pytest.raises(BadInput, match="LC_CRAWL"):
         page_links.find_page_links(other(context, tmp_path, crawl=None), OLD)
 
@@ -224,19 +228,19 @@ def test_a_spoilt_table_is_found(context, built, claim, change):
 def test_archives_are_listed_as_they_are(context, tmp_path):
     """`lc links`: one line per page, addresses and texts as written; records add up."""
     crawl = context.lake.root.parent / "upstream" / "crawl" / OLD
-    listed = list_links([crawl], tmp_path / "out", engine=LocalEngine())
-    tally = listed.tally
+    listed = list_links([crawl], tmp_path / "out", executor=LocalExecutor())
+    counts = listed.counts
     lists = (
         gzip.decompress(path.read_bytes()) for path in (tmp_path / "out").glob("*.links.jsonl.gz")
     )
     lines = [json.loads(line) for content in lists for line in content.splitlines()]
     pages = html_by_url(context)
-    assert len(lines) == tally.kept
+    assert len(lines) == counts.kept
     assert {line["url"]: line["html5"] for line in lines} == {
         line["url"]: [[link.href, link.text] for link in extract_links(pages[line["url"]])]
         for line in lines
     }
-    assert sum(len(line["html5"]) for line in lines) == tally.also[LINKS]
+    assert sum(len(line["html5"]) for line in lines) == counts.extra[LINKS]
 
 
 def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
@@ -245,7 +249,7 @@ def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
     listed = list_links(
         [hyperlinked / "warc" / "sqlitedoc.warc.gz"],
         tmp_path,
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
         extractor="paper",
     )
     ours, published = (
@@ -261,7 +265,7 @@ def test_lists_of_a_manual_are_those_that_were_published(shared_data, tmp_path):
     ]
     assert lines[0] == lines[1]
     listed = list_links(
-        [hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, engine=LocalEngine()
+        [hyperlinked / "warc" / "sqlitedoc.warc.gz"], tmp_path, executor=LocalExecutor()
     )
     assert {line["page"] for line in listed.most} >= {
         "sqlite.org",
@@ -295,8 +299,8 @@ def test_hostile_pages_are_counted_by_what_they_are(tmp_path):
     archive = crawl_of(
         tmp_path, ["<a href=0>x</a>", *HOSTILE.values(), "<a href=0>home</a><a href=9>y</a>"]
     )
-    listed = list_links([archive], tmp_path / "out", engine=LocalEngine(workers=1))
-    assert {why: listed.tally.dropped.get(why) for why in HOSTILE} == dict.fromkeys(HOSTILE, 1)
+    listed = list_links([archive], tmp_path / "out", executor=LocalExecutor(workers=1))
+    assert {why: listed.counts.dropped.get(why) for why in HOSTILE} == dict.fromkeys(HOSTILE, 1)
     lines = gzip.decompress((tmp_path / "out" / "hostile.links.jsonl.gz").read_bytes()).splitlines()
     assert [json.loads(line)["html5"] for line in lines] == [
         [["0", "x"]],
@@ -322,4 +326,4 @@ def test_a_hostile_page_of_the_chain_is_counted(why):
 def test_only_archives_are_listed(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
     with pytest.raises(BadInput, match="WARC"):
-        list_links([tmp_path / "a.jsonl"], tmp_path / "out", engine=LocalEngine())
+        list_links([tmp_path / "a.jsonl"], tmp_path / "out", executor=LocalExecutor())

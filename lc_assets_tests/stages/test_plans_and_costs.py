@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from lc_assets.errors import CorruptFile, LcError, Mismatch
+from lc_assets.lake.lake import Lake, Partition
+from lc_assets.lake.receipts import Fingerprint
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.costing import costs_of, rate_of
 from lc_assets.stages.planning import Plan, plan, runs_of
 from lc_assets.stages.rebuilding import PartitionFailed, rebuild
 from lc_assets.stages.rows.row_settings import MixSettings
-from lc_assets.storage.lake import LakeFolder, Place
-from lc_assets.storage.receipts import Fingerprint
 from lc_assets.vocabulary import Shard
 from lc_assets_tests.builders import (
     N_LONG,
@@ -46,7 +46,7 @@ def context(tmp_path, whole) -> BuildContext:
     shutil.copytree(whole.lake.root.parent, tmp_path / "copy")
     return replace(
         whole,
-        lake=LakeFolder(tmp_path / "copy" / "lake"),
+        lake=Lake(tmp_path / "copy" / "lake"),
         upstream=replace(whole.upstream, root=str(tmp_path / "copy/upstream")),
     )
 
@@ -99,8 +99,10 @@ def test_what_waits_has_no_target_and_says_for_what(context):
 def test_each_pointer_is_read_once_however_many_ask(whole, monkeypatch):
     """84 snapshots that read all older ones would read 84 × 84 receipts."""
     asked: list[str] = []
-    really = Place.glance
-    monkeypatch.setattr(Place, "glance", lambda self: asked.append(self.name) or really(self))
+    really = Partition.current_summary
+    monkeypatch.setattr(
+        Partition, "current_summary", lambda self: asked.append(self.name) or really(self)
+    )
     plan(whole.lake, whole.recipe, SNAPSHOTS)
     assert len(asked) == len(set(asked))
     assert len(asked) >= 20
@@ -195,7 +197,7 @@ def test_the_cost_is_what_it_then_costs(context):
 
 def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
     """Nothing built: nothing is known. What waits: at most what it took last time."""
-    empty = LakeFolder(tmp_path / "empty")
+    empty = Lake(tmp_path / "empty")
     for cost in costs_of(empty, whole.recipe, plan(empty, whole.recipe, SNAPSHOTS)):
         assert (cost.seconds, cost.bytes_read, cost.at_most) == (None, None, False)
     changed = with_filter(whole, min_words=100)
@@ -205,7 +207,7 @@ def test_what_nobody_can_know_is_said_to_be_unknown(tmp_path, whole):
     assert costs[f"filtered/{OLD}"].shards == 3
     assert not costs[f"filtered/{OLD}"].at_most
     waiting = costs[f"tokens/{OLD}"]
-    measured = whole.lake.place("tokens", OLD).require().receipt.measured
+    measured = whole.lake.partition("tokens", OLD).require().receipt.measured
     assert (waiting.at_most, waiting.bytes_read) == (True, None)
     assert waiting.seconds == pytest.approx(measured["seconds"] + measured["audit_seconds"])
 

@@ -32,7 +32,7 @@ def documents(tmp_path):
 
 def tokenized(documents, folder, **privacy):
     settings = TokenizingSettings(min_tokens=5)
-    tally = tokenize_shard(
+    counts = tokenize_shard(
         TokenizeTask(
             documents=documents,
             folder=folder,
@@ -40,14 +40,14 @@ def tokenized(documents, folder, **privacy):
             privacy=PrivacySettings(**privacy),
         )
     )
-    return tally, [reader.tolist() for reader in MegatronReader(folder / "0000-de_head")]
+    return counts, [reader.tolist() for reader in MegatronReader(folder / "0000-de_head")]
 
 
 def test_ids_and_lengths_are_of_the_replaced_text(documents, tmp_path):
-    tally, ids = tokenized(documents, tmp_path / "on", replace=("email", "phone"))
+    counts, ids = tokenized(documents, tmp_path / "on", replace=("email", "phone"))
     replaced = ["Ruf <PHONE> an oder schreib an <EMAIL>.", TEXTS[1]]
     assert ids == [gpt2_tokenizer().encode(text).tolist() for text in replaced]
-    assert {name: n for name, n in tally.also.items() if name.startswith("personal")} == {
+    assert {name: n for name, n in counts.extra.items() if name.startswith("personal")} == {
         "personal data replaced: email": 1,
         "personal data replaced: phone": 1,
     }
@@ -57,9 +57,9 @@ def test_ids_and_lengths_are_of_the_replaced_text(documents, tmp_path):
 
 
 def test_by_default_nothing_is_replaced(documents, tmp_path):
-    tally, ids = tokenized(documents, tmp_path / "off")
+    counts, ids = tokenized(documents, tmp_path / "off")
     assert ids == [gpt2_tokenizer().encode(text).tolist() for text in TEXTS]
-    assert not [name for name in tally.also if name.startswith("personal")]
+    assert not [name for name in counts.extra if name.startswith("personal")]
 
 
 def test_the_fingerprint_knows_of_privacy_only_when_bytes_depend_on_it():

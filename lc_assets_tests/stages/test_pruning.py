@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import Busy, NotPublished
+from lc_assets.lake.releases import PinnedLake, gone_of
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.building import audit, check_input_of
 from lc_assets.stages.catalogue import CHAIN, step
@@ -21,7 +22,6 @@ from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.stages.withdrawal.holding import versions_with
 from lc_assets.stages.withdrawal.reporting_withdrawals import report
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
-from lc_assets.storage.releases import PinnedLake, gone_of
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS
 from lc_assets_tests.faults import digests
@@ -47,7 +47,9 @@ def lake(lake_with_copies, tmp_path):
 
 def versions(lake):
     return {
-        f"{place.name}/{name}" for place in lake.lake.partitions() for name in place.version_names()
+        f"{partition.name}/{name}"
+        for partition in lake.lake.partitions()
+        for name in partition.version_names()
     }
 
 
@@ -128,8 +130,8 @@ def test_the_newest_stay_when_asked(lake):
     """Of each partition so many that nobody needs, by when they were finished."""
     for number, line in enumerate((ALONE_OLD, 1, 2)):
         withdraw(lake, id_of(OLD, line))
-        for place in lake.lake.partitions():
-            for version in place.versions():
+        for partition in lake.lake.partitions():
+            for version in partition.versions():
                 receipt = version.home / "receipt.json"
                 if receipt.stat().st_mtime > 10**9 + number:
                     os.utime(receipt, (10**9 + number, 10**9 + number))
@@ -193,7 +195,7 @@ def test_a_purge_leaves_nothing_that_serves_them(lake):
         "keys",
     }
     assert all(made.status == "current" for made in plan(lake.lake, lake.context.recipe, SNAPSHOTS))
-    assert len(lake.lake.place("removals", OLD).version_names()) == 2
+    assert len(lake.lake.partition("removals", OLD).version_names()) == 2
 
 
 def test_a_purge_of_what_is_still_published_says_so(lake):
@@ -242,7 +244,7 @@ def test_what_nobody_can_tell_about_goes_too(lake):
     are taken to.
     """
     ids = withdraw(lake, id_of(OLD, ALONE_OLD))
-    for name in lake.lake.place("grid", OLD).version_names():
+    for name in lake.lake.partition("grid", OLD).version_names():
         if name != lake.published(f"grid/{OLD}").version:
             shutil.rmtree(lake.lake.root / "grid" / OLD / name)
     held = {

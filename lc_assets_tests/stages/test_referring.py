@@ -10,8 +10,8 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.formats.referral_words import read_special_words
@@ -29,7 +29,7 @@ from lc_assets.text.concepts import LexicalConcepts, Part
 from lc_assets.text.referral_tables import group_of
 from lc_assets.text.referrals import count_referrals
 
-ALONE = LocalEngine()
+ALONE = LocalExecutor()
 PLAIN = Measuring(max_df=1)
 
 
@@ -65,8 +65,8 @@ def corpus(tmp_path):
 
 
 def test_every_document_has_a_line_or_a_reason(corpus, tmp_path):
-    found = measure_corpus(corpus, PLAIN, engine=ALONE, table=tmp_path / "out" / "t.parquet")
-    assert (found.tally.seen, found.tally.kept, found.tally.dropped) == (
+    found = measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / "out" / "t.parquet")
+    assert (found.counts.seen, found.counts.kept, found.counts.dropped) == (
         6,
         4,
         {"not JSON": 1, "no tokens": 1},
@@ -96,7 +96,7 @@ def test_every_document_has_a_line_or_a_reason(corpus, tmp_path):
 
 
 def test_groups_are_the_means_of_the_table(corpus, tmp_path):
-    found = measure_corpus(corpus, PLAIN, engine=ALONE, table=tmp_path / "t.parquet")
+    found = measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / "t.parquet")
     lines = pq.read_table(tmp_path / "t.parquet").to_pylist()
     for number, sums in enumerate(found.groups):
         own = [line for line in lines if group_of(line["n_tokens"]) == number]
@@ -126,13 +126,13 @@ class Backwards:
 
 
 @pytest.mark.parametrize(
-    "engine", [Backwards(), pytest.param(LocalEngine(workers=2), marks=pytest.mark.slow)]
+    "executor", [Backwards(), pytest.param(LocalExecutor(workers=2), marks=pytest.mark.slow)]
 )
-def test_any_order_of_tasks_gives_the_same_bytes(corpus, tmp_path, engine):
+def test_any_order_of_tasks_gives_the_same_bytes(corpus, tmp_path, executor):
     settings = Measuring(max_df=0.3)
     one, two = (
-        measure_corpus(corpus, settings, engine=by, table=tmp_path / f"{name}.jsonl")
-        for name, by in (("alone", ALONE), ("other", engine))
+        measure_corpus(corpus, settings, executor=by, table=tmp_path / f"{name}.jsonl")
+        for name, by in (("alone", ALONE), ("other", executor))
     )
     assert one == two
     assert (tmp_path / "alone.jsonl").read_bytes() == (tmp_path / "other.jsonl").read_bytes()
@@ -142,7 +142,7 @@ def test_a_table_s_kind_is_the_end_of_its_name(corpus, tmp_path):
     """The same lines; JSON lines in the same bytes every time, gzipped or not."""
     contents = []
     for name in ("t.parquet", "t.jsonl", "t.jsonl.gz"):
-        measure_corpus(corpus, PLAIN, engine=ALONE, table=tmp_path / name)
+        measure_corpus(corpus, PLAIN, executor=ALONE, table=tmp_path / name)
         contents.append((tmp_path / name).read_bytes())
     assert gzip.decompress(contents[2]) == contents[1]
     assert [msgspec.json.decode(line) for line in contents[1].splitlines()] == pq.read_table(
@@ -159,7 +159,7 @@ def test_words_of_many_documents_are_common(tmp_path):
         *({"text": f"we saw {hero} walk. So we saw {hero} walk."} for hero in heroes),
     )
     pruned, whole = (
-        measure_corpus([source], Measuring(max_df=share), engine=ALONE) for share in (0.5, 1)
+        measure_corpus([source], Measuring(max_df=share), executor=ALONE) for share in (0.5, 1)
     )
     assert pruned.common == {"saw", "walk"} - read_special_words().stop
     assert (pruned.background.n_documents, pruned.background.n_pieces) == (10, 10)
@@ -176,7 +176,7 @@ def test_a_share_of_a_large_corpus_is_looked_at(tmp_path, monkeypatch):
     assert 160 < len(half) < 240
     source = written(tmp_path, "a.jsonl", *({"id": name, "text": "we walk"} for name in ids))
     monkeypatch.setattr(referring, "BACKGROUND_BYTES", source.stat().st_size // 2)
-    found = measure_corpus([source], Measuring(max_df=0.5), engine=ALONE)
+    found = measure_corpus([source], Measuring(max_df=0.5), executor=ALONE)
     assert abs(found.background.n_documents - len(half)) <= 2
 
 
@@ -195,16 +195,16 @@ def test_scope_document_counts_each_span_s_document_alone(tmp_path):
     source = written(tmp_path, "a.jsonl", record, plain)
     for scope, pairs in (("document", [1, 3]), ("text", [3, 3])):
         found = measure_corpus(
-            [source], Measuring(max_df=1, scope=scope), engine=ALONE, table=tmp_path / "t.parquet"
+            [source], Measuring(max_df=1, scope=scope), executor=ALONE, table=tmp_path / "t.parquet"
         )
         lines = pq.read_table(tmp_path / "t.parquet").to_pylist()
         assert [sum(line["pairs"]) for line in lines] == pairs
         assert [line["n_parts"] for line in lines] == [3 * (scope == "document"), 0]
-    assert found.tally.also.get(WITHOUT_SPANS) is None
+    assert found.counts.extra.get(WITHOUT_SPANS) is None
     assert (
-        measure_corpus([source], Measuring(max_df=1, scope="document"), engine=ALONE).tally.also[
-            WITHOUT_SPANS
-        ]
+        measure_corpus(
+            [source], Measuring(max_df=1, scope="document"), executor=ALONE
+        ).counts.extra[WITHOUT_SPANS]
         == 1
     )
 
@@ -241,9 +241,9 @@ def test_spans_that_are_none_of_the_text_drop_the_document(spans, tmp_path):
     source = written(
         tmp_path, "a.jsonl", {"text": "abc", "spans": spans}, {"text": "abc", "spans": None}
     )
-    found = measure_corpus([source], Measuring(max_df=1, scope="document"), engine=ALONE)
-    assert found.tally.dropped == {"spans cannot be meant": 1}
-    assert found.tally.kept == 1
+    found = measure_corpus([source], Measuring(max_df=1, scope="document"), executor=ALONE)
+    assert found.counts.dropped == {"spans cannot be meant": 1}
+    assert found.counts.kept == 1
 
 
 def test_what_cannot_be_meant_is_said_before_anything_is_read(tmp_path, monkeypatch):
@@ -257,4 +257,4 @@ def test_what_cannot_be_meant_is_said_before_anything_is_read(tmp_path, monkeypa
         (PLAIN, tmp_path / "t.csv"),
     ):
         with pytest.raises(BadInput):
-            measure_corpus([source], settings, engine=ALONE, table=table)
+            measure_corpus([source], settings, executor=ALONE, table=table)

@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from lc_assets.errors import BadInput, CorruptFile, Mismatch, NotPublished
-from lc_assets.loaders.rows import open_rows
-from lc_assets.stages.catalogue import step
-from lc_assets.stages.lineage import tracing, whereabouts
-from lc_assets.stages.releases.releasing import release, release_damage
-from lc_assets.storage.releases import (
+from lc_assets.lake.releases import (
     Gone,
     PinnedLake,
     gone_of,
@@ -21,6 +17,10 @@ from lc_assets.storage.releases import (
     read_release,
     release_names,
 )
+from lc_assets.loaders.rows import open_rows
+from lc_assets.stages.catalogue import step
+from lc_assets.stages.lineage import tracing, whereabouts
+from lc_assets.stages.releases.releasing import release, release_damage
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.faults import flipped
 from lc_assets_tests.loaders.range_server import served
@@ -139,7 +139,7 @@ def test_a_partition_that_was_not_released_is_none_of_it(lake):
     """A mix that came later is not in the release, although the stage is pinned."""
     release(lake.lake, "v1")
     pinned = PinnedLake.at(lake.lake, "v1")
-    assert pinned.place("mixes", "another").current() is None
+    assert pinned.partition("mixes", "another").current() is None
     assert pinned.keys("mixes") == ["by-tokens", "one-sided"]
 
 

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, NotPublished
 from lc_assets.formats.gpt2_tokenizer import gpt2_text, gpt2_tokenizer
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.referral_words import read_special_words
+from lc_assets.lake.receipts import Fingerprint, receipt_of
+from lc_assets.lake.versions import write_receipt
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.claims import documents_files
@@ -32,9 +35,6 @@ from lc_assets.stages.reports import length_report as lengths
 from lc_assets.stages.reports import referral_report as referrals
 from lc_assets.stages.reports.report_tables import DENSITIES, GROWTH, LENGTH_SHARES
 from lc_assets.stages.tables import FILTERED, read_all, read_table
-from lc_assets.storage.receipts import Fingerprint, receipt_of
-from lc_assets.storage.versions import write_receipt
-from lc_assets.tally import Tally
 from lc_assets.text.concepts import LexicalConcepts, Part
 from lc_assets.text.referrals import count_referrals
 from lc_assets.vocabulary import SPLITS, Shard
@@ -49,22 +49,22 @@ CHILDREN = (2, 1)
 """Of two packed documents."""
 
 
-def publish(context, stage, tables, tally):
+def publish(context, stage, tables, counts):
     """A version as another stage's verb would leave it."""
-    place = context.lake.place(stage, OLD)
+    partition = context.lake.partition(stage, OLD)
     fingerprint = Fingerprint(stage=stage, key=OLD, code_version="1", params={}, inputs={})
-    folder = place.folder / fingerprint.version
+    folder = partition.folder / fingerprint.version
     folder.mkdir(parents=True)
     for name, table in tables.items():
         pq.write_table(table, folder / name)
-    place.point_at(write_receipt(folder, receipt_of(folder, fingerprint, tally)))
+    partition.point_at(write_receipt(folder, receipt_of(folder, fingerprint, counts)))
 
 
 def pack_along_links(context):
     """Two packed documents of the first shard, as LongPack writes them: children below their anchor
     line, then the root.
     """
-    path = documents_files(context.lake.place("filtered", OLD).require().folder)[0]
+    path = documents_files(context.lake.partition("filtered", OLD).require().folder)[0]
     found = read_all([path], FILTERED).to_pylist()
     documents, spans, n_tokens = [], [], gpt2_tokenizer().encode
     for n_children in CHILDREN:
@@ -98,8 +98,8 @@ def pack_along_links(context):
         path.name: pa.Table.from_pylist(documents, FILTERED),
         path.name.replace(".documents.parquet", SPANS_SUFFIX): pa.Table.from_pylist(spans, SPANS),
     }
-    publish(context, "longpack", tables, Tally(seen=2, kept=2))
-    publish(context, "link_claims", {}, Tally(also={"roots": 10}))
+    publish(context, "longpack", tables, Counts(seen=2, kept=2))
+    publish(context, "link_claims", {}, Counts(extra={"roots": 10}))
     return documents, spans
 
 
@@ -145,11 +145,11 @@ def made(tmp_path_factory, upstream):
 
 def natural_of(context) -> dict[str, str]:
     """Texts of the filtered documents that go on."""
-    filtered = context.lake.place("filtered", OLD).require().folder
+    filtered = context.lake.partition("filtered", OLD).require().folder
     texts = read_all(documents_files(filtered), FILTERED, ["id", "raw_content"])
     found = dict(zip(texts["id"].to_pylist(), texts["raw_content"].to_pylist(), strict=True))
     gone = read_table(
-        context.lake.place("removals", OLD).require().folder / "removals.parquet", ["id"]
+        context.lake.partition("removals", OLD).require().folder / "removals.parquet", ["id"]
     )["id"].to_pylist()
     return {name: text for name, text in found.items() if name not in gone}
 
@@ -176,7 +176,7 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
         assert found == {
             name: (len(gpt2_tokenizer().encode(text)), len(text)) for name, text in texts.items()
         }
-    pieces = lines_of(context.lake.place("packed", OLD).require().folder, "spans.parquet")
+    pieces = lines_of(context.lake.partition("packed", OLD).require().folder, "spans.parquet")
     found = [
         (line["id"], line["n_tokens"])
         for split in SPLITS
@@ -185,8 +185,8 @@ def test_lengths_are_those_of_the_texts_and_pieces(made):
     assert sorted(found) == sorted(
         (piece["id"], piece["row_stop"] - piece["row_start"]) for piece in pieces
     )
-    tally = built["lengths"].tally
-    assert tally.seen == len(natural) + sum(tally.dropped.values()) + len(documents) + len(pieces)
+    counts = built["lengths"].counts
+    assert counts.seen == len(natural) + sum(counts.dropped.values()) + len(documents) + len(pieces)
     assert all(finding.passed for finding in built["lengths"].findings)
 
 
@@ -264,7 +264,7 @@ def test_referrals_are_those_of_the_texts(made):
 
 def rows_of(context) -> dict[str, tuple[str, list[Part]]]:
     """Texts and parts of the packed rows, piece by piece, without the ends of text."""
-    folder = context.lake.place("packed", OLD).require().folder
+    folder = context.lake.partition("packed", OLD).require().folder
     found: dict[str, tuple[str, list[Part]]] = {}
     for split in SPLITS:
         rows = GridReader(folder / f"{split}.zarr").read()
@@ -365,7 +365,7 @@ def test_other_orders_and_workers_give_the_same_bytes(made, tmp_path):
     context, built, _ = made
     before = digests({name: built[name] for name in ("lengths", "referrals")})
     shutil.copytree(context.lake.root, tmp_path / "lake")
-    there = replace(context, lake=type(context.lake)(tmp_path / "lake"), engine=Backwards())
+    there = replace(context, lake=type(context.lake)(tmp_path / "lake"), executor=Backwards())
     for name in ("lengths", "referrals"):
         shutil.rmtree(tmp_path / "lake" / name)
     assert digests(build_snapshot(there, OLD, ["lengths", "referrals"])) == before

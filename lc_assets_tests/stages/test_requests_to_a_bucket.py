@@ -8,12 +8,12 @@ are one or two.
 import pytest
 
 from lc_assets.checks.published import every_file_is_as_published
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.planning import keys_of, plan
-from lc_assets.storage.bucket_lake import open_lake
-from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.bucket_server import bucket_server
 from lc_assets_tests.builders import SNAPSHOTS, tiny_recipe, tiny_upstream
 
@@ -50,14 +50,14 @@ def _counted(server, folder, upstream):
             )  # a machine of its own
             server.requests.clear()
             workshop = BuildContext(
-                lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
+                lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
             )
             published = step(of.name).verb(workshop, key).published
             built = server.requests.copy()
             server.requests.clear()
-            assert every_file_is_as_published(lake.place(of.name, key).require()).passed
+            assert every_file_is_as_published(lake.partition(of.name, key).require()).passed
             read = sum(
-                len(lake.place(*name.split("/")).require().receipt.files)
+                len(lake.partition(*name.split("/")).require().receipt.files)
                 for name in published.receipt.fingerprint.inputs
                 if "/" in name
             )
@@ -103,7 +103,7 @@ def test_a_plan_asks_for_pointers_and_for_no_listing_of_files(counted, tmp_path)
         recipe = tiny_recipe(tmp_path)
         lake = open_lake("gs://crawl/lake", environment={"LC_CACHE": str(tmp_path / "copies")})
         workshop = BuildContext(
-            lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, engine=LocalEngine()
+            lake=lake, upstream=Upstream(str(upstream)), recipe=recipe, executor=LocalExecutor()
         )
         for stage in ("raw", "filtered"):
             step(stage).verb(workshop, SNAPSHOT)

@@ -19,16 +19,16 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.order import GlobalOrder
-from lc_assets.publishing import DRAFT_PREFIX
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.upstream import Upstream
+from lc_assets.publishing import STAGING_PREFIX
 from lc_assets.stages.building import BuildContext, Built
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.planning import plan
 from lc_assets.stages.rows.token_grid import rows_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import RECEIPT
-from lc_assets.storage.upstream import Upstream
 from lc_assets_tests.builders import SNAPSHOTS, build_all, recipe_file, tiny_context, tiny_upstream
 from lc_assets_tests.faults import build_snapshot, copied, digests
 
@@ -52,7 +52,7 @@ def plainly(context) -> dict[str, Built]:
 
 
 def elsewhere(context: BuildContext, folder: Path, upstream: str) -> BuildContext:
-    return replace(context, lake=LakeFolder(folder / "lake"), upstream=Upstream(upstream))
+    return replace(context, lake=Lake(folder / "lake"), upstream=Upstream(upstream))
 
 
 def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
@@ -60,8 +60,8 @@ def assert_same(built: dict[str, Built], plainly: dict[str, Built]) -> None:
     the lake.
     """
     assert digests(built) == digests(plainly)
-    assert {name: found.tally for name, found in built.items()} == {
-        name: found.tally for name, found in plainly.items()
+    assert {name: found.counts for name, found in built.items()} == {
+        name: found.counts for name, found in plainly.items()
     }
     assert {name: found.published.folder.name for name, found in built.items()} == {
         name: found.published.folder.name for name, found in plainly.items()
@@ -73,7 +73,9 @@ def test_two_workers_give_the_bytes_of_one(context, plainly, upstream, tmp_path)
     of two snapshots'.
     """
     here = elsewhere(context, tmp_path, str(upstream))
-    there = replace(here, engine=LocalEngine(workers=2, preload=("lc_assets.stages.catalogue",)))
+    there = replace(
+        here, executor=LocalExecutor(workers=2, preload=("lc_assets.stages.catalogue",))
+    )
     built = {found.published.name: found for found in build_snapshot(there, SNAPSHOTS[0]).values()}
     build_snapshot(here, SNAPSHOTS[1])
     built |= {f"{name}/all": step(name).verb(there, "all") for name in ("longcrawl", "flat")}
@@ -94,8 +96,8 @@ def test_one_two_and_eight_workers_give_the_same_bytes(context, plainly, upstrea
     }
     for workers in (2, 8):
         here = elsewhere(context, tmp_path / str(workers), str(upstream))
-        engine = LocalEngine(workers=workers, preload=("lc_assets.stages.catalogue",))
-        built = build_snapshot(replace(here, engine=engine), SNAPSHOTS[0])
+        executor = LocalExecutor(workers=workers, preload=("lc_assets.stages.catalogue",))
+        built = build_snapshot(replace(here, executor=executor), SNAPSHOTS[0])
         found[workers] = {made.published.name: made.published.digest for made in built.values()}
     for name in found[8]:
         print(name, *(f"{workers}: {of[name][:12]}" for workers, of in found.items() if name in of))
@@ -105,14 +107,14 @@ def test_one_two_and_eight_workers_give_the_same_bytes(context, plainly, upstrea
 
 
 def test_tasks_done_backwards_give_the_same_bytes(context, plainly, upstream, tmp_path):
-    """An engine that does the last task first."""
+    """An executor that does the last task first."""
 
-    class Backwards(LocalEngine):
+    class Backwards(LocalExecutor):
         def run(self, function, tasks, *, what):
             return super().run(function, tasks[::-1], what=what)
 
     assert_same(
-        build_all(replace(elsewhere(context, tmp_path, str(upstream)), engine=Backwards())),
+        build_all(replace(elsewhere(context, tmp_path, str(upstream)), executor=Backwards())),
         plainly,
     )
 
@@ -122,15 +124,15 @@ def test_drafts_of_workers_that_died_are_no_files(context, plainly, upstream, tm
     another one done it again.
     """
 
-    class Littering(LocalEngine):
+    class Littering(LocalExecutor):
         def run(self, function, tasks, *, what):
             for task, result in super().run(function, tasks, what=what):
                 litter(here.lake.root)
                 yield task, result
 
     here = elsewhere(context, tmp_path, str(upstream))
-    assert_same(build_all(replace(here, engine=Littering())), plainly)
-    assert not list(here.lake.root.rglob(f"{DRAFT_PREFIX}*"))
+    assert_same(build_all(replace(here, executor=Littering())), plainly)
+    assert not list(here.lake.root.rglob(f"{STAGING_PREFIX}*"))
 
 
 def litter(root: Path) -> None:
@@ -144,7 +146,7 @@ def litter(root: Path) -> None:
             and (root / Path(*version)).is_dir()
             and not (root / Path(*version, RECEIPT)).exists()
         ):
-            path.with_name(f"{DRAFT_PREFIX}0badcafe-{path.name}").write_bytes(b"torn")
+            path.with_name(f"{STAGING_PREFIX}0badcafe-{path.name}").write_bytes(b"torn")
 
 
 def test_the_order_of_a_listing_does_not_matter(context, plainly, upstream, tmp_path):
@@ -188,16 +190,16 @@ def test_another_folder_at_another_time_gives_the_same_bytes(plainly, tmp_path):
 IN_ANOTHER_PROCESS = """
 import sys
 from pathlib import Path
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.recipe import read_recipe
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.builders import build_all
 
 lake, upstream, recipe = sys.argv[1:]
-workshop = BuildContext(lake=LakeFolder(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), engine=LocalEngine())
+workshop = BuildContext(lake=Lake(Path(lake)), upstream=Upstream(upstream), recipe=read_recipe(Path(recipe)), executor=LocalExecutor())
 for name, built in build_all(workshop).items():
     print(name, built.published.digest)
 """

@@ -122,9 +122,9 @@ def test_a_snapshot_that_was_not_looked_through_fails(lake):
     lake.say(("document", id_of(NEW, ALONE_NEW)))
     lake.build()
     keys = lake.published(f"keys/{OLD}")
-    place = lake.lake.place("keys", OLD)
-    (place.folder / "current.json").write_text(
-        (place.folder / "current.json").read_text().replace(keys.digest, "0" * 64)
+    partition = lake.lake.partition("keys", OLD)
+    (partition.folder / "current.json").write_text(
+        (partition.folder / "current.json").read_text().replace(keys.digest, "0" * 64)
     )
     receipt = keys.home / "receipt.json"
     receipt.write_text(receipt.read_text().replace(keys.digest, "0" * 64))
@@ -141,7 +141,7 @@ def test_a_row_table_that_holds_a_withdrawn_document_fails(lake):
     lake.say(("document", line["id"]), ("url", line["url"]), ("digest", line["digest"]))
     lake.build()
     grid = lake.published(f"grid/{NEW}")
-    shutil.rmtree(lake.lake.place("lineage", NEW).folder)
+    shutil.rmtree(lake.lake.partition("lineage", NEW).folder)
     sound = (grid.home / "rows.parquet").read_bytes()
     for column in ("id", "url", "digest"):
         spoil(grid.home / "rows.parquet", column, line[column])
@@ -200,7 +200,7 @@ def test_it_is_a_check_of_all_that_serves(lake):
         "longpack",
         "packed",
     }
-    shutil.rmtree(lake.lake.place("grid", OLD).folder)
+    shutil.rmtree(lake.lake.partition("grid", OLD).folder)
     (found,) = findings_of(
         lake.lake, step("mixes").stage, "by-tokens", {CLAIM}, recipe=lake.context.recipe
     )
@@ -222,5 +222,5 @@ def test_another_policy_than_the_look_ups_fails(lake):
 
 def test_a_look_up_that_never_was_fails(lake):
     lake.say(("document", id_of(OLD, ALONE_OLD)))
-    shutil.rmtree(Path(lake.lake.place("withdrawn").folder))
+    shutil.rmtree(Path(lake.lake.partition("withdrawn").folder))
     assert "never materialized" in served(lake, f"grid/{NEW}").words

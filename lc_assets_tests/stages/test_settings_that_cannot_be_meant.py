@@ -130,12 +130,12 @@ def changed(recipe: Recipe, stage: str, **settings) -> Recipe:
 def test_rules_that_cannot_be_meant_stop_filter_and_planner(finished, settings, words):
     """Both say the same sentence; what is published stays."""
     context = finished.with_recipe(changed(finished.context.recipe, "filtering", **settings))
-    before = context.lake.place("filtered", OLD).require()
+    before = context.lake.partition("filtered", OLD).require()
     with pytest.raises(BadInput, match=words):
         build_snapshot(context, OLD, ["filtered"])
     with pytest.raises(BadInput, match=words):
         plan(context.lake, context.recipe, SNAPSHOTS)
-    assert context.lake.place("filtered", OLD).require() == before
+    assert context.lake.partition("filtered", OLD).require() == before
 
 
 NOTHING_TO_MIX = [
@@ -188,20 +188,20 @@ def test_an_unknown_mix_is_refused_with_those_there_are(finished):
         BadInput, match="the recipe has no mix 'by-token'; it has by-tokens, one-sided"
     ):
         step("mixes").verb(finished.context, "by-token")
-    assert not finished.context.lake.place("mixes", "by-token").folder.exists()
+    assert not finished.context.lake.partition("mixes", "by-token").folder.exists()
 
 
 def test_more_samples_than_reason_are_refused_by_megatron_too(finished):
     """An index over a million epochs is not begun."""
     context = finished.with_recipe(changed(finished.context.recipe, "megatron", samples=10**9))
-    before = context.lake.place("megatron", OLD).require()
+    before = context.lake.partition("megatron", OLD).require()
     with pytest.raises(
         BadInput,
         match="megatron.samples asks for 1,000,000,000 samples where one epoch has 4.: that is "
         "more than 1,000 epochs",
     ):
         build_snapshot(context, OLD, ["megatron"])
-    assert context.lake.place("megatron", OLD).require() == before
+    assert context.lake.partition("megatron", OLD).require() == before
 
 
 def test_samples_longer_than_all_rows_are_no_samples(finished, tmp_path):
@@ -272,7 +272,7 @@ def test_rows_longer_than_the_published_documents_are_refused(tmp_path, sound):
         build_snapshot(longer, OLD, ["grid"])
     assert unpublished(context.lake, "grid")
     rebuilt = build_snapshot(longer, OLD, ["tokens", "grid"])
-    assert 0 < rebuilt["grid"].tally.kept < 24
+    assert 0 < rebuilt["grid"].counts.kept < 24
 
 
 def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
@@ -281,9 +281,9 @@ def test_settings_that_keep_nothing_still_make_a_chain(tmp_path, sound):
     """
     filtering = FilteringSettings(rules="redpajama-lucie", min_words=10**6)
     built = build_snapshot(tiny_context(tmp_path, upstream=sound, filtering=filtering), OLD)
-    assert (built["filtered"].tally.seen, built["filtered"].tally.kept) == (36, 0)
-    assert sum(built["filtered"].tally.dropped.values()) == 36
-    assert built["megatron"].tally.seen == 0
+    assert (built["filtered"].counts.seen, built["filtered"].counts.kept) == (36, 0)
+    assert sum(built["filtered"].counts.dropped.values()) == 36
+    assert built["megatron"].counts.seen == 0
 
 
 def test_every_refusal_is_one_of_ours():

@@ -45,7 +45,7 @@ def test_each_row_is_its_stretch_of_its_document(grids):
             np.roll(row, -line["shift"]), document[start : start + TINY_ROW_TOKENS]
         )
         n_seen += 1
-    assert n_seen > three["grid"].tally.kept
+    assert n_seen > three["grid"].counts.kept
 
 
 def test_no_whole_stretch_is_left_out_and_the_rest_is_counted(grids):
@@ -58,7 +58,7 @@ def test_no_whole_stretch_is_left_out_and_the_rest_is_counted(grids):
     for name, found in parts.items():
         assert sorted(found) == list(range(min(3, lengths[name] // TINY_ROW_TOKENS)))
     behind = sum(lengths.values()) - len(table) * TINY_ROW_TOKENS
-    assert three["grid"].tally.also["tokens behind the rows"] == behind > 0
+    assert three["grid"].counts.extra["tokens behind the rows"] == behind > 0
     assert max(map(len, parts.values())) > 1
 
 

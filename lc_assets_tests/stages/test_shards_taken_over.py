@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lc_assets.formats.redpajama import listings
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish_linked
 from lc_assets.stages import fates
 from lc_assets.stages.building import BuildContext, Built
@@ -22,7 +23,6 @@ from lc_assets.stages.catalogue import CHAIN, step
 from lc_assets.stages.deduplication import removed_documents as removals
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import SHARDS_FILE, fingerprints, records_of, shards_of
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     N_LONG,
@@ -104,11 +104,11 @@ class Place:
         )
 
     def version(self, stage: str) -> Published:
-        return self.context.lake.place(stage, KEY).require()
+        return self.context.lake.partition(stage, KEY).require()
 
 
 @pytest.fixture
-def place(tmp_path, context, standing, upstream) -> Place:
+def partition(tmp_path, context, standing, upstream) -> Place:
     return a_place(tmp_path, context, upstream)
 
 
@@ -140,9 +140,9 @@ def assert_as_from_nothing(built: Mapping[str, Built], scratch: Mapping[str, Bui
     for name, found in built.items():
         ours, theirs = found.published.receipt, scratch[name].published.receipt
         assert ours.files == theirs.files, name
-        assert (ours.digest, ours.tally, ours.fingerprint) == (
+        assert (ours.digest, ours.counts, ours.fingerprint) == (
             theirs.digest,
-            theirs.tally,
+            theirs.counts,
             theirs.fingerprint,
         ), name
         assert found.published.damage() == []
@@ -163,7 +163,9 @@ def test_two_workers_take_over_and_compute_the_same(place, tmp_path):
     place.change(TAGS[0])
     there = replace(
         place.context,
-        engine=replace(place.context.engine, workers=2, preload=("lc_assets.stages.catalogue",)),
+        executor=replace(
+            place.context.executor, workers=2, preload=("lc_assets.stages.catalogue",)
+        ),
     )
     built = build_snapshot(there, KEY, ["raw", "filtered"])
     assert what_was_done(built) == {"filtered": (1, 3)}
@@ -224,7 +226,7 @@ def test_documents_that_no_longer_go_on_cost_their_own_shard(place, tmp_path, mo
     )
     there = replace(place.context, recipe=recipe)
     built = build_snapshot(there, KEY, ["removals", "tokens"])
-    assert built["removals"].tally.dropped == {"contaminated": 1}
+    assert built["removals"].counts.dropped == {"contaminated": 1}
     assert what_was_done(built) == {"tokens": (1, 3)}
     scratch = at_upstream(there, place.upstream, tmp_path / "nothing")
     assert_as_from_nothing(built, build_snapshot(scratch, KEY))
@@ -322,24 +324,24 @@ def test_linking_over_a_file_leaves_one_whole_file_and_no_draft(tmp_path):
 
 
 def kill_while_taking_over(
-    place: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]
+    partition: Place, folder: Path, stage: str, moments: Callable[[int], Iterable[int]]
 ) -> None:
     """Kill the stage's build at each of these flushes; look, run it again, look."""
-    place.change(TAGS[1])
+    partition.change(TAGS[1])
     before_it = TO_TOKENS[: TO_TOKENS.index(stage)]
-    place.build(before_it)
-    scratch = place.from_nothing(folder, (*before_it, stage))
-    old = place.version(stage)
-    with Killer(place.context) as killer:
+    partition.build(before_it)
+    scratch = partition.from_nothing(folder, (*before_it, stage))
+    old = partition.version(stage)
+    with Killer(partition.context) as killer:
         last = killer.count(stage, KEY)
-        new = place.version(stage)
+        new = partition.version(stage)
         for kill_at in moments(last):
             shutil.rmtree(new.folder)
-            place.context.lake.place(stage, KEY).point_at(old)
+            partition.context.lake.partition(stage, KEY).point_at(old)
             assert killer.kill(stage, KEY, kill_at)
-            assert place.version(stage).damage() == []
-            assert place.version(stage).folder in (old.folder, new.folder)
-            assert_as_from_nothing(place.build([stage]), scratch)
+            assert partition.version(stage).damage() == []
+            assert partition.version(stage).folder in (old.folder, new.folder)
+            assert_as_from_nothing(partition.build([stage]), scratch)
             assert old.damage() == []
             assert not list(new.folder.parent.rglob(".draft-*"))
 
@@ -450,7 +452,7 @@ def test_each_version_notes_exactly_its_shards_and_their_files(place, stage):
         step(stage).stage.sharding,
         published.receipt.fingerprint,
         inputs,
-        place.context.lake.place(stage, KEY),
+        place.context.lake.partition(stage, KEY),
     )
     assert found.to_do == []
     assert {older.version.folder for older in found.older.values()} == {published.folder}

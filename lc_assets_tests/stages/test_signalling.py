@@ -8,8 +8,9 @@ import json
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import write_documents
 from lc_assets.formats.redpajama.signals import read_signals, write_signals
@@ -20,7 +21,6 @@ from lc_assets.stages.documents.signalling import (
     signal_corpus,
     signal_stream,
 )
-from lc_assets.tally import Tally
 from lc_assets.text.signal_names import CCNET_SIGNALS
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import Shard
@@ -28,7 +28,7 @@ from lc_assets_tests.builders import made_up_record
 
 SHARD = Shard.parse("2023-06/0000/en_head")
 TEXTS = ["One line.\nAnd “two”…", "", "naïve \x00 text", "x" * 5000, "• a\n• b\n" * 30]
-ENGINE = LocalEngine()
+EXECUTOR = LocalExecutor()
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_shard_has_the_lines_that_are_written_for_its_records(documents, tmp_p
     """Ids, metadata, CCNet's scores and all: what `write_signals` writes of the same records; and
     they are read back.
     """
-    tally = signal_corpus(documents, tmp_path / "out", Signalling(), engine=ENGINE)
+    counts = signal_corpus(documents, tmp_path / "out", Signalling(), executor=EXECUTOR)
     written = tmp_path / "out" / "en_head.signals.json.gz"
     wanted = tmp_path / "wanted.gz"
     records = [made_up_record(SHARD, line, text) for line, text in enumerate(TEXTS)]
@@ -66,7 +66,7 @@ def test_a_shard_has_the_lines_that_are_written_for_its_records(documents, tmp_p
         max_line_bytes=1 << 20,
     )
     assert table.columns["rps_doc_word_count"].tolist() == [len(text.split()) for text in TEXTS]
-    assert (tally.seen, tally.kept, tally.also[BYTES]) == (
+    assert (counts.seen, counts.kept, counts.extra[BYTES]) == (
         5,
         5,
         sum(len(text.encode()) for text in TEXTS),
@@ -96,7 +96,7 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
     (tmp_path / "stop.json").write_text('{"en": ["The"]}', "utf-8")
     (tmp_path / "domains.json").write_text('{"www.example.org:80": 3}', "utf-8")
     settings = Signalling(stop_words=tmp_path / "stop.json", domains=tmp_path / "domains.json")
-    tally = signal_corpus(source, tmp_path / "out", settings, engine=ENGINE)
+    counts = signal_corpus(source, tmp_path / "out", settings, executor=EXECUTOR)
     first, second, third = lines_of(tmp_path / "out" / "own.signals.json.gz")
     assert first["id"] == "a"
     assert first["metadata"] == dict.fromkeys(
@@ -111,20 +111,20 @@ def test_a_strangers_records_have_what_can_be_known(tmp_path):
     assert second["quality_signals"]["ccnet_perplexity"] == [[0, 5, 3.0]]
     assert set(CCNET_SIGNALS) & set(second["quality_signals"]) == {"ccnet_perplexity"}
     assert third["quality_signals"]["rps_doc_word_count"] == [[0, 11, 3]]
-    assert (tally.seen, tally.kept, sum(tally.dropped.values())) == (6, 3, 3)
-    assert tally.dropped == {"no text": 2, "not JSON": 1}
-    assert tally.also[WITHOUT_STOP_WORDS] == 3
+    assert (counts.seen, counts.kept, sum(counts.dropped.values())) == (6, 3, 3)
+    assert counts.dropped == {"no text": 2, "not JSON": 1}
+    assert counts.extra[WITHOUT_STOP_WORDS] == 3
 
 
 def test_the_language_given_is_that_of_all(tmp_path):
     (tmp_path / "own.jsonl").write_text('{"text": "The end.", "language": "de"}', "utf-8")
     (tmp_path / "stop.json").write_text('{"en": ["The"]}', "utf-8")
-    line, tally = signal_stream(
+    line, counts = signal_stream(
         tmp_path / "own.jsonl", Signalling(language="en", stop_words=tmp_path / "stop.json")
     )
     assert json.loads(line)["quality_signals"]["rps_doc_stop_word_fraction"] == [[0, 8, 0.33333333]]
-    assert isinstance(tally, Tally)
-    assert tally.also[WITHOUT_STOP_WORDS] == 0
+    assert isinstance(counts, Counts)
+    assert counts.extra[WITHOUT_STOP_WORDS] == 0
 
 
 def test_any_number_of_workers_writes_the_same_bytes(documents, tmp_path):
@@ -134,7 +134,10 @@ def test_any_number_of_workers_writes_the_same_bytes(documents, tmp_path):
         (corpus / name / "part.json.gz").write_bytes(documents.read_bytes())
     for workers in (1, 2):
         signal_corpus(
-            corpus, tmp_path / f"out{workers}", Signalling(), engine=LocalEngine(workers=workers)
+            corpus,
+            tmp_path / f"out{workers}",
+            Signalling(),
+            executor=LocalExecutor(workers=workers),
         )
     found = [
         {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(out.rglob("*.gz"))}
@@ -151,6 +154,6 @@ def test_a_bad_list_is_said_before_anything_is_written(documents, tmp_path):
             documents,
             tmp_path / "out",
             Signalling(stop_words=tmp_path / "stop.json"),
-            engine=ENGINE,
+            executor=EXECUTOR,
         )
     assert not (tmp_path / "out").exists()

@@ -14,6 +14,7 @@ import pytest
 
 from lc_assets.errors import CorruptFile, Mismatch, NotPublished
 from lc_assets.formats.npy import npy_bytes, read_npy
+from lc_assets.lake.cached_lake import CachedLake
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.deduplication import near_duplicate_pairs as near_pairs
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -38,7 +39,6 @@ from lc_assets.stages.deduplication.signature_index import NOT_SIGNED, SIGNED, c
 from lc_assets.stages.documents.document_settings import DeduplicationSettings
 from lc_assets.stages.documents.filtered_documents import filter_snapshot
 from lc_assets.stages.documents.raw_snapshot import take_stock
-from lc_assets.storage.standing import StandingLake
 from lc_assets.vocabulary import Shard, parse_snapshot
 from lc_assets_tests.builders import (
     TAGS,
@@ -114,7 +114,7 @@ def made(tmp_path_factory, upstream):
 def listed(workshop, snapshot):
     """Lines of the filtered documents, shard by shard."""
     files = sorted(
-        workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet")
+        workshop.lake.partition("filtered", snapshot).require().folder.glob("*.documents.parquet")
     )
     return {
         path.name.partition(".")[0]: pq.read_table(path, columns=BANDED.names).to_pylist()
@@ -132,7 +132,7 @@ def test_every_document_is_found_at_its_place_and_by_its_id(made):
         documents_at(folder, number, np.arange(n)) for number, n in enumerate(manifest.documents)
     ]
     assert pa.concat_tables(found).to_pylist() == every
-    assert built[OLD].tally.also == {
+    assert built[OLD].counts.extra == {
         "shards": len(shards),
         SIGNED: len(every) - len(shards),
         NOT_SIGNED: len(shards),
@@ -228,7 +228,9 @@ def test_who_goes_is_decided_among_the_families_of_a_snapshot(made, tmp_path):
 
 
 def texts_of(workshop, snapshot):
-    files = workshop.lake.place("filtered", snapshot).require().folder.glob("*.documents.parquet")
+    files = (
+        workshop.lake.partition("filtered", snapshot).require().folder.glob("*.documents.parquet")
+    )
     return [
         line
         for path in files
@@ -239,11 +241,12 @@ def texts_of(workshop, snapshot):
 def test_of_older_snapshots_no_list_of_files_is_held(made):
     """What a stage reads by its head has the same digest, whoever asks."""
     workshop, _ = made
-    for lake in (workshop.lake, StandingLake.of(workshop.lake)):
+    for lake in (workshop.lake, CachedLake.of(workshop.lake)):
         found = near_pairs.STAGE.inputs(lake, workshop.recipe, NEW)
         assert not found[f"filtered/{OLD}"].receipt.files
         assert (
-            found[f"filtered/{OLD}"].digest == workshop.lake.place("filtered", OLD).require().digest
+            found[f"filtered/{OLD}"].digest
+            == workshop.lake.partition("filtered", OLD).require().digest
         )
     assert near_pairs.STAGE.inputs(workshop.lake, workshop.recipe, NEW)[
         f"filtered/{NEW}"
@@ -270,7 +273,7 @@ def test_another_way_to_sign_cuts_anew_and_is_not_mixed(tmp_path, upstream):
     after = cut_snapshot(faster, OLD)
     assert not after.reused
     assert after.published.digest != before.published.digest
-    assert pair_snapshot(faster, NEW).tally.kept == 1
+    assert pair_snapshot(faster, NEW).counts.kept == 1
 
 
 def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(tmp_path, upstream):
@@ -279,9 +282,9 @@ def test_what_is_missing_is_said_and_nothing_is_cut_where_nothing_is_looked_for(
         pair_snapshot(workshop, OLD)
     off = with_recipe(workshop, near=False)
     built = cut_snapshot(off, OLD)
-    assert built.tally.seen == 0
+    assert built.counts.seen == 0
     assert read_bands_manifest(built.published.folder).documents == ()
-    assert pair_snapshot(off, OLD).tally.seen == 0
+    assert pair_snapshot(off, OLD).counts.seen == 0
 
 
 def lose_a_line(path):

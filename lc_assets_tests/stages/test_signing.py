@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.minhash import SignaturesWriter, read_signatures, scheme_label_of
 from lc_assets.stages.deduplication import document_signatures as signing
@@ -73,18 +73,18 @@ def test_published_and_computed_signatures_are_the_same_bytes(tmp_path):
     computed = built(tmp_path / "b", upstream, signatures="computed")
     assert contents(joined) == contents(computed)
     assert len(contents(joined)) == len(TAGS)
-    also = joined.tally.also
+    extra = joined.counts.extra
     assert (
-        also["signatures published"],
-        also["signatures computed"],
-        also["texts of fewer than 13 words"],
+        extra["signatures published"],
+        extra["signatures computed"],
+        extra["texts of fewer than 13 words"],
     ) == (9 + 7, 2 + 9, 0)
-    assert (also["published signatures checked"], also["published signatures that differ"]) == (
+    assert (extra["published signatures checked"], extra["published signatures that differ"]) == (
         8,
         0,
     )
-    assert joined.tally.seen == 27
-    assert computed.tally.also["signatures published"] == 0
+    assert joined.counts.seen == 27
+    assert computed.counts.extra["signatures published"] == 0
     assert all(finding.passed for finding in joined.findings)
 
 
@@ -106,7 +106,7 @@ def test_a_broken_file_upstream_is_counted_and_computed(tmp_path):
     path.write_bytes(path.read_bytes()[:-30])
     made = built(tmp_path / "a", upstream)
     assert contents(made) == contents(built(tmp_path / "b", upstream, signatures="computed"))
-    assert made.tally.also["published files broken"] == 1
+    assert made.counts.extra["published files broken"] == 1
 
 
 def test_the_fast_scheme_is_named_in_the_files(tmp_path):
@@ -119,16 +119,16 @@ def test_the_fast_scheme_is_named_in_the_files(tmp_path):
 
 
 def test_a_file_that_lost_a_document_is_found(tmp_path):
-    """The claim reads what lies there, not what the tally says."""
+    """The claim reads what lies there, not what the counts says."""
     made = built(tmp_path / "a", tiny_upstream(tmp_path / "upstream"))
     path = made.published.folder / "0000-en_head.minhash.parquet"
     pq.write_table(pq.read_table(path).slice(1), path)
     check_input = signing.CheckInput(
         folder=made.published.folder,
         fingerprint=made.published.receipt.fingerprint,
-        tally=made.tally,
+        counts=made.counts,
         lake=(context := tiny_context(tmp_path / "a", upstream=tmp_path / "upstream")).lake,
-        inputs={f"filtered/{SNAPSHOT}": context.lake.place("filtered", SNAPSHOT).require()},
+        inputs={f"filtered/{SNAPSHOT}": context.lake.partition("filtered", SNAPSHOT).require()},
     )
     assert "names other documents" in signing.every_document_is_signed_or_short(check_input).words
 
@@ -146,9 +146,9 @@ def corpus(folder):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_plain_files_are_signed_and_everything_is_counted(tmp_path, workers):
     source = corpus(tmp_path / "in")
-    tally = sign_corpus([source], tmp_path / "out", engine=LocalEngine(workers=workers))
-    assert (tally.seen, tally.kept, tally.dropped) == (9, 6, {"no text": 2, "not JSON": 1})
-    assert tally.also == {"signatures computed": 5, "texts of fewer than 13 words": 1}
+    counts = sign_corpus([source], tmp_path / "out", executor=LocalExecutor(workers=workers))
+    assert (counts.seen, counts.kept, counts.dropped) == (9, 6, {"no text": 2, "not JSON": 1})
+    assert counts.extra == {"signatures computed": 5, "texts of fewer than 13 words": 1}
     (part,) = read_signatures(tmp_path / "out" / "a.minhash.parquet", where="a")
     assert part.ids == [*(f"a.jsonl/{number}" for number in range(5)), "a.jsonl/7"]
     assert np.array_equal(part.numbers[1], signature("1 " * 20, RPV2))
@@ -156,4 +156,4 @@ def test_plain_files_are_signed_and_everything_is_counted(tmp_path, workers):
         "shard_id"
     ].unique().to_pylist() == ["a.jsonl"]
     with pytest.raises(BadInput):
-        sign_corpus([tmp_path / "none"], tmp_path / "out", engine=LocalEngine())
+        sign_corpus([tmp_path / "none"], tmp_path / "out", executor=LocalExecutor())

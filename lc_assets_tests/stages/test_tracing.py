@@ -16,6 +16,7 @@ from lc_assets.formats.grid import GridReader
 from lc_assets.formats.redpajama import listings
 from lc_assets.formats.redpajama.documents import decode_document
 from lc_assets.formats.redpajama.lines import read_lines
+from lc_assets.lake.lake import Lake
 from lc_assets.loaders.rows import open_rows
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.lineage import histories, tracing, whereabouts
@@ -25,23 +26,22 @@ from lc_assets.stages.rows.longcrawl import order_snapshots
 from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.token_grid import lay_grid
 from lc_assets.stages.tables import FILTERED
-from lc_assets.storage.lake import LakeFolder
 from lc_assets.text.lookup_keys import KINDS, values_of
 from lc_assets.vocabulary import SPLITS, parse_snapshot
 from lc_assets_tests.builders import N_LONG, TINY_ROW_TOKENS, build_all, tiny_context
 
 
 @pytest.fixture(scope="module")
-def lake(standing_lake):
-    return standing_lake.context.lake
+def lake(published_lake):
+    return published_lake.context.lake
 
 
 @pytest.fixture(scope="module")
-def page(standing_lake):
+def page(published_lake):
     """Read the record that a row says it came from, out of the upstream."""
 
     def read(row):
-        path = standing_lake.root.parent / "upstream" / listings.documents_path(row.shard)
+        path = published_lake.root.parent / "upstream" / listings.documents_path(row.shard)
         with path.open("rb") as stream:
             line = dict(read_lines(stream, where=str(path), max_line_bytes=1 << 20))[row.line]
         return decode_document(line, where=str(path))
@@ -81,7 +81,7 @@ def test_every_row_of_the_order_is_the_page_it_says(lake, page, split):
 
 
 def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
-    flat = lake.place("flat").require().folder
+    flat = lake.partition("flat").require().folder
     for split in SPLITS:
         for position in range(open_rows(lake.root, split).n_rows):
             assert tracing.row_of_array(
@@ -90,7 +90,7 @@ def test_a_row_of_a_flat_array_is_the_row_at_that_position_of_the_order(lake):
 
 
 def test_a_row_of_a_grids_array_is_that_row(lake):
-    grid = lake.place("grid", "2023-14").require()
+    grid = lake.partition("grid", "2023-14").require()
     assert tracing.row_of_array(str(grid.folder / "heldout.zarr"), 2) == tracing.row_of_grid(
         grid, "heldout", 2
     )
@@ -98,7 +98,7 @@ def test_a_row_of_a_grids_array_is_that_row(lake):
 
 def test_an_array_without_a_receipt_has_no_origin(lake, tmp_path):
     array = shutil.copytree(
-        lake.place("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr"
+        lake.partition("grid", "2023-14").require().folder / "train.zarr", tmp_path / "train.zarr"
     )
     assert tracing.row_of_array(str(array), 0) is None
 
@@ -145,7 +145,7 @@ def test_a_samples_pieces_are_whole_and_its_tokens_are_the_documents(lake, page,
     each token is its page's.
     """
     twin = gpt2_tokenizer(fast=False)
-    n_samples = lake.place("mixes", mix).require().receipt.tally.kept
+    n_samples = lake.partition("mixes", mix).require().receipt.counts.kept
     for number in range(n_samples):
         sample = tracing.sample_of_mix(lake, mix, number)
         assert sum(piece.stop - piece.start for piece in sample.pieces) == 24 + 1
@@ -185,13 +185,13 @@ def test_an_epochs_samples_cover_every_token_of_every_row_but_a_rest(lake):
     """All samples of a source, put together, are its epoch: no token but the rest at the end is
     left out.
     """
-    megatron = lake.place("megatron", "2023-06").require()
+    megatron = lake.partition("megatron", "2023-06").require()
     covered = 0
-    for number in range(lake.place("mixes", "by-tokens").require().receipt.tally.kept):
+    for number in range(lake.partition("mixes", "by-tokens").require().receipt.counts.kept):
         sample = tracing.sample_of_mix(lake, "by-tokens", number)
         if sample.snapshot == "2023-06":
             covered += sum(piece.stop - piece.start for piece in sample.pieces) - 1
-    n_tokens = megatron.receipt.tally.also["train rows"] * TINY_ROW_TOKENS
+    n_tokens = megatron.receipt.counts.extra["train rows"] * TINY_ROW_TOKENS
     assert covered == samples_of(megatron) * 24
     assert n_tokens - 24 <= covered < n_tokens
 
@@ -202,7 +202,7 @@ def test_a_documents_samples_are_those_whose_pieces_name_it(lake):
     """
     forward: dict[tuple[str, str], list[int]] = {}
     for mix, published in lake.published("mixes").items():
-        for number in range(published.receipt.tally.kept):
+        for number in range(published.receipt.counts.kept):
             for identity in {
                 piece.row.id for piece in tracing.sample_of_mix(lake, mix, number).pieces
             }:
@@ -232,17 +232,17 @@ def test_an_address_is_found_in_every_snapshot(lake):
     assert whereabouts.find_url(lake, "https://example.org/no-such-page") == []
 
 
-def test_an_index_answers_as_the_tables_do(standing_lake, tmp_path):
+def test_an_index_answers_as_the_tables_do(published_lake, tmp_path):
     """Every row by its number, every document by each of its values: with indices and, when these
     are gone, without.
     """
-    lake = LakeFolder(shutil.copytree(standing_lake.root, tmp_path / "lake"))
+    lake = Lake(shutil.copytree(published_lake.root, tmp_path / "lake"))
     grids = list(lake.published("grid").values())
     places = [
         (grid, split, row)
         for grid in grids
         for split in SPLITS
-        for row in range(grid.receipt.tally.also[f"{split} rows"])
+        for row in range(grid.receipt.counts.extra[f"{split} rows"])
     ]
     rows = [tracing.find_row(lake, *place) for place in places]
     assert rows == [tracing.row_of_grid(*place) for place in places]
@@ -294,7 +294,7 @@ def test_every_value_that_a_document_was_judged_by_is_told(lake):
     """As it stands in the filtered table, for every row."""
     for row in (row for _, row in whereabouts.rows_by(lake, "domain", "example.org")):
         filtered = (
-            lake.place("filtered", row.snapshot).require().folder
+            lake.partition("filtered", row.snapshot).require().folder
             / f"{row.shard.name}.documents.parquet"
         )
         (line,) = [line for line in pq.read_table(filtered).to_pylist() if line["id"] == row.id]
@@ -320,11 +320,11 @@ def test_the_values_are_those_of_the_documents_behind_the_row(tmp_path):
     for stage in ("filtered", "keys"):
         step(stage).verb(stricter, row.snapshot)
     assert histories.values_judged(context.lake, row) == before != {}
-    place = context.lake.place("keys", row.snapshot)
-    current = place.require().version
-    for name in place.version_names():
+    partition = context.lake.partition("keys", row.snapshot)
+    current = partition.require().version
+    for name in partition.version_names():
         if name != current:
-            shutil.rmtree(place.folder / name)
+            shutil.rmtree(partition.folder / name)
     assert histories.values_judged(context.lake, row) == {}
 
 
@@ -388,11 +388,11 @@ def test_what_is_not_there_is_refused_with_what_is(lake, tmp_path):
     with pytest.raises(BadInput, match="it has 0 to 59"):
         tracing.sample_of_mix(lake, "one-sided", 60)
     with pytest.raises(BadInput, match="no train row 999 in grid/2023-06"):
-        tracing.row_of_grid(lake.place("grid", "2023-06").require(), "train", 999)
+        tracing.row_of_grid(lake.partition("grid", "2023-06").require(), "train", 999)
     with pytest.raises(NotPublished, match="mixes/none"):
         tracing.sample_of_mix(lake, "none", 0)
     with pytest.raises(NotPublished, match="longcrawl/all"):
-        tracing.row_of_order(LakeFolder(tmp_path), "train", 0)
+        tracing.row_of_order(Lake(tmp_path), "train", 0)
     with pytest.raises(BadInput, match="not a document id"):
         whereabouts.find_id(lake, "../../etc/passwd")
 
@@ -414,7 +414,7 @@ def test_what_was_made_from_an_older_grid_is_traced_through_that_grid(tmp_path):
         lake=context.lake,
         upstream=context.upstream,
         recipe=changed.recipe,
-        engine=context.engine,
+        executor=context.executor,
     )
     for snapshot in ("2023-06", "2023-14"):
         lay_grid(newer, parse_snapshot(snapshot))

@@ -31,12 +31,12 @@ SNAPSHOT = SNAPSHOTS[0]
 
 
 @pytest.fixture(scope="module", params=["rows", "spans"])
-def workshop(request, standing_lake, tmp_path_factory):
+def workshop(request, published_lake, tmp_path_factory):
     """A lake with a mix that takes packed rows too; its Megatron files hold whole rows, or, as
     older ones may, spans.
     """
-    root = shutil.copytree(standing_lake.root, tmp_path_factory.mktemp("packed") / "lake")
-    mine = standing_lake.context
+    root = shutil.copytree(published_lake.root, tmp_path_factory.mktemp("packed") / "lake")
+    mine = published_lake.context
     packing = msgspec.structs.replace(mine.recipe.packing, megatron=request.param)
     lake = type(mine.lake)(root)
     shutil.rmtree(root / "mixes")
@@ -62,7 +62,7 @@ def workshop(request, standing_lake, tmp_path_factory):
 @pytest.fixture(scope="module")
 def samples(workshop):
     """Every sample of the mix, as it is traced."""
-    mix = read_mix(workshop.lake.place("mixes", MIX).require().folder)
+    mix = read_mix(workshop.lake.partition("mixes", MIX).require().folder)
     return [tracing.sample_of_mix(workshop.lake, MIX, number) for number in range(mix.n_samples)]
 
 
@@ -70,7 +70,7 @@ def ids_of_sample(lake, number):
     """A sample's tokens as Megatron would read them: by the mix's arrays, the GPT index and the
     ``.bin``.
     """
-    folder = lake.place("mixes", MIX).require().folder
+    folder = lake.partition("mixes", MIX).require().folder
     mix = read_mix(folder)
     source = mix.sources[int(read_npy(folder / "dataset_index.npy")[number])]
     index, reader = read_gpt_index(folder / source.name), MegatronReader(lake.root / source.prefix)
@@ -104,7 +104,7 @@ def test_every_sample_is_made_of_what_it_is_said_to_be(workshop, samples):
             np.concatenate([rows[piece.row.row, piece.start : piece.stop] for piece in of_packed]),
             ids,
         )
-        store = lake.place("packing_tokens", of_packed[0].row.snapshot).require().folder
+        store = lake.partition("packing_tokens", of_packed[0].row.snapshot).require().folder
         position = 0
         for piece in of_packed:
             for column in range(piece.start, piece.stop):
@@ -126,7 +126,7 @@ def document_of(store, stretch):
 
 def test_a_row_is_its_stretches_and_padding(workshop):
     for snapshot in SNAPSHOTS:
-        packed = workshop.lake.place("packed", snapshot).require()
+        packed = workshop.lake.partition("packed", snapshot).require()
         table = read_table(packed.folder / SPANS_FILE).to_pylist()
         for split in SPLITS:
             n_rows = packed_tracing.spans_of(packed, split).n_rows
@@ -148,7 +148,7 @@ def test_a_row_is_its_stretches_and_padding(workshop):
 def test_a_document_leads_to_all_of_its_stretches(workshop, kind):
     lake = workshop.lake
     tables = {
-        key: read_table(lake.place("packed", key).require().folder / SPANS_FILE).to_pylist()
+        key: read_table(lake.partition("packed", key).require().folder / SPANS_FILE).to_pylist()
         for key in SNAPSHOTS
     }
     for wanted in tables[SNAPSHOT][:: 3 if kind != "domain" else 1000]:
@@ -171,7 +171,7 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
     lake, mixes = workshop.lake, whereabouts.mixes_of(workshop.lake)
     n_found = 0
     for snapshot in SNAPSHOTS:
-        packed = lake.place("packed", snapshot).require()
+        packed = lake.partition("packed", snapshot).require()
         lines = range(len(packed_tracing.spans_of(packed, "train").stop))
         for stretch in packed_tracing.stretches(packed, "train", lines):
             expected = tuple(
@@ -189,7 +189,7 @@ def test_a_stretch_leads_to_all_samples_that_take_a_token_of_it(workshop, sample
 
 
 def test_what_is_not_there_is_refused(workshop):
-    packed = workshop.lake.place("packed", SNAPSHOT).require()
+    packed = workshop.lake.partition("packed", SNAPSHOT).require()
     for split, row in (("train", 10**6), ("train", -1), ("test", 0)):
         with pytest.raises(BadInput, match=r"no train row|split"):
             packed_tracing.stretches_of_row(packed, split, row)

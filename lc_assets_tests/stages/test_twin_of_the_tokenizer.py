@@ -62,12 +62,12 @@ def test_the_twin_takes_over_when_the_fast_tokenizer_differs(shard, tmp_path, mo
         "tokenizer_of",
         lambda _name, *, fast=True: Liar(word) if fast else gpt2_tokenizer(fast=False),
     )
-    tally = tokenize_shard(shard)
-    assert tally.also["shards done by the twin"] == 1
-    assert honest.also["shards done by the twin"] == 0
+    counts = tokenize_shard(shard)
+    assert counts.extra["shards done by the twin"] == 1
+    assert honest.extra["shards done by the twin"] == 0
     assert (
-        (tally.kept, tally.also["tokens"])
-        == (honest.kept, honest.also["tokens"])
+        (counts.kept, counts.extra["tokens"])
+        == (honest.kept, honest.extra["tokens"])
         == (2, sum(len(gpt2_tokenizer().encode(text)) for text in TEXTS))
     )
     assert content(shard.folder) == content(tmp_path / "honest")
@@ -83,7 +83,7 @@ def test_only_the_beginnings_are_checked(shard, monkeypatch):
         lambda _name, *, fast=True: Liar("precisely") if fast else gpt2_tokenizer(fast=False),
     )
     monkeypatch.setattr(tokenizing, "CHECKED_CHARS", 20)
-    assert tokenize_shard(shard).also["shards done by the twin"] == 0
+    assert tokenize_shard(shard).extra["shards done by the twin"] == 0
     assert not np.array_equal(
         MegatronReader(shard.folder / shard.name)[0], gpt2_tokenizer().encode(TEXTS[0])
     )

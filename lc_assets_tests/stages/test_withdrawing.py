@@ -15,6 +15,7 @@ import pytest
 from lc_assets.errors import BadInput, Mismatch, NotPublished
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader
+from lc_assets.lake.lake import Lake
 from lc_assets.stages.building import check_input_of
 from lc_assets.stages.catalogue import step
 from lc_assets.stages.deduplication import removed_documents as removals
@@ -26,7 +27,6 @@ from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.withdrawal import snapshot_withdrawals as withdrawals
 from lc_assets.stages.withdrawal import withdrawn_documents as withdrawing
 from lc_assets.stages.withdrawal.withdrawn_documents import withdrawn_lines
-from lc_assets.storage.lake import LakeFolder
 from lc_assets.vocabulary import SPLITS
 from lc_assets_tests.builders import SNAPSHOTS, TAGS, tiny_context
 from lc_assets_tests.faults import digests
@@ -110,7 +110,7 @@ def test_a_document_goes_and_nothing_else_moves(whole, lake):
 
 
 def order_of(lake, split):
-    n_rows = lake.published("longcrawl/all").receipt.tally.also[f"{split} rows"]
+    n_rows = lake.published("longcrawl/all").receipt.counts.extra[f"{split} rows"]
     return [tracing.row_of_order(lake.lake, split, position) for position in range(n_rows)]
 
 
@@ -118,7 +118,7 @@ def grid_rows(lake, snapshot, split):
     grid = lake.published(f"grid/{snapshot}")
     return [
         tracing.find_row(lake.lake, grid, split, row)
-        for row in range(grid.receipt.tally.also[f"{split} rows"])
+        for row in range(grid.receipt.counts.extra[f"{split} rows"])
     ]
 
 
@@ -144,7 +144,7 @@ def test_what_is_found_nowhere_builds_nothing(lake, entry):
     """The list is looked up; its table says nothing new, and nothing behind it is touched."""
     lake.say(entry)
     assert lake.rebuilt() == {"withdrawn/all"}
-    assert lake.published("withdrawn/all").receipt.tally.also["entries that find nothing"] == 1
+    assert lake.published("withdrawn/all").receipt.counts.extra["entries that find nothing"] == 1
 
 
 def test_what_was_removed_for_it_does_not_come_back(whole, lake):
@@ -442,7 +442,7 @@ SPOILS = [
 
 @pytest.mark.parametrize(("module", "key", "claim", "spoil"), SPOILS)
 def test_a_claim_says_when_it_does_not_hold(made, tmp_path, module, key, claim, spoil):
-    published = made.lake.place(module.STAGE.name, key).require()
+    published = made.lake.partition(module.STAGE.name, key).require()
     folder = Path(shutil.copytree(published.folder, tmp_path / "copy"))
     evidence = replace(check_input_of(made.lake, published), folder=folder)
     test = {found.__name__: found for found in module.STAGE.claims}[claim]
@@ -457,5 +457,5 @@ def test_the_same_bytes_whatever_stood_before(made, tmp_path):
     """Built from nothing with the list in force, every partition has the bytes of the one that was
     changed.
     """
-    fresh = replace(made, context=replace(made.context, lake=LakeFolder(tmp_path / "lake")))
+    fresh = replace(made, context=replace(made.context, lake=Lake(tmp_path / "lake")))
     assert digests(fresh.build()) == {name: made.published(name).digest for name in made.built}

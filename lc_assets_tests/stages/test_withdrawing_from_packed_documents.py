@@ -70,7 +70,7 @@ def build(context):
 
 
 def spans_of(context):
-    folder = context.lake.place("longpack", OLD).require().folder
+    folder = context.lake.partition("longpack", OLD).require().folder
     return [
         line for path in longpack.spans_files(folder) for line in pq.read_table(path).to_pylist()
     ]
@@ -78,7 +78,7 @@ def spans_of(context):
 
 def packed_ids(context):
     return set(
-        pq.read_table(context.lake.place("packed", OLD).require().folder / "spans.parquet")[
+        pq.read_table(context.lake.partition("packed", OLD).require().folder / "spans.parquet")[
             "id"
         ].to_pylist()
     )
@@ -86,7 +86,7 @@ def packed_ids(context):
 
 def served(context, stage, key=OLD):
     return nothing_withdrawn_is_served(
-        context.lake, context.recipe, context.lake.place(stage, key).require()
+        context.lake, context.recipe, context.lake.partition(stage, key).require()
     )
 
 
@@ -121,7 +121,9 @@ def test_whoever_is_in_a_packed_document_is_on_its_roster(made):
     assert within
     assert natural
     for stage, wanted in (("longpack", within), ("packed", within | natural)):
-        rosters = list(ROSTERS_OF[stage](context.lake, context.lake.place(stage, OLD).require()))
+        rosters = list(
+            ROSTERS_OF[stage](context.lake, context.lake.partition(stage, OLD).require())
+        )
         found = {
             name
             for roster in rosters
@@ -179,5 +181,6 @@ def test_a_roster_does_without_longpack(made, tmp_path):
     for stage in ("packing_tokens", "packed"):
         step(stage).verb(other, OLD)
     assert (
-        len(list(ROSTERS_OF["packed"](other.lake, other.lake.place("packed", OLD).require()))) == 1
+        len(list(ROSTERS_OF["packed"](other.lake, other.lake.partition("packed", OLD).require())))
+        == 1
     )

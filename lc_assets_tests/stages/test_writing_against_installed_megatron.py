@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.gpt2_tokenizer import gpt2_tokenizer
 from lc_assets.formats.megatron import MegatronReader
 from lc_assets.stages.megatron.megatron_merging import merge
@@ -73,7 +73,10 @@ def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
             built(real, folder / f"{name}-theirs", wanted, np.dtype(dtype).type)
             settled = settle(Writing(tokenizer="gpt2", append_eod=eod, dtype=dtype))
             write_data_set(
-                [folder / f"{name}.jsonl"], folder / f"{name}-ours", settled, engine=LocalEngine()
+                [folder / f"{name}.jsonl"],
+                folder / f"{name}-ours",
+                settled,
+                executor=LocalExecutor(),
             )
             assert same_files(folder / f"{name}-ours", folder / f"{name}-theirs")
             prefixes.append(folder / f"{name}-ours")
@@ -86,7 +89,7 @@ def test_what_is_written_and_merged_is_the_builders(real, tmp_path):
             [folder / "a.jsonl", folder / "b.jsonl"],
             folder / "at-once",
             settled,
-            engine=LocalEngine(),
+            executor=LocalExecutor(),
         )
         assert same_files(folder / "ours", folder / "theirs")
         assert same_files(folder / "at-once", folder / "theirs")

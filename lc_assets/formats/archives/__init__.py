@@ -19,5 +19,5 @@ module          holds
 ==============  ======================================================================================
 
 Not here: texts as documents (`lc_assets.formats.corpora`), transport and its errors
-(`lc_assets.storage.upstream`). docs/formats/archives.md has the formats.
+(`lc_assets.lake.upstream`). docs/formats/archives.md has the formats.
 """

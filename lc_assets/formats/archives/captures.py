@@ -17,7 +17,7 @@ from fastwarc.warc import WarcRecordType
 from lc_assets.formats.archives.members import NO_PLACE
 from lc_assets.formats.archives.pages import RESPONSES, kind_of_record
 from lc_assets.formats.archives.records import Block, Kinds, opened, placed_blocks
-from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, head_of, is_html
+from lc_assets.formats.archives.responses import MAX_HEAD_BYTES, is_html, read_summary
 from lc_assets.formats.corpora.records import Unread
 
 NO_PLACE_OF_ITS_OWN: Final = "no place of its own"
@@ -102,7 +102,7 @@ def heads_in(
 
 
 def _capture(block: Block, filename: str) -> Capture:
-    head = head_of(block.content)
+    head = read_summary(block.content)
     return Capture(
         url=block.header("WARC-Target-URI"),
         timestamp=timestamp_of(block.header("WARC-Date")),

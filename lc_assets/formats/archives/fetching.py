@@ -58,7 +58,7 @@ class Spot(NamedTuple):
 
 
 class Ranges(Protocol):
-    """What answers range requests; `lc_assets.storage.upstream.Upstream` does."""
+    """What answers range requests; `lc_assets.lake.upstream.Upstream` does."""
 
     def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
         """Bytes ``start`` to ``stop`` of files; `FileNotFoundError` when one of the files is not

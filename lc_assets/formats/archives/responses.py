@@ -59,10 +59,10 @@ def is_html(mime: str, identified: str = "") -> bool:
     return (mime or identified).lower() in HTML_TYPES
 
 
-def head_of(content: bytes) -> Head:
+def read_summary(content: bytes) -> Head:
     r"""The head of a response, by the first `MAX_HEAD_BYTES` of its block.
 
-    >>> head_of(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n")
+    >>> read_summary(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=utf-8\r\n\r\n")
     Head(status=404, mime='text/html')
     """
     try:

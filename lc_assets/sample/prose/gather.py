@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.executor import Executor
 from lc_assets.sample.page import MIN_CHARS, Page
 from lc_assets.sample.prose.docstrings import constant_lines, module_lines
 from lc_assets.sample.prose.packages import (
@@ -91,7 +91,7 @@ class _Task:
 
 def installed_prose(
     *,
-    engine: Engine,
+    executor: Executor,
     shelves: Sequence[Shelf] = SHELVES,
     max_text_bytes: int = MAX_TEXT_BYTES,
     paths: Sequence[Path] | None = None,
@@ -112,7 +112,7 @@ def installed_prose(
     tasks = [_Task(number, shelf, given) for number, shelf in enumerate([*shelves, None])]
     readings = {
         task.number: reading
-        for task, reading in engine.run(_read, tasks, what="read documentation")
+        for task, reading in executor.run(_read, tasks, what="read documentation")
     }
     return _together([readings[task.number] for task in tasks], max_text_bytes)
 

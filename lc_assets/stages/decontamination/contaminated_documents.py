@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.counts import Counts
 from lc_assets.formats.evaluations import evaluation_files
 from lc_assets.formats.gram_index_files import open_index, write_index
+from lc_assets.lake.digests import sha256_of_file
+from lc_assets.lake.scratch import once
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.building import (
     BuildContext,
@@ -39,10 +43,6 @@ from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.sharding import Reads, Sharding, documents_read
 from lc_assets.stages.tables import TableWriter, read_lines, read_table
-from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.contamination import ContaminationRule, Weigher, in_many_items
 from lc_assets.text.gram_scan import find_grams
 from lc_assets.vocabulary import SnapshotId
@@ -80,11 +80,11 @@ def find_contamination(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings = context.recipe.decontamination
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         filtered = staging.inputs[f"filtered/{snapshot}"]
         if not settings.against:
-            n_documents = filtered.receipt.tally.kept
-            return Tally(seen=n_documents, kept=n_documents)
+            n_documents = filtered.receipt.counts.kept
+            return Counts(seen=n_documents, kept=n_documents)
         index = staging.folder / INDEX
         write_index(index, index_of(settings))
         tasks = [
@@ -105,7 +105,7 @@ def _reads(inputs: Mapping[str, Published], key: str) -> dict[str, Reads]:
 
 
 @once
-def scan_shard(task: ScanTask) -> Tally:
+def scan_shard(task: ScanTask) -> Counts:
     """Publish the evidence against the documents of one shard."""
     index = open_index(task.index)
     weigher = Weigher(index, in_many_items(index, task.settings.max_items))
@@ -121,7 +121,7 @@ def scan_shard(task: ScanTask) -> Tally:
             for found in lines_of(line["id"], overlaps, index, rule.condemns):
                 table.add(found)
     dropped = {CONTAMINATED: n_dropped} if n_dropped else {}
-    return Tally(seen=n_seen, kept=n_seen - n_dropped, dropped=dropped, complaints=dropped)
+    return Counts(seen=n_seen, kept=n_seen - n_dropped, dropped=dropped, failed_rules=dropped)
 
 
 def contaminated_ids(folder: Path) -> dict[str, tuple[str, float]]:
@@ -145,7 +145,7 @@ def evidence_is_as_it_says(check_input: CheckInput) -> CheckResult:
     """
     lines = list(evidence_lines(check_input.folder))
     condemned = {line["id"] for line in lines if line["condemned"]}
-    n_counted = check_input.tally.dropped.get(CONTAMINATED, 0)
+    n_counted = check_input.counts.dropped.get(CONTAMINATED, 0)
     filtered = check_input.only_input("filtered").folder
     known = (
         {

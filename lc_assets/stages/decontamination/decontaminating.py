@@ -22,8 +22,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.evaluations import FIELDS, evaluation_files, read_items
@@ -45,7 +46,6 @@ from lc_assets.stages.decontamination.contamination_files import (
 )
 from lc_assets.stages.settings import DecontaminationSettings
 from lc_assets.stages.tables import TableWriter, write_table
-from lc_assets.tally import Tally
 from lc_assets.text.contamination import (
     ContaminationRule,
     Weigher,
@@ -90,14 +90,14 @@ class Decontaminated(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it.
 
     Attributes:
-        tally: documents, kept and dropped.
+        counts: documents, kept and dropped.
         items: number of items by verdict; they add up to all items.
         n_grams: distinct n-grams; ``index_bytes``: memory of the index; ``ignored``: n-grams that
             counted for nothing.
         worst: lines of ``items.parquet``, the most covered items first.
     """
 
-    tally: Tally
+    counts: Counts
     items: dict[str, int]
     n_grams: int
     index_bytes: int
@@ -110,7 +110,7 @@ def decontaminate(
     out: Path,
     settings: DecontaminationSettings,
     *,
-    engine: Engine,
+    executor: Executor,
     text_field: str | None = None,
 ) -> Decontaminated:
     """Let go of the documents of a corpus that hold too much of evaluation items.
@@ -135,14 +135,14 @@ def decontaminate(
         )
         return tasks[-1]
 
-    over_corpus(sources, out / "finds", scan_task, scan_file, engine=engine, what="scan")
+    over_corpus(sources, out / "finds", scan_task, scan_file, executor=executor, what="scan")
     ignored = _ignore(
         out,
         index,
         document_counts([task.place("finds", ".parquet") for task in tasks], index.n_grams),
         settings,
     )
-    tally = Tally.total(tally for _, tally in engine.run(sort_file, tasks, what="sort"))
+    counts = Counts.total(counts for _, counts in executor.run(sort_file, tasks, what="sort"))
     lines = item_lines(
         index,
         Weigher(index, ignored).item_grams,
@@ -151,7 +151,7 @@ def decontaminate(
     write_table(out / "items.parquet", pa.Table.from_pylist(lines, schema=ITEMS))
     verdicts = [line["verdict"] for line in lines]
     return Decontaminated(
-        tally=tally,
+        counts=counts,
         items={verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))},
         n_grams=index.n_grams,
         index_bytes=index.n_bytes,
@@ -185,7 +185,7 @@ def index_of(settings: DecontaminationSettings) -> GramIndex:
     return index
 
 
-def scan_file(task: FileTask) -> Tally:
+def scan_file(task: FileTask) -> Counts:
     """Publish what the documents of one file hold of the items."""
     index = open_index(task.out / "index")
     n_seen = n_touched = n_chars = 0
@@ -203,10 +203,10 @@ def scan_file(task: FileTask) -> Tally:
                 yield place, document.id, finds
 
     write_finds(task.place("finds", ".parquet"), found())
-    return Tally(seen=n_seen, kept=n_seen, also={TOUCHED: n_touched, SEARCHED: n_chars})
+    return Counts(seen=n_seen, kept=n_seen, extra={TOUCHED: n_touched, SEARCHED: n_chars})
 
 
-def sort_file(task: FileTask) -> Tally:
+def sort_file(task: FileTask) -> Counts:
     """Publish the documents of one file by what becomes of them, and the evidence."""
     remaining = read_finds(task.place("finds", ".parquet"))
     waiting = next(remaining, None)
@@ -221,7 +221,7 @@ def sort_file(task: FileTask) -> Tally:
                 same_document(place, document.id, waiting[1], task.source)
                 sorting.judge(document, waiting[2])
                 waiting = next(remaining, None)
-        return sorting.tally()
+        return sorting.counts()
 
 
 class _Sorting:
@@ -236,7 +236,7 @@ class _Sorting:
         self.gone = DocumentFile(stack, task.place("cut" if self.cuts else "dropped", ".jsonl.gz"))
         draft = stack.enter_context(publish(task.place("evidence", ".parquet")))
         self.table = stack.enter_context(contextlib.closing(TableWriter(draft, EVIDENCE)))
-        self.n_kept, self.dropped, self.also = 0, Counter[str](), Counter[str]()
+        self.n_kept, self.dropped, self.extra = 0, Counter[str](), Counter[str]()
 
     @property
     def cuts(self) -> bool:
@@ -264,17 +264,17 @@ class _Sorting:
             spans_of(finds, self.weigher.grams_of(finds, condemning)),
             self.settings.margin,
         )
-        self.also.update({CUT: 1, REMOVED: len(document.text) - len(text)})
+        self.extra.update({CUT: 1, REMOVED: len(document.text) - len(text)})
         self.keep(msgspec.structs.replace(document, text=text))
 
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         dropped = dict(self.dropped)
-        return Tally(
+        return Counts(
             seen=self.n_kept + self.dropped.total(),
             kept=self.n_kept,
             dropped=dropped,
-            complaints=dropped,
-            also=dict(self.also),
+            failed_rules=dropped,
+            extra=dict(self.extra),
         )
 
 

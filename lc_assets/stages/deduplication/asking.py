@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lc_assets.engines.engine import Engine
+from lc_assets.execution.executor import Executor
 from lc_assets.stages.deduplication.facts import Signer
 from lc_assets.stages.deduplication.settings import Decision, Means, Scheme
 
@@ -40,16 +40,16 @@ class Search:
         decision: what is removed.
         scheme: what is evidence.
         means: memory.
-        engine: where the work runs.
+        executor: where the work runs.
         against: index folder, or the output, of an older search.
         text_field: see `read_corpus`.
-        workers: how many tasks the engine runs at once.
+        workers: how many tasks the executor runs at once.
     """
 
     sources: Sequence[Path]
     out: Path
     signing: Signing
-    engine: Engine
+    executor: Executor
     decision: Decision = field(default_factory=Decision)
     scheme: Scheme = field(default_factory=Scheme)
     means: Means = field(default_factory=Means)

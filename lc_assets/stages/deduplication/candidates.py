@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from lc_assets.engines.exchange import BucketWriter, by_range
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
+from lc_assets.execution.exchange import BucketWriter, by_range
 from lc_assets.formats.npy import read_npy
 from lc_assets.publishing import publish
 from lc_assets.stages.deduplication.index import PLACE_BITS, read_bands, read_rows
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers, star_pairs
 from lc_assets.text.key_matches import standing_among
 
@@ -98,7 +98,7 @@ def slices_for(n_signed: int, memory: int) -> int:
     return max(1, -(-n_signed * MEMBER_BYTES // memory))
 
 
-def pair_slice(task: SliceTask) -> Tally:
+def pair_slice(task: SliceTask) -> Counts:
     """Publish the candidate pairs of one slice of one band, and count buckets, members and
     pairs.
     """
@@ -122,7 +122,7 @@ def pair_slice(task: SliceTask) -> Tally:
                 (np.diff(starts) > task.centres + 1).sum()
             )
         _send(writer, waiting, task.bounds)
-    return Tally(also=dict(counted))
+    return Counts(extra=dict(counted))
 
 
 def _send(writer: BucketWriter, waiting: list[pa.Table], bounds: tuple[int, ...]) -> None:

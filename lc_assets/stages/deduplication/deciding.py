@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.publishing import disk_said_plainly, publish
+from lc_assets.counts import Counts
+from lc_assets.publishing import publish, translate_os_errors
 from lc_assets.stages.deduplication.facts_reading import facts_of, repeated_in
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.settings import (
@@ -30,7 +31,6 @@ from lc_assets.stages.deduplication.settings import (
     Decision,
 )
 from lc_assets.stages.tables import count_lines
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import SOURCE, Clusters, Preference
 
 CLUSTERS_FILE, REMOVED_FILE, KEPT_FILE, PAIRS_FILE = (
@@ -47,7 +47,7 @@ _NOTHING = {
 }
 
 
-def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, out: Path) -> Tally:
+def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, out: Path) -> Counts:
     """Publish clusters, removed and kept documents into ``out``; return what stays and what does
     not, by reason.
 
@@ -72,7 +72,7 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
     _narrow(asked, facts, near=NEAR in decision.by)
     if NEAR in decision.by:
         _remove(asked, NEAR, preference)
-    with disk_said_plainly(out):
+    with translate_os_errors(out):
         asked.publish(_clusters(preference), out / CLUSTERS_FILE, CLUSTERS)
         asked.publish(_removed(preference), out / REMOVED_FILE, REMOVED)
         n_kept = _publish_kept(asked, facts, out / KEPT_FILE)
@@ -82,16 +82,16 @@ def decide(asked: Queries, facts: list[Path], pairs: Path, decision: Decision, o
             "SELECT reason, count(*) AS n FROM removed GROUP BY reason ORDER BY 1"
         )
     }
-    also = {
+    extra = {
         "clusters": asked.number("SELECT count(DISTINCT cluster) FROM chosen"),
         "documents in clusters": asked.number("SELECT count(*) FROM chosen"),
     }
-    return Tally(
+    return Counts(
         seen=sum(map(count_lines, facts)),
         kept=n_kept,
         dropped=dropped,
-        complaints=dropped,
-        also=also,
+        failed_rules=dropped,
+        extra=extra,
     )
 
 

@@ -19,8 +19,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.redpajama.minhash import (
@@ -29,6 +30,9 @@ from lc_assets.formats.redpajama.minhash import (
     read_signatures,
     scheme_label_of,
 )
+from lc_assets.lake.scratch import once
+from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.building import (
     BuildContext,
@@ -51,10 +55,6 @@ from lc_assets.stages.documents.raw_snapshot import read_manifest
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.sharding import Read, Reads, Sharding, documents_read
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.minhash import FAST, RPV2, MinHashScheme, Signature, scheme_named, signature
 from lc_assets.vocabulary import SnapshotId
 
@@ -122,7 +122,7 @@ def sign_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     settings = context.recipe.deduplication
     scheme = FAST if settings.signatures == "fast" else RPV2
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         manifest = read_manifest(staging.inputs[f"raw/{snapshot}"])
         published = {files.shard.name: files.parts.get("minhash") for files in manifest}
         wanted = published if settings.signatures == "published_or_computed" else {}
@@ -159,16 +159,16 @@ def sign_corpus(
     sources: Sequence[Path],
     out: Path,
     *,
-    engine: Engine,
+    executor: Executor,
     scheme: MinHashScheme = RPV2,
     text_field: str | None = None,
-) -> Tally:
+) -> Counts:
     """Sign plain files: ``{stem}.minhash.parquet`` for each.
 
     Args:
         sources: files and folders.
         out: folder of the results.
-        engine: what runs the files.
+        executor: what runs the files.
         scheme: how to sign.
         text_field: where a record's text is.
 
@@ -185,10 +185,10 @@ def sign_corpus(
             text_field=text_field,
         )
 
-    return over_corpus(sources, out, task_of, sign_file, engine=engine, what="sign")
+    return over_corpus(sources, out, task_of, sign_file, executor=executor, what="sign")
 
 
-def sign_file(task: CorpusTask) -> Tally:
+def sign_file(task: CorpusTask) -> Counts:
     """Sign one file of a plain corpus; a document that cannot be read is dropped, by why."""
     scheme, counts, dropped = scheme_named(task.scheme), Counter[str](), Counter[str]()
     with (
@@ -203,18 +203,18 @@ def sign_file(task: CorpusTask) -> Tally:
             counts[TOO_SHORT if numbers is None else COMPUTED] += 1
             writer.add(document.id, _shard_of(document.id) or task.file.name, numbers)
     n_signed = counts.total()
-    return Tally(
+    return Counts(
         seen=n_signed + dropped.total(),
         kept=n_signed,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=dict(counts),
+        failed_rules=dict(dropped),
+        extra=dict(counts),
     )
 
 
 @once
-@patiently
-def sign_shard(task: SignTask) -> Tally:
+@with_retries
+def sign_shard(task: SignTask) -> Counts:
     """Sign one shard's documents, in their order."""
     counts = Counter({PUBLISHED: 0, COMPUTED: 0, TOO_SHORT: 0, BROKEN: 0, CHECKED: 0, DIFFERENT: 0})
     scheme = scheme_named(task.scheme)
@@ -228,7 +228,7 @@ def sign_shard(task: SignTask) -> Tally:
             numbers = _numbers(line["id"], line["raw_content"], published, scheme, counts)
             writer.add(line["id"], _shard_of(line["id"]), numbers)
     n_documents = counts[PUBLISHED] + counts[COMPUTED] + counts[TOO_SHORT]
-    return Tally(seen=n_documents, kept=n_documents, also={"shards": 1, **counts})
+    return Counts(seen=n_documents, kept=n_documents, extra={"shards": 1, **counts})
 
 
 def _numbers(
@@ -319,13 +319,13 @@ def every_document_is_signed_or_short(check_input: CheckInput) -> CheckResult:
             n_short += int((~part.is_signed).sum())
         if ids != read_table(path, ["id"])["id"].to_pylist():
             wrong.append(f"{file.name} names other documents than {path.name}")
-    also = check_input.tally.also
-    if n_signed != also.get(PUBLISHED, 0) + also.get(COMPUTED, 0) or n_short != also.get(
+    extra = check_input.counts.extra
+    if n_signed != extra.get(PUBLISHED, 0) + extra.get(COMPUTED, 0) or n_short != extra.get(
         TOO_SHORT, 0
     ):
         wrong.append(
             f"the files hold {n_signed:,} signatures and {n_short:,} short texts, the receipt "
-            f"says {also}"
+            f"says {extra}"
         )
     return CheckResult(
         claim="every_document_is_signed_or_short",
@@ -355,17 +355,17 @@ def the_published_signatures_are_ours(check_input: CheckInput) -> CheckResult:
     """Some published signatures of every shard were computed too, and are the same; broken files
     upstream are counted.
     """
-    also = check_input.tally.also
-    n_different, n_broken = also.get(DIFFERENT, 0), also.get(BROKEN, 0)
+    extra = check_input.counts.extra
+    n_different, n_broken = extra.get(DIFFERENT, 0), extra.get(BROKEN, 0)
     return CheckResult(
         claim="the_published_signatures_are_ours",
         passed=not n_different and not n_broken,
-        words=f"{also.get(PUBLISHED, 0):,} published, {also.get(COMPUTED, 0):,} computed; "
+        words=f"{extra.get(PUBLISHED, 0):,} published, {extra.get(COMPUTED, 0):,} computed; "
         f"{n_different:,} of "
-        f"{also.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are "
+        f"{extra.get(CHECKED, 0):,} that were checked differ; {n_broken:,} files upstream are "
         "broken and were computed instead",
         numbers={
-            name: also.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)
+            name: extra.get(name, 0) for name in (PUBLISHED, COMPUTED, CHECKED, DIFFERENT, BROKEN)
         },
         severity="warning",
     )

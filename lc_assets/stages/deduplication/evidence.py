@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import finished, publish, publish_bytes
 from lc_assets.stages.deduplication.asking import Search
@@ -30,7 +31,6 @@ from lc_assets.stages.deduplication.verification import (
     verify,
     wanted_places,
 )
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers
 
 _NOBODY: Final = np.empty(0, np.int64)
@@ -44,7 +44,7 @@ Finder = Callable[[int, Numbers], IndexedFile]
 
 def publish_evidence(
     search: Search, index: Index, *, first_new: int = 0, old_pairs: Path | None = None
-) -> Tally:
+) -> Counts:
     """Publish the pairs of an index as ``pairs.parquet`` of the search's output; return what was
     met and compared.
 
@@ -57,7 +57,7 @@ def publish_evidence(
     if NEAR not in search.decision.by:
         with queries(search.work / "duckdb", search.means.memory // 2) as asked:
             _publish_pairs(search, asked, index, [], old_pairs)
-        return Tally()
+        return Counts()
     with queries(search.work / "duckdb", search.means.memory // 2) as asked:
         repeated_texts(asked, index.fact_paths)
         again = asked.numbers("SELECT number FROM texts WHERE number <> first ORDER BY 1")
@@ -95,7 +95,7 @@ class Banded:
 
 def compared_pairs(
     search: Search, banded: Banded, find: Finder, *, repeats: Numbers = _NOBODY
-) -> tuple[list[Path], Tally]:
+) -> tuple[list[Path], Counts]:
     """Tables of the pairs that share a band and are alike at least to the floor, in order; and what
     was met and compared.
 
@@ -112,7 +112,9 @@ def compared_pairs(
     return finished((search.work / "verified").glob("*.parquet")), counted
 
 
-def _candidates(search: Search, banded: Banded, bounds: tuple[int, ...], repeats: Numbers) -> Tally:
+def _candidates(
+    search: Search, banded: Banded, bounds: tuple[int, ...], repeats: Numbers
+) -> Counts:
     publish_bytes(search.work / "repeats.npy", npy_bytes(repeats))
     slices = slices_for(sum(banded.documents), search.means.memory // (2 * search.workers))
     tasks = [
@@ -130,8 +132,8 @@ def _candidates(search: Search, banded: Banded, bounds: tuple[int, ...], repeats
         for band in range(search.signing.bands)
         for number in range(slices)
     ]
-    return Tally.total(
-        tally for _, tally in search.engine.run(pair_slice, tasks, what="match bands")
+    return Counts.total(
+        counts for _, counts in search.executor.run(pair_slice, tasks, what="match bands")
     )
 
 
@@ -145,7 +147,7 @@ def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
         MeetTask(met=met, bucket=bucket, folder=folder, memory=memory)
         for bucket in range(n_buckets)
     ]
-    for _ in search.engine.run(meet, tasks, what="bring candidates together"):
+    for _ in search.executor.run(meet, tasks, what="bring candidates together"):
         pass
     shutil.rmtree(search.work / "met")
     return tasks
@@ -153,7 +155,7 @@ def _met(search: Search, *, n_buckets: int) -> list[MeetTask]:
 
 def _verified(
     search: Search, scheme: Scheme, candidates: Sequence[MeetTask], find: Finder
-) -> Tally:
+) -> Counts:
     wanted = tuple(task.numbers for task in candidates)
     compared = sorted(
         {number for path in wanted for number in np.unique(read_npy(path) >> PLACE_BITS).tolist()}
@@ -170,8 +172,9 @@ def _verified(
         )
         for number in compared
     ]
-    counted = Tally.total(
-        tally for _, tally in search.engine.run(gather_shingles, gathering, what="read candidates")
+    counted = Counts.total(
+        counts
+        for _, counts in search.executor.run(gather_shingles, gathering, what="read candidates")
     )
     comparing = [
         VerifyTask(
@@ -184,8 +187,8 @@ def _verified(
         for task in candidates
         for block in range(pq.read_metadata(task.pairs).num_row_groups)
     ]
-    counted += Tally.total(
-        tally for _, tally in search.engine.run(verify, comparing, what="compare")
+    counted += Counts.total(
+        counts for _, counts in search.executor.run(verify, comparing, what="compare")
     )
     shutil.rmtree(shingles, ignore_errors=True)
     return counted

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.publishing import publish
@@ -25,7 +26,6 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, facts_path, publish
 from lc_assets.stages.deduplication.settings import DIGEST, FACTS, NEAR, TEXT, URL
 from lc_assets.stages.deduplication.stored_signatures import StoredSignatures
 from lc_assets.stages.tables import TableWriter
-from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import Key, band_keys, digest_key, text_key, url_key
 
 Signer = Callable[[str], NDArray[np.uint32] | None]
@@ -86,7 +86,7 @@ class FactsTask:
         return lambda document: found.of(document.id)
 
 
-def gather_facts(task: FactsTask) -> Tally:
+def gather_facts(task: FactsTask) -> Counts:
     """Publish facts and bands of one file; a record that cannot be read is counted by its
     reason.
     """
@@ -109,14 +109,14 @@ def gather_facts(task: FactsTask) -> Tally:
     n_seen, n_signed = len(signed) - unread.total(), int(signed.sum())
     if NEAR in task.kinds:
         publish_bands(task.folder, task.number, keys, signed)
-    also = {
+    extra = {
         "characters": n_chars,
         "signed": n_signed,
         TOO_FEW_WORDS: n_seen - n_signed if NEAR in task.kinds else 0,
         "places": len(signed),
     }
-    return Tally(
-        seen=len(signed), kept=n_seen, dropped=dict(unread), complaints=dict(unread), also=also
+    return Counts(
+        seen=len(signed), kept=n_seen, dropped=dict(unread), failed_rules=dict(unread), extra=extra
     )
 
 

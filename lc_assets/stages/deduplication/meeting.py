@@ -1,6 +1,6 @@
 """Meeting: every pair of documents that share a band once, with all bands that they share.
 
-The second half of an exchange (`lc_assets.engines.exchange`): `candidates.pair_slice` sends the
+The second half of an exchange (`lc_assets.execution.exchange`): `candidates.pair_slice` sends the
 pairs that it meets, which may meet in other bands too, to ranges of their first document; a task
 here takes one range. Ranges are of some documents each, so a task's memory does not grow with the
 corpus, and pairs are sorted from range to range.
@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.npy import npy_bytes
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.index import PLACE_BITS
 from lc_assets.stages.deduplication.queries import parquet, queries
-from lc_assets.tally import Tally
 
 DISTINCT = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("bands", pa.uint64())])
 PAIRS_OF_A_BLOCK: Final = 1 << 18
@@ -66,7 +66,7 @@ def bounds_of(sizes: Sequence[int], documents: int = DOCUMENTS_OF_A_BUCKET) -> t
     )
 
 
-def meet(task: MeetTask) -> Tally:
+def meet(task: MeetTask) -> Counts:
     """Publish the pairs of one bucket, and who is in them."""
     met = f"{parquet(list(task.met))} WHERE bucket = {task.bucket}"
     distinct = (
@@ -87,4 +87,4 @@ def meet(task: MeetTask) -> Tally:
         )
         numbers = [np.asarray(batch.column(0)) for batch in asked.batches(documents)]
     publish_bytes(task.numbers, npy_bytes(np.concatenate([np.empty(0, np.int64), *numbers])))
-    return Tally(also={"pairs that met": n_pairs})
+    return Counts(extra={"pairs that met": n_pairs})

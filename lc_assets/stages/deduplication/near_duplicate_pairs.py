@@ -21,7 +21,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch, NotPublished
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -46,9 +49,6 @@ from lc_assets.stages.deduplication.settings import NEAR, Decision, Means, Schem
 from lc_assets.stages.deduplication.signing import BANDS, ROWS, sign
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.vocabulary import Shard, SnapshotId, parse_document_id
@@ -75,7 +75,7 @@ def pair_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
             otherwise than those of another one.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         for stage in STAGE.upstream:
             if f"{stage}/{snapshot}" not in staging.inputs:
                 raise NotPublished(f"{stage}/{snapshot} has not been published")
@@ -84,19 +84,19 @@ def pair_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Tally:
+def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
     settings = context.recipe.deduplication
-    work = staging.folder / WORKINGS / "search"
+    work = staging.folder / SCRATCH / "search"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    verified, counted = list[Path](), Tally()
+    verified, counted = list[Path](), Counts()
     files = banded_files(staging.inputs) if settings.near else []
     if files:
         search = Search(
             sources=(),
             out=work,
             signing=Signing(name=f"{BANDS} × {ROWS}", bands=BANDS, sign=sign),
-            engine=context.engine,
+            executor=context.executor,
             decision=Decision(by=(NEAR,)),
         )
         banded = Banded(
@@ -109,14 +109,16 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
             search, banded, partial(_texts_of, staging.inputs, files)
         )
     n_pairs = _publish(staging, work, verified, files)
-    n_candidates = counted.also.get("candidates", 0)
+    n_candidates = counted.extra.get("candidates", 0)
     dropped = {REFUTED: n_candidates - n_pairs} if n_candidates > n_pairs else {}
-    also = {
+    extra = {
         name: count
-        for name, count in counted.also.items()
+        for name, count in counted.extra.items()
         if name in {"documents compared", "characters compared"}
     }
-    return Tally(seen=n_candidates, kept=n_pairs, dropped=dropped, complaints=dropped, also=also)
+    return Counts(
+        seen=n_candidates, kept=n_pairs, dropped=dropped, failed_rules=dropped, extra=extra
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,11 +245,11 @@ def the_pairs_add_up(check_input: CheckInput) -> CheckResult:
     n_unlike = sum(not floor <= alike <= 1 for _, _, alike in lines)
     n_strange = sum(not b.startswith(f"{check_input.fingerprint.key}/") for _, b, _ in lines)
     n_twice = len(lines) - len({frozenset((a, b)) for a, b, _ in lines if a != b})
-    right = len(lines) == check_input.tally.kept and not n_unlike and not n_strange and not n_twice
+    right = len(lines) == check_input.counts.kept and not n_unlike and not n_strange and not n_twice
     return CheckResult(
         claim="the_pairs_add_up",
         passed=right,
-        words=f"{len(lines):,} pairs of {check_input.tally.kept:,} counted; {n_twice:,} twice or of "
+        words=f"{len(lines):,} pairs of {check_input.counts.kept:,} counted; {n_twice:,} twice or of "
         "one document, "
         f"{n_unlike:,} less alike than {floor}, {n_strange:,} of other snapshots",
         numbers={"pairs": len(lines)},

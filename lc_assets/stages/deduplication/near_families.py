@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.deduplication.banded_documents import bands_of, documents_named
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE
 from lc_assets.stages.deduplication.queries import Queries, parquet, quoted
 from lc_assets.stages.deduplication.settings import FACTS, PAIRS
-from lc_assets.storage.versions import Published
 from lc_assets.text.duplicates import Clusters
 from lc_assets.vocabulary import parse_document_id
 

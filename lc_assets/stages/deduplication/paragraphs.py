@@ -23,11 +23,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.gzipping import gzipped
-from lc_assets.publishing import disk_said_plainly, publish
+from lc_assets.publishing import publish, translate_os_errors
 from lc_assets.stages.deduplication.asking import WORK
 from lc_assets.stages.deduplication.deciding import KEPT_FILE, in_order
 from lc_assets.stages.deduplication.facts import documents_of
@@ -35,7 +36,6 @@ from lc_assets.stages.deduplication.index import PLACE_BITS, IndexedFile, open_i
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries
 from lc_assets.stages.deduplication.running import INDEX, read_summary
 from lc_assets.stages.deduplication.settings import Means
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Preference
 from lc_assets.text.words import split_lines
 
@@ -97,11 +97,11 @@ class ParagraphsTask:
 def remove_paragraphs(
     out: Path,
     *,
-    engine: Engine,
+    executor: Executor,
     least_chars: int = LEAST_CHARS,
     means: Means | None = None,
     text_field: str | None = None,
-) -> Tally:
+) -> Counts:
     """Remove repeated paragraphs from the documents that a finished search in ``out`` kept, and
     write these documents.
 
@@ -123,7 +123,7 @@ def remove_paragraphs(
     if least_chars < 1:
         raise BadInput(f"paragraphs of at least {least_chars} characters: wanted at least one")
     work = out / WORK
-    with disk_said_plainly(out), queries(work, (means or Means()).memory // 2) as asked:
+    with translate_os_errors(out), queries(work, (means or Means()).memory // 2) as asked:
         tasks = [
             ParagraphsTask(
                 file=file,
@@ -135,8 +135,8 @@ def remove_paragraphs(
             )
             for number, file in sorted(index.files.items())
         ]
-        counted = Tally.total(
-            tally for _, tally in engine.run(find_paragraphs, tasks, what="read paragraphs")
+        counted = Counts.total(
+            counts for _, counts in executor.run(find_paragraphs, tasks, what="read paragraphs")
         )
         n_removed = _publish_repeats(
             asked, [task.out for task in tasks], index.fact_paths, Preference(decision.prefer), out
@@ -145,13 +145,13 @@ def remove_paragraphs(
             replace(task, out=out / DOCUMENTS / f"{task.file.number:05d}.jsonl.gz")
             for task in tasks
         ]
-        edited = Tally.total(
-            tally for _, tally in engine.run(edit_documents, edits, what="write documents")
+        edited = Counts.total(
+            counts for _, counts in executor.run(edit_documents, edits, what="write documents")
         )
-    return edited + counted + Tally(also={"paragraphs removed": n_removed})
+    return edited + counted + Counts(extra={"paragraphs removed": n_removed})
 
 
-def find_paragraphs(task: ParagraphsTask) -> Tally:
+def find_paragraphs(task: ParagraphsTask) -> Counts:
     """Publish keys and spans of the paragraphs of one file's documents."""
     n_found = 0
     columns: list[list[int]] = [[], [], [], [], []]
@@ -163,7 +163,7 @@ def find_paragraphs(task: ParagraphsTask) -> Tally:
             if len(columns[0]) >= _AT_ONCE:
                 n_found += _write(writer, columns)
         n_found += _write(writer, columns)
-    return Tally(also={"paragraphs": n_found})
+    return Counts(extra={"paragraphs": n_found})
 
 
 def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
@@ -184,7 +184,7 @@ def paragraphs(text: str, least_chars: int) -> list[tuple[int, int, int, int]]:
     return found
 
 
-def edit_documents(task: ParagraphsTask) -> Tally:
+def edit_documents(task: ParagraphsTask) -> Counts:
     """Publish one file's documents without the spans that are to be removed; one that has nothing
     left is dropped.
     """
@@ -211,13 +211,13 @@ def edit_documents(task: ParagraphsTask) -> Tally:
             else:
                 n_written -= len(text)
     dropped = {NOTHING_LEFT: n_seen - n_kept} if n_seen > n_kept else {}
-    also = {
+    extra = {
         "characters": n_chars,
         "characters removed": n_chars - n_written,
         "characters written": n_written,
         "edited": len(spans),
     }
-    return Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
+    return Counts(seen=n_seen, kept=n_kept, dropped=dropped, failed_rules=dropped, extra=extra)
 
 
 def without(text: str, spans: list[tuple[int, int]]) -> str:

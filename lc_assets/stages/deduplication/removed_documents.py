@@ -32,7 +32,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -55,9 +58,6 @@ from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
 from lc_assets.stages.withdrawal.snapshot_withdrawals import TABLE as WITHDRAWALS_TABLE
 from lc_assets.stages.withdrawal.snapshot_withdrawals import withdrawals_in
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.tokens.orders import heldout
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
@@ -88,8 +88,8 @@ def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
             of them are withdrawn.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
-        work = staging.folder / WORKINGS / "removals"
+    def fill(staging: StagingFolder) -> Counts:
+        work = staging.folder / SCRATCH / "removals"
         shutil.rmtree(work, ignore_errors=True)
         with queries(work / "duckdb", Means().memory // 2) as asked:
             lines = _removals(asked, staging, context.recipe, work, snapshot)
@@ -97,9 +97,9 @@ def decide_removals(context: BuildContext, snapshot: SnapshotId) -> Built:
             lines += more(staging, snapshot, {line["id"] for line in lines})
         lines.sort(key=lambda line: line["id"])
         write_in_groups(staging.folder / TABLE, pa.Table.from_pylist(lines, schema=REMOVALS))
-        n_seen = staging.inputs[f"filtered/{snapshot}"].receipt.tally.kept
+        n_seen = staging.inputs[f"filtered/{snapshot}"].receipt.counts.kept
         dropped = dict(sorted(Counter(line["reason"] for line in lines).items()))
-        return Tally(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, complaints=dropped)
+        return Counts(seen=n_seen, kept=n_seen - len(lines), dropped=dropped, failed_rules=dropped)
 
     return build(context, STAGE, snapshot, fill)
 
@@ -246,17 +246,17 @@ def removals_add_up(check_input: CheckInput) -> CheckResult:
     )
     strange = set(ids) - known
     right = (
-        found == check_input.tally.dropped
+        found == check_input.counts.dropped
         and len(set(ids)) == len(ids)
         and not strange
-        and len(known) == check_input.tally.seen
+        and len(known) == check_input.counts.seen
     )
     return CheckResult(
         claim="removals_add_up",
         passed=right,
         words=f"{len(ids):,} of {len(known):,} documents removed, {len(ids) - len(set(ids)):,} "
         "twice, "
-        f"{len(strange):,} not known; counted were {check_input.tally.dropped}",
+        f"{len(strange):,} not known; counted were {check_input.counts.dropped}",
         numbers={"removed": len(ids)},
     )
 

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import msgspec
 
+from lc_assets.counts import Counts
 from lc_assets.errors import UNDECODABLE, BadInput, CorruptFile, NotPublished
 from lc_assets.formats.corpora.reading import corpus_files
-from lc_assets.publishing import disk_said_plainly, publish_bytes
+from lc_assets.publishing import publish_bytes, translate_os_errors
 from lc_assets.stages.corpus_runs import stem_of
 from lc_assets.stages.deduplication.asking import WORK, Search
 from lc_assets.stages.deduplication.deciding import PAIRS_FILE, decide
@@ -41,7 +42,6 @@ from lc_assets.stages.deduplication.settings import (
     Scheme,
     require_threshold,
 )
-from lc_assets.tally import Tally
 
 INDEX, SUMMARY = "index", "summary.json"
 
@@ -53,7 +53,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     scheme: Scheme
     decision: Decision
-    tally: Tally
+    counts: Counts
     work: dict[str, int]
     evidence: str = ""
 
@@ -70,7 +70,7 @@ def deduplicate(search: Search) -> Summary:
     scheme = msgspec.structs.replace(search.scheme, signature=search.signing.name)
     require_threshold(search.decision, scheme)
     older = _older(search, scheme)
-    with disk_said_plainly(search.out):
+    with translate_os_errors(search.out):
         _begin(search.out)
         try:
             index, gathered = _index(search, scheme, older)
@@ -79,18 +79,18 @@ def deduplicate(search: Search) -> Summary:
                 search, index, first_new=len(older.files) if older else 0, old_pairs=old_pairs
             )
             with queries(search.work / "duckdb", search.means.memory // 2) as asked:
-                tally = decide(
+                counts = decide(
                     asked, index.fact_paths, search.out / PAIRS_FILE, search.decision, search.out
                 )
         finally:
             shutil.rmtree(search.work, ignore_errors=True)
-        unread = Tally(
+        unread = Counts(
             seen=gathered.seen - gathered.kept,
             dropped=gathered.dropped,
-            complaints=gathered.complaints,
+            failed_rules=gathered.failed_rules,
         )
         summary = Summary(
-            scheme=scheme, decision=search.decision, tally=tally + unread, work=counted.also
+            scheme=scheme, decision=search.decision, counts=counts + unread, work=counted.extra
         )
         publish_bytes(search.out / SUMMARY, msgspec.json.format(msgspec.json.encode(summary)))
     return summary
@@ -112,24 +112,24 @@ def decide_again(evidence: Path, out: Path, decision: Decision, means: Means) ->
             f"{evidence} was not searched by {', '.join(sorted(missing))}; search it anew"
         )
     index = open_index(evidence / INDEX)
-    with disk_said_plainly(out):
+    with translate_os_errors(out):
         out.mkdir(parents=True, exist_ok=True)
         (out / SUMMARY).unlink(missing_ok=evidence.resolve() != out.resolve())
         try:
             with queries(out / WORK / "duckdb", means.memory // 2) as asked:
-                tally = decide(asked, index.fact_paths, evidence / PAIRS_FILE, decision, out)
+                counts = decide(asked, index.fact_paths, evidence / PAIRS_FILE, decision, out)
         finally:
             shutil.rmtree(out / WORK, ignore_errors=True)
         unread = {
             reason: count
-            for reason, count in found.tally.dropped.items()
+            for reason, count in found.counts.dropped.items()
             if reason not in REASONS.values()
         }
-        tally += Tally(seen=sum(unread.values()), dropped=unread, complaints=unread)
+        counts += Counts(seen=sum(unread.values()), dropped=unread, failed_rules=unread)
         summary = Summary(
             scheme=found.scheme,
             decision=decision,
-            tally=tally,
+            counts=counts,
             work=found.work,
             evidence=str(evidence),
         )
@@ -181,7 +181,7 @@ def _begin(out: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, Tally]:
+def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, Counts]:
     """Gather facts and bands of the new files, and publish the index that they and the older one
     are.
     """
@@ -203,7 +203,8 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
         for number, (source, path) in enumerate(_files(search.sources), start=first)
     ]
     counted = {
-        task.number: tally for task, tally in search.engine.run(gather_facts, tasks, what="read")
+        task.number: counts
+        for task, counts in search.executor.run(gather_facts, tasks, what="read")
     }
     files = [
         IndexedFile(
@@ -211,7 +212,7 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
             path=str(task.path.resolve()),
             source=task.source,
             n_bytes=task.path.stat().st_size,
-            n_documents=counted[task.number].also["places"],
+            n_documents=counted[task.number].extra["places"],
         )
         for task in tasks
     ]
@@ -221,7 +222,7 @@ def _index(search: Search, scheme: Scheme, older: Index | None) -> tuple[Index, 
     publish_manifest(folder, manifest)
     return Index(
         (*older.parts, (folder, manifest)) if older else ((folder, manifest),)
-    ), Tally.total(counted.values())
+    ), Counts.total(counted.values())
 
 
 def _files(sources: Sequence[Path]) -> Iterator[tuple[Path, Path]]:

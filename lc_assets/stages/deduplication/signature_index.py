@@ -21,8 +21,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.redpajama.minhash import read_signatures, scheme_label_of
+from lc_assets.lake.scratch import once
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
     BuildContext,
@@ -50,8 +52,6 @@ from lc_assets.stages.deduplication.signing import BANDS, ROWS
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_table, write_table
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import ROW_BITS, band_keys
 from lc_assets.vocabulary import SnapshotId
 
@@ -106,7 +106,7 @@ def cut_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         Mismatch: when signatures are of other documents than those that stand filtered.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         wanted = context.recipe.deduplication.near
         shards = _shards(staging, snapshot) if wanted else []
         groups = enumerate(_together(shards))
@@ -148,7 +148,7 @@ def _together(shards: Sequence[tuple[Path, Path]]) -> Iterator[tuple[tuple[Path,
 
 
 @once
-def cut_bands(task: CutTask) -> Tally:
+def cut_bands(task: CutTask) -> Counts:
     """Publish one file: bands, documents and shards."""
     cuts = [_cut(*shard) for shard in task.shards]
     keys, signed = (
@@ -168,10 +168,10 @@ def cut_bands(task: CutTask) -> Tally:
     }
     write_table(shards_path(task.folder, task.number), pa.table(shards, schema=BANDED_SHARDS))
     n_signed = int(signed.sum())
-    return Tally(
+    return Counts(
         seen=len(signed),
         kept=len(signed),
-        also={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed},
+        extra={"shards": len(cuts), SIGNED: n_signed, NOT_SIGNED: len(signed) - n_signed},
     )
 
 
@@ -209,11 +209,11 @@ def every_document_has_its_place(check_input: CheckInput) -> CheckResult:
             wrong.append(f"file {number}: {sorted(found)} documents, of {wanted}")
         n_documents += wanted
     before = (
-        check_input.only_input("filtered").receipt.tally.kept
+        check_input.only_input("filtered").receipt.counts.kept
         if check_input.fingerprint.params["near"]
         else 0
     )
-    right = not wrong and n_documents == before == check_input.tally.seen
+    right = not wrong and n_documents == before == check_input.counts.seen
     return CheckResult(
         claim="every_document_has_its_place",
         passed=right,
@@ -246,11 +246,11 @@ def bands_ascend(check_input: CheckInput) -> CheckResult:
             low = (keys & np.uint64((1 << ROW_BITS) - 1)).astype(np.uint16)
             if not sound or not np.array_equal(rows[places, band], low):
                 wrong.append(f"file {number}, band {band}")
-    right = not wrong and n_signed == check_input.tally.also.get(SIGNED, 0)
+    right = not wrong and n_signed == check_input.counts.extra.get(SIGNED, 0)
     return CheckResult(
         claim="bands_ascend",
         passed=right,
-        words=f"{n_signed:,} signed documents of {check_input.tally.also.get(SIGNED, 0):,} counted, "
+        words=f"{n_signed:,} signed documents of {check_input.counts.extra.get(SIGNED, 0):,} counted, "
         f"{len(wrong):,} bands wrong" + (f", such as {wrong[0]}" if wrong else ""),
         numbers={"signed": n_signed, "wrong": len(wrong)},
     )

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.npy import npy_bytes, read_npy
@@ -23,7 +24,6 @@ from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.deduplication.facts import documents_of
 from lc_assets.stages.deduplication.index import PLACE_BITS, FilePart, IndexedFile
 from lc_assets.stages.deduplication.meeting import DISTINCT
-from lc_assets.tally import Tally
 from lc_assets.text.duplicates import Numbers, Sets, similarities
 from lc_assets.text.shingles import shingle_hashes
 
@@ -70,7 +70,7 @@ class VerifyTask:
         return f"block {self.block} of the candidates"
 
 
-def gather_shingles(task: ShinglesTask) -> Tally:
+def gather_shingles(task: ShinglesTask) -> Counts:
     """Publish the shingles of one file's candidates.
 
     Raises:
@@ -97,7 +97,7 @@ def gather_shingles(task: ShinglesTask) -> Tally:
         )
     publish_bytes(lengths, npy_bytes(np.array(starts, np.int64)))
     publish_bytes(places, npy_bytes(np.array(found, np.int64)))
-    return Tally(also={"documents compared": len(found), "characters compared": n_chars})
+    return Counts(extra={"documents compared": len(found), "characters compared": n_chars})
 
 
 def _documents(task: ShinglesTask, wanted: Numbers) -> Iterator[tuple[int, CorpusDocument]]:
@@ -126,7 +126,7 @@ def _unchanged(part: FilePart) -> Path:
     return path
 
 
-def verify(task: VerifyTask) -> Tally:
+def verify(task: VerifyTask) -> Counts:
     """Publish the pairs of a block that are alike at least to the floor, and count the others as
     refuted.
     """
@@ -138,8 +138,8 @@ def verify(task: VerifyTask) -> Tally:
     found = table.append_column("similarity", pa.array(alike)).filter(kept).cast(VERIFIED)
     with publish(task.out) as draft:
         pq.write_table(found, draft, compression="zstd")
-    return Tally(
-        also={
+    return Counts(
+        extra={
             "candidates": len(left),
             "verified": found.num_rows,
             "refuted": len(left) - found.num_rows,

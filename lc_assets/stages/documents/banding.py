@@ -29,8 +29,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import json_line
@@ -42,7 +43,6 @@ from lc_assets.stages.documents.judges import Judge
 from lc_assets.stages.documents.judging import require_judgeable
 from lc_assets.stages.documents.stored_values import is_stored, read_values, values_schema
 from lc_assets.stages.tables import TableWriter
-from lc_assets.tally import Tally
 from lc_assets.text.bands import Shares, band
 from lc_assets.text.rules import Rule, RuleSet
 
@@ -117,7 +117,7 @@ def band_corpus(
     column: str,
     shares: Shares,
     *,
-    engine: Engine,
+    executor: Executor,
     text_field: str | None = None,
     language: str = "",
 ) -> Banded:
@@ -128,7 +128,7 @@ def band_corpus(
         out: folder of the results.
         column: ``signal``, or ``signal:words``, that needs neither list nor model.
         shares: of the documents that are left out below and above.
-        engine: runs a task per file, twice.
+        executor: runs a task per file, twice.
         text_field: where a record's text is.
         language: of documents that do not say theirs.
 
@@ -171,21 +171,26 @@ def band_corpus(
         out,
         partial(task_of, rule=any_value),
         measure_file,
-        engine=engine,
+        executor=executor,
         what=f"measure {column}",
     )
     rule = band(column, np.concatenate([_values(task.values, column) for task in tasks]), shares)
-    tally = over_corpus(
-        sources, out, partial(task_of, rule=rule), part_file, engine=engine, what="keep the middle"
+    counts = over_corpus(
+        sources,
+        out,
+        partial(task_of, rule=rule),
+        part_file,
+        executor=executor,
+        what="keep the middle",
     )
     publish_bytes(out / RULES_FILE, as_toml(rule).encode())
     banded = Banded(
         column=column,
         at_least=rule.at_least,
         at_most=rule.at_most,
-        seen=tally.seen,
-        kept=tally.kept,
-        dropped=tally.dropped,
+        seen=counts.seen,
+        kept=counts.kept,
+        dropped=counts.dropped,
     )
     publish_bytes(
         out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(banded), indent=1) + b"\n"
@@ -193,14 +198,14 @@ def band_corpus(
     return banded
 
 
-def measure_file(task: BandTask) -> Tally:
+def measure_file(task: BandTask) -> Counts:
     """Measure the documents of one file; of stored values there is nothing to do.
 
     Raises:
         CorruptFile: when it is damaged; nothing of it is published.
     """
     if is_stored(task.file):
-        return Tally()
+        return Counts()
     judge, column = Judge(RuleSet("band", (task.rule,)), language=task.language), task.rule.column
     n_docs = 0
     with (
@@ -218,10 +223,10 @@ def measure_file(task: BandTask) -> Tally:
                     }
                 )
                 n_docs += 1
-    return Tally(seen=n_docs, kept=n_docs)
+    return Counts(seen=n_docs, kept=n_docs)
 
 
-def part_file(task: BandTask) -> Tally:
+def part_file(task: BandTask) -> Counts:
     """Write the documents of one file that are within the band, and the reason against each other.
 
     Raises:
@@ -249,7 +254,7 @@ def part_file(task: BandTask) -> Tally:
             dropped_out.write(
                 msgspec.json.encode({"id": found.id, "url": found.url, "reasons": [said]}) + b"\n"
             )
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped))
+    return Counts(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped))
 
 
 def as_toml(rule: Rule) -> str:

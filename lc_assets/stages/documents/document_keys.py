@@ -24,7 +24,12 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
     BuildContext,
@@ -55,11 +60,6 @@ from lc_assets.stages.tables import (
     read_schema,
     read_table,
 )
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import keys_of_parts
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
@@ -86,7 +86,7 @@ class KeyTask:
     @property
     def listed(self) -> Path:
         """Where its lines go until all are put together."""
-        return self.folder / WORKINGS / "listed" / f"{self.name}.parquet"
+        return self.folder / SCRATCH / "listed" / f"{self.name}.parquet"
 
     def __str__(self) -> str:
         return str(self.documents)
@@ -99,7 +99,7 @@ def key_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when these are not there.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         files = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
         tasks = [KeyTask(documents=path, folder=staging.folder) for path in files]
         counted = run_shards(context, staging, list_shard, tasks, what=f"keys of {snapshot}")
@@ -107,7 +107,7 @@ def key_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         n_keys = write_keys(
             staging.folder, _by_shard_and_line([task.listed for task in tasks], schema), schema
         )
-        return counted + Tally(also={"keys": n_keys})
+        return counted + Counts(extra={"keys": n_keys})
 
     return build(context, STAGE, snapshot, fill)
 
@@ -124,7 +124,7 @@ def write_keys(folder: Path, parts: Iterable[pa.Table], schema: pa.Schema) -> in
 
 
 @once
-def list_shard(task: KeyTask) -> Tally:
+def list_shard(task: KeyTask) -> Counts:
     """List one shard's documents, with the digests of their texts."""
     n_documents = 0
     schema = schema_of(read_schema(task.documents))
@@ -135,7 +135,7 @@ def list_shard(task: KeyTask) -> Tally:
         for batch in _with_digests(task.documents, schema.names):
             writer.write_batch(batch)
             n_documents += batch.num_rows
-    return Tally(seen=n_documents, kept=n_documents)
+    return Counts(seen=n_documents, kept=n_documents)
 
 
 def schema_of(filtered: pa.Schema) -> pa.Schema:
@@ -198,9 +198,9 @@ def documents_of(keys: Published) -> KeyedTable:
     )
 
 
-def keyed_documents(lake: LakeFolder, snapshot: str) -> KeyedTable | None:
+def keyed_documents(lake: Lake, snapshot: str) -> KeyedTable | None:
     """The index of a snapshot's filtered documents, when it stands published."""
-    published = lake.place("keys", snapshot).glance()
+    published = lake.partition("keys", snapshot).current_summary()
     return None if published is None else documents_of(published)
 
 

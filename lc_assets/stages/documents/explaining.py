@@ -28,6 +28,9 @@ from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.upstream import Upstream
+from lc_assets.lake.versions import Published
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.documents.judges import Judge, in_order_of_cost
 from lc_assets.stages.documents.stored_values import (
@@ -41,9 +44,6 @@ from lc_assets.stages.documents.stored_values import (
 from lc_assets.stages.lineage.histories import why_dropped
 from lc_assets.stages.lineage.tracing import lines_where
 from lc_assets.stages.tables import FILTERED
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.upstream import Upstream
-from lc_assets.storage.versions import Published
 from lc_assets.text.columns import computable, require_computable, values_of
 from lc_assets.text.editing import edited
 from lc_assets.text.models import NO_MODELS, Models
@@ -161,7 +161,7 @@ def explain_in_files(
 
 
 def explain_in_lake(
-    lake: LakeFolder,
+    lake: Lake,
     identity: str,
     rules: RuleSet | None = None,
     *,
@@ -174,7 +174,7 @@ def explain_in_lake(
         NotPublished: when the snapshot is not, or nothing in it says anything of the document.
     """
     shard, _ = parse_document_id(identity)
-    filtered = lake.place(FILTERED_STAGE, shard.snapshot).require()
+    filtered = lake.partition(FILTERED_STAGE, shard.snapshot).require()
     judged_by = rules_of_version(filtered)
     kept = _kept(filtered, shard.name, identity)
     dropped = why_dropped(lake, identity)

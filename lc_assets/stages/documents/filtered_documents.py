@@ -15,10 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.redpajama.documents import DocumentRecord, decode_document
 from lc_assets.formats.redpajama.some_lines import LineCount
 from lc_assets.formats.rule_files import read_rules, with_thresholds
+from lc_assets.lake.scratch import once
+from lc_assets.lake.upstream import with_retries
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.stages.building import (
     BuildContext,
@@ -69,10 +73,6 @@ from lc_assets.stages.documents.verdicts import (
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.sharding import Sharding
 from lc_assets.stages.tables import DROPPED, FILTERED, TableWriter, read_all, write_table
-from lc_assets.storage.upstream import patiently
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable
 from lc_assets.text.rules import RuleSet, long_enough
 from lc_assets.text.signal_names import SCALARS
@@ -93,7 +93,7 @@ def filter_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     rules = rules_of(context.recipe.filtering)
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         tasks = [
             FilterTask(
                 upstream=context.upstream,
@@ -147,8 +147,8 @@ def _said(bounds: Bounds) -> dict[str, float | None]:
 
 
 @once
-@patiently
-def filter_shard(task: FilterTask) -> Tally:
+@with_retries
+def filter_shard(task: FilterTask) -> Counts:
     """Filter one shard; a shard that the policies leave out is counted, with why."""
     try:
         duplicates = duplicates_of_shard(task)
@@ -164,16 +164,16 @@ def filter_shard(task: FilterTask) -> Tally:
         with contextlib.ExitStack() as stack:
             kept, dropped = _writers(stack, task)
             sorted_out = _sort_documents(task, verdicts, kept, dropped)
-        return sorted_out + Tally(
-            also={"shards": 1, UNIQUE: int(duplicates is None), COMPUTED: int(computed)}
+        return sorted_out + Counts(
+            extra={"shards": 1, UNIQUE: int(duplicates is None), COMPUTED: int(computed)}
         )
     except Skip as skip:
-        return Tally(also={"shards": 1, f"{SKIPPED}: {skip}": 1})
+        return Counts(extra={"shards": 1, f"{SKIPPED}: {skip}": 1})
 
 
 def _sort_documents(
     task: FilterTask, verdicts: Verdicts, kept: TableWriter, dropped: TableWriter
-) -> Tally:
+) -> Counts:
     n_kept = n_kept_chars = 0
     read, lines, fates = LineCount(), array("q"), array("q")
     survivors = Survivors(
@@ -205,13 +205,13 @@ def _sort_documents(
         sweep_of_shard(task, verdicts, survivors, every_fate),
     )
     first, every = verdicts.counted(every_fate)
-    also = {
+    extra = {
         "bytes of JSON": read.n_bytes,
         "characters kept": n_kept_chars,
         "signals unreadable": verdicts.table.n_undecodable + verdicts.table.n_oversize,
     }
-    return Tally(
-        seen=n_kept + len(every_line), kept=n_kept, dropped=first, complaints=every, also=also
+    return Counts(
+        seen=n_kept + len(every_line), kept=n_kept, dropped=first, failed_rules=every, extra=extra
     )
 
 
@@ -277,10 +277,10 @@ def every_shard_was_filtered(check_input: CheckInput) -> CheckResult:
     lost = [shard.tag for shard in shards if shard.name not in done]
     why = [
         f"{name} ({count:,})"
-        for name, count in check_input.tally.also.items()
+        for name, count in check_input.counts.extra.items()
         if name.startswith(SKIPPED)
     ]
-    unique = check_input.tally.also.get(UNIQUE, 0)
+    unique = check_input.counts.extra.get(UNIQUE, 0)
     words = f"{len(done):,} of {len(shards):,} shards filtered"
     words += f"; {', '.join(why)}, such as {', '.join(lost[:3])}" if lost else ""
     words += (

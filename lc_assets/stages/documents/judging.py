@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import json_line
@@ -47,7 +48,6 @@ from lc_assets.stages.documents.stored_values import (
 from lc_assets.stages.documents.sweeping import table_of
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
 from lc_assets.stages.tables import COMPRESSION, write_table
-from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable
 from lc_assets.text.models import NO_MODELS, Models
 from lc_assets.text.rules import Complaint, RuleSet
@@ -109,7 +109,7 @@ def require_judgeable(
         require_computable(rules.columns, lists, models)
 
 
-def judge_file(task: JudgeTask) -> Tally:
+def judge_file(task: JudgeTask) -> Counts:
     """Judge one file and publish its results.
 
     Raises:
@@ -138,7 +138,7 @@ def judge_file(task: JudgeTask) -> Tally:
         else:
             _judge_texts(task, judge, results)
         results.finish()
-    return results.tally()
+    return results.counts()
 
 
 def _judge_texts(task: JudgeTask, judge: Judge, results: "_Results") -> None:
@@ -232,17 +232,17 @@ class _Results:
             self._incomplete.update(name for name, found in columns.items() if ... in found)
         self._rows = []
 
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         """What was counted."""
         asked = Counter[str]()
         for groups, count in self._asked.items():
             asked.update({f"{ASKED}{name}": count for names in groups for name in names})
-        return Tally(
+        return Counts(
             seen=self._seen,
             kept=self._n_kept,
             dropped=dict(self._first),
-            complaints=dict(self._any),
-            also=dict(asked),
+            failed_rules=dict(self._any),
+            extra=dict(asked),
         )
 
     def _reason(self, complaint: Complaint) -> dict[str, Any]:

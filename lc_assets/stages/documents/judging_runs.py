@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
@@ -22,7 +23,6 @@ from lc_assets.stages.documents.measuring import lists_of, models_of
 from lc_assets.stages.documents.stored_values import is_stored, require_stored
 from lc_assets.stages.documents.sweeping import total_sweep
 from lc_assets.stages.settings import NO_MODEL_SETTINGS, ModelSettings
-from lc_assets.tally import Tally
 from lc_assets.text.columns import require_computable
 from lc_assets.text.models import NO_MODELS
 from lc_assets.text.rules import RuleSet
@@ -89,7 +89,7 @@ def judge_corpus(
     out: Path,
     rules: RuleSet,
     *,
-    engine: Engine,
+    executor: Executor,
     text_field: str | None = None,
     language: str = "",
     all_signals: bool = False,
@@ -104,7 +104,7 @@ def judge_corpus(
         sources: files and folders: of texts, or of stored values, not of both.
         out: folder of the results.
         rules: to judge by.
-        engine: runs a task per file.
+        executor: runs a task per file.
         text_field: where a record's text is.
         language: of documents that do not say theirs.
         all_signals: ask every rule of every document; a sweep wants that, so ``sweep`` includes it.
@@ -139,13 +139,15 @@ def judge_corpus(
         tasks.append(task)
         return task
 
-    tally = over_corpus(
-        sources, out, task_of, judge_file, engine=engine, what=f"judge by {rules.name}"
+    counts = over_corpus(
+        sources, out, task_of, judge_file, executor=executor, what=f"judge by {rules.name}"
     )
     swept = (
         total_sweep(task.place("sweeps", ".parquet") for task in tasks).to_pylist() if sweep else ()
     )
-    summary = _summary(ordered, tally, stored=stored, all_signals=all_signals or sweep, swept=swept)
+    summary = _summary(
+        ordered, counts, stored=stored, all_signals=all_signals or sweep, swept=swept
+    )
     summary = msgspec.structs.replace(summary, lists=lists_of(lists).digests, models=opened.digests)
     publish_bytes(
         out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(summary), indent=1) + b"\n"
@@ -169,7 +171,7 @@ def _require_one_kind(sources: Sequence[Path], rules: RuleSet) -> bool:
 
 def _summary(
     rules: RuleSet,
-    tally: Tally,
+    counts: Counts,
     *,
     stored: bool,
     all_signals: bool,
@@ -177,19 +179,19 @@ def _summary(
 ) -> Summary:
     asked = {
         name.removeprefix(ASKED): count
-        for name, count in tally.also.items()
+        for name, count in counts.extra.items()
         if name.startswith(ASKED)
     }
     known = {rule.name: (rule.column, rule.wanted) for rule in rules.rules}
-    names = [*known, *(name for name in tally.dropped if name not in known)]
+    names = [*known, *(name for name in counts.dropped if name not in known)]
     by_rule = tuple(
         RuleCount(
             rule=name,
             column=known.get(name, ("", ""))[0],
             wanted=known.get(name, ("", ""))[1],
-            asked=asked.get(name, 0 if name in known else tally.seen),
-            first=tally.dropped.get(name, 0),
-            any=tally.complaints.get(name, 0),
+            asked=asked.get(name, 0 if name in known else counts.seen),
+            first=counts.dropped.get(name, 0),
+            any=counts.failed_rules.get(name, 0),
         )
         for name in names
     )
@@ -198,8 +200,8 @@ def _summary(
         edit=msgspec.to_builtins(rules.edit),
         stored=stored,
         all_signals=all_signals,
-        seen=tally.seen,
-        kept=tally.kept,
+        seen=counts.seen,
+        kept=counts.kept,
         by_rule=by_rule,
         sweep=tuple(swept),
     )

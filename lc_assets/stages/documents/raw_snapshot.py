@@ -13,8 +13,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.redpajama import listings
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -27,10 +31,6 @@ from lc_assets.stages.building import (
 from lc_assets.stages.documents.document_settings import RawSettings
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import MANIFEST, read_table, write_table
-from lc_assets.storage.digests import digest_of
-from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import BUCKETS, LANGUAGES, Shard, SnapshotId
 
 MANIFEST_FILE = "manifest.parquet"
@@ -91,7 +91,7 @@ def look_at_snapshot(context: BuildContext, snapshot: SnapshotId) -> list[ShardF
         LookTask(context.upstream, shard, parts, settings.trust_file_times)
         for shard in listed_shards(context.upstream, snapshot, settings)
     ]
-    found = (files for _, files in context.engine.run(look, tasks, what=f"look at {snapshot}"))
+    found = (files for _, files in context.executor.run(look, tasks, what=f"look at {snapshot}"))
     return sorted(found, key=lambda files: files.shard)
 
 
@@ -124,7 +124,7 @@ def listed_shards(upstream: Upstream, snapshot: SnapshotId, settings: RawSetting
     ]
 
 
-@patiently
+@with_retries
 def look(task: LookTask) -> ShardFiles:
     """State the files of one shard."""
     return ShardFiles(
@@ -170,21 +170,21 @@ def _grouped(table: pa.Table) -> Iterator[ShardFiles]:
         yield ShardFiles(Shard.parse(tag), parts[tag])
 
 
-def _write(staging: StagingFolder, table: pa.Table) -> Tally:
+def _write(staging: StagingFolder, table: pa.Table) -> Counts:
     write_table(staging.folder / MANIFEST_FILE, table)
-    return tally_of(table)
+    return counts_of(table)
 
 
-def tally_of(table: pa.Table) -> Tally:
+def counts_of(table: pa.Table) -> Counts:
     """Count a manifest's shards: kept are those whose documents are there."""
     lines = table.to_pylist()
     missing = Counter(line["part"] for line in lines if line["identity"] is None)
     n_shards = sum(line["part"] == "documents" for line in lines)
-    return Tally(
+    return Counts(
         seen=n_shards,
         kept=n_shards - missing["documents"],
         dropped={"documents missing": missing["documents"]} if missing["documents"] else {},
-        also={
+        extra={
             "files": sum(line["identity"] is not None for line in lines),
             "bytes": sum(max(line["n_bytes"] or 0, 0) for line in lines),
             "signals missing": missing["signals"],
@@ -197,22 +197,22 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
     """Shards are listed, and each has its documents, signals and duplicates upstream; what is
     missing is counted here.
     """
-    tally = check_input.tally
+    counts = check_input.counts
     missing = {
-        "documents": tally.dropped.get("documents missing", 0),
-        "signals": tally.also["signals missing"],
-        "duplicates": tally.also["duplicates missing"],
+        "documents": counts.dropped.get("documents missing", 0),
+        "signals": counts.extra["signals missing"],
+        "duplicates": counts.extra["duplicates missing"],
     }
     lost = ", ".join(f"{count:,} {part} files" for part, count in missing.items() if count)
     words = (
-        f"{tally.seen:,} shards are whole"
-        if tally.seen
+        f"{counts.seen:,} shards are whole"
+        if counts.seen
         else "no shard is listed for these languages, buckets and shard numbers"
     )
     return CheckResult(
         claim="every_listed_file_is_there",
-        passed=tally.seen > 0 and not lost,
-        words=f"missing: {lost} of {tally.seen:,} shards; `filtering` applies its policies to them"
+        passed=counts.seen > 0 and not lost,
+        words=f"missing: {lost} of {counts.seen:,} shards; `filtering` applies its policies to them"
         if lost
         else words,
         numbers={f"{part} missing": count for part, count in missing.items()},
@@ -223,18 +223,18 @@ def every_listed_file_is_there(check_input: CheckInput) -> CheckResult:
 def the_manifest_adds_up(check_input: CheckInput) -> CheckResult:
     """The manifest on disk gives the counts that the receipt states, and lists each file once."""
     table = read_table(check_input.folder / MANIFEST_FILE, MANIFEST.names)
-    counted = tally_of(table)
+    counted = counts_of(table)
     paths = table["path"].to_pylist()
     once = len(set(paths)) == len(paths)
     return CheckResult(
         claim="the_manifest_adds_up",
-        passed=counted == check_input.tally and once,
-        words=f"{counted.seen:,} shards, {counted.also['files']:,} files, "
-        f"{counted.also['bytes']:,} bytes" + ("" if once else "; a file is listed twice"),
+        passed=counted == check_input.counts and once,
+        words=f"{counted.seen:,} shards, {counted.extra['files']:,} files, "
+        f"{counted.extra['bytes']:,} bytes" + ("" if once else "; a file is listed twice"),
         numbers={
             "shards": counted.seen,
-            "files": counted.also["files"],
-            "bytes": counted.also["bytes"],
+            "files": counted.extra["files"],
+            "bytes": counted.extra["bytes"],
         },
     )
 

@@ -22,13 +22,13 @@ from lc_assets.formats.redpajama.duplicates import read_duplicates
 from lc_assets.formats.redpajama.lines import read_lines
 from lc_assets.formats.redpajama.signals import SignalsTable, read_signals
 from lc_assets.formats.redpajama.some_lines import LineCount, read_other_lines
+from lc_assets.lake.upstream import BY_TIME, Upstream, UpstreamFile
+from lc_assets.lake.versions import Published
 from lc_assets.stages.documents.document_settings import FilteringSettings
 from lc_assets.stages.documents.measuring import lists_of, models_of, record_offers
 from lc_assets.stages.documents.raw_snapshot import ShardFiles, read_manifest
 from lc_assets.stages.documents.verdicts import Verdicts
 from lc_assets.stages.sharding import Read, Reads
-from lc_assets.storage.upstream import BY_TIME, Upstream, UpstreamFile
-from lc_assets.storage.versions import Published
 from lc_assets.text.columns import values_of
 from lc_assets.text.rules import RuleSet
 from lc_assets.text.signal_names import SCALARS

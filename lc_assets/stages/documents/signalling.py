@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.redpajama.signal_lines import SUFFIX, signals_line, write_signal_lines
 from lc_assets.formats.word_lists import read_word_lists
 from lc_assets.publishing import publish
 from lc_assets.stages.corpus_runs import over_corpus
-from lc_assets.tally import Tally
 from lc_assets.text.signal_lists import WordLists
 from lc_assets.text.signals import measure_signals
 
@@ -63,7 +63,7 @@ class SignalTask:
         return self.source.name
 
 
-def signal_corpus(source: Path, out: Path, settings: Signalling, *, engine: Engine) -> Tally:
+def signal_corpus(source: Path, out: Path, settings: Signalling, *, executor: Executor) -> Counts:
     """Publish the signals of every file of a corpus under ``out``: ``{path without its
     ends}.signals.json.gz``.
 
@@ -76,25 +76,25 @@ def signal_corpus(source: Path, out: Path, settings: Signalling, *, engine: Engi
     def task_of(file: Path, stem: Path) -> SignalTask:
         return SignalTask(file, stem.with_name(stem.name + SUFFIX), settings)
 
-    return over_corpus([source], out, task_of, signal_file, engine=engine, what="signals")
+    return over_corpus([source], out, task_of, signal_file, executor=executor, what="signals")
 
 
-def signal_file(task: SignalTask) -> Tally:
+def signal_file(task: SignalTask) -> Counts:
     """Publish the signals of one file."""
     counts = _Counts()
     with publish(task.target) as draft:
         write_signal_lines(draft, _lines(task.source, task.settings, counts))
-    return counts.tally()
+    return counts.counts()
 
 
-def signal_stream(source: Path, settings: Signalling) -> Iterator[bytes | Tally]:
+def signal_stream(source: Path, settings: Signalling) -> Iterator[bytes | Counts]:
     """Yield the lines of a whole corpus, in the order of its files, and at last what was
     counted.
     """
     counts = _Counts()
     for file in corpus_files([source]):
         yield from _lines(file, settings, counts)
-    yield counts.tally()
+    yield counts.counts()
 
 
 class _Counts:
@@ -108,19 +108,19 @@ class _Counts:
     def unread(self, why: str) -> None:
         self._dropped[why] = self._dropped.get(why, 0) + 1
 
-    def kept(self, **also: int) -> None:
+    def kept(self, **extra: int) -> None:
         self._kept += 1
-        for name, n in also.items():
+        for name, n in extra.items():
             self._also[name] = self._also.get(name, 0) + n
 
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         seen = self._kept + sum(self._dropped.values())
-        return Tally(
+        return Counts(
             seen=seen,
             kept=self._kept,
             dropped=self._dropped,
-            complaints=dict(self._dropped),
-            also=self._also,
+            failed_rules=dict(self._dropped),
+            extra=self._also,
         )
 
 

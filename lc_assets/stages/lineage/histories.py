@@ -11,6 +11,8 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.claims import DROPPED_SUFFIX
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.documents.document_keys import documents_of, keyed_documents
@@ -19,8 +21,6 @@ from lc_assets.stages.line_reading import read_some
 from lc_assets.stages.lineage.row_lineage import RowIndex
 from lc_assets.stages.lineage.tracing import Row, lines_where
 from lc_assets.stages.tables import KEYED
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 
@@ -58,7 +58,7 @@ class Removed:
     why: str
 
 
-def values_judged(lake: LakeFolder, row: Row) -> dict[str, float]:
+def values_judged(lake: Lake, row: Row) -> dict[str, float]:
     """Every value that a row's document was judged by, by column; NaN where upstream has none;
     empty where the documents are gone.
     """
@@ -73,27 +73,29 @@ def values_judged(lake: LakeFolder, row: Row) -> dict[str, float]:
     }
 
 
-def _keyed_behind(lake: LakeFolder, row: Row) -> KeyedTable | None:
+def _keyed_behind(lake: Lake, row: Row) -> KeyedTable | None:
     """The index of the very documents that a row's grid was made of."""
-    grid = lake.place("grid", row.snapshot).at(row.grid.name)
+    grid = lake.partition("grid", row.snapshot).at(row.grid.name)
     tokens = _input(lake, grid, f"tokens/{row.snapshot}")
     wanted = tokens.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") if tokens else None
-    for published in lake.place("keys", row.snapshot).versions():
+    for published in lake.partition("keys", row.snapshot).versions():
         if published.receipt.fingerprint.inputs.get(f"filtered/{row.snapshot}") == wanted:
             return documents_of(published)
     return None
 
 
-def _input(lake: LakeFolder, published: Published, name: str) -> Published | None:
+def _input(lake: Lake, published: Published, name: str) -> Published | None:
     stage, _, key = name.partition("/")
-    return lake.place(stage, key).with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+    return lake.partition(stage, key).with_digest(
+        published.receipt.fingerprint.inputs.get(name, "")
+    )
 
 
-def went_instead(lake: LakeFolder, identity: str) -> list[Removed]:
+def went_instead(lake: Lake, identity: str) -> list[Removed]:
     """The documents of every snapshot that were removed because this one stays, by id."""
     found = []
     for key in lake.keys("lineage"):
-        published = lake.place("lineage", key).glance()
+        published = lake.partition("lineage", key).current_summary()
         index = RowIndex(published) if published else None
         lines = index.removal_lines("kept_id", identity) if index else []
         if index and lines:
@@ -104,7 +106,7 @@ def went_instead(lake: LakeFolder, identity: str) -> list[Removed]:
     ]
 
 
-def _removals(lake: LakeFolder, index: RowIndex, lines: Sequence[int]) -> list[dict[str, Any]]:
+def _removals(lake: Lake, index: RowIndex, lines: Sequence[int]) -> list[dict[str, Any]]:
     key = index.published.receipt.fingerprint.key
     removals = _input(lake, index.published, f"removals/{key}")
     return (
@@ -112,7 +114,7 @@ def _removals(lake: LakeFolder, index: RowIndex, lines: Sequence[int]) -> list[d
     )
 
 
-def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
+def why_dropped(lake: Lake, identity: str) -> Dropped | None:
     """Why a document did not become a row, when a published stage says so.
 
     Raises:
@@ -120,7 +122,7 @@ def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
     """
     shard, _ = parse_document_id(identity)
     for stage in STAGES_THAT_DROP:
-        published = lake.place(stage, shard.snapshot).current()
+        published = lake.partition(stage, shard.snapshot).current()
         table = f"{shard.name}{DROPPED_SUFFIX}"
         path = None if published is None else published.only(table) / table
         for line in (
@@ -139,11 +141,11 @@ def why_dropped(lake: LakeFolder, identity: str) -> Dropped | None:
     return None
 
 
-def removed_for(lake: LakeFolder, snapshot: str, identity: str) -> tuple[str, float, str] | None:
+def removed_for(lake: Lake, snapshot: str, identity: str) -> tuple[str, float, str] | None:
     """For which document or item one was removed, how alike the two are, and why; None when it was
     not removed.
     """
-    published = lake.place("removals", snapshot).current()
+    published = lake.partition("removals", snapshot).current()
     if published is None:
         return None
     lines = lines_where(published.only(REMOVALS_TABLE) / REMOVALS_TABLE, pc.field("id") == identity)
@@ -153,7 +155,7 @@ def removed_for(lake: LakeFolder, snapshot: str, identity: str) -> tuple[str, fl
     )
 
 
-def documents_by(lake: LakeFolder, kind: Kind, value: str) -> list[Mapping[str, Any]]:
+def documents_by(lake: Lake, kind: Kind, value: str) -> list[Mapping[str, Any]]:
     """The filtered documents that are found by a value, of every snapshot: lines of `tables.KEYED`
     with the values judged.
     """

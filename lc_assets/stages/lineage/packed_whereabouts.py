@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 
 from lc_assets.errors import LcError
 from lc_assets.formats.npy import read_npy
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.histories import documents_by
 from lc_assets.stages.lineage.packed_tracing import Stretch, holds_whole_rows, spans_of, stretches
 from lc_assets.stages.lineage.tracing import spans_of_sample
@@ -27,8 +29,6 @@ from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.releases.serving import behind
 from lc_assets.stages.tables import mapped_table, read_table
 from lc_assets.stages.tokens.packing_tokens import LABEL
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.tokens.interleaved import places_of
 from lc_assets.vocabulary import SPLITS, parse_document_id
@@ -51,7 +51,7 @@ class Page:
     stop: int
 
 
-def packed_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published, Stretch]]:
+def packed_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Stretch]]:
     """All stretches of the documents that are found by a value, or that hold a page that is; by
     snapshot, split and row.
     """
@@ -62,7 +62,7 @@ def packed_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published,
         ids.setdefault(parse_document_id(name)[0].snapshot, set()).add(name)
     found = []
     for key in lake.keys("packed"):
-        packed = lake.place("packed", key).require()
+        packed = lake.partition("packed", key).require()
         wanted = ids.get(key, set()) | _holding(lake, packed, kind, value)
         found += [(packed, stretch) for stretch in stretches_of(packed, wanted)] if wanted else []
     return found
@@ -89,13 +89,13 @@ def _lines_of(packed: Published, ids: Collection[str]) -> Any:
     return np.flatnonzero(np.asarray(pc.is_in(named, value_set=pa.array(sorted(ids), pa.string()))))
 
 
-def pages_within(lake: LakeFolder, stretch: Stretch) -> list[Page]:
+def pages_within(lake: Lake, stretch: Stretch) -> list[Page]:
     """The pages that one of LongPack's documents is made of, in their order; none of another
     document, or where that is gone.
     """
     if not stretch.token_shard.startswith(LABEL):
         return []
-    longpack = _longpack(lake, lake.place("packed", stretch.snapshot).at(stretch.packed.name))
+    longpack = _longpack(lake, lake.partition("packed", stretch.snapshot).at(stretch.packed.name))
     if longpack is None:
         return []
     name = f"{stretch.token_shard.removeprefix(LABEL)}{SPANS_SUFFIX}"
@@ -110,7 +110,7 @@ def pages_within(lake: LakeFolder, stretch: Stretch) -> list[Page]:
     return [Page(**line) for line in lines.to_pylist()]
 
 
-def _longpack(lake: LakeFolder, packed: Published) -> Published | None:
+def _longpack(lake: Lake, packed: Published) -> Published | None:
     """LongPack's documents that were packed; None where there are none, or they are gone."""
     key = packed.receipt.fingerprint.key
     try:
@@ -124,7 +124,7 @@ def _longpack(lake: LakeFolder, packed: Published) -> Published | None:
         return None
 
 
-def _holding(lake: LakeFolder, packed: Published, kind: Kind, value: str) -> set[str]:
+def _holding(lake: Lake, packed: Published, kind: Kind, value: str) -> set[str]:
     """Ids of LongPack's documents that hold a page found by a value."""
     longpack = _longpack(lake, packed)
     if longpack is None:
@@ -133,7 +133,7 @@ def _holding(lake: LakeFolder, packed: Published, kind: Kind, value: str) -> set
 
 
 def samples_of_stretch(
-    lake: LakeFolder,
+    lake: Lake,
     mixes: Mapping[str, tuple[Published, Mix]],
     packed: Published,
     stretch: Stretch,
@@ -150,7 +150,7 @@ def samples_of_stretch(
 
 
 def _samples(
-    lake: LakeFolder, published: Published, mix: Mix, packed: Published, stretch: Stretch
+    lake: Lake, published: Published, mix: Mix, packed: Published, stretch: Stretch
 ) -> Iterator[int]:
     for number, source in enumerate(mix.sources):
         if (

@@ -25,7 +25,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.building import (
     BuildContext,
@@ -42,9 +45,6 @@ from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import write_in_groups
 from lc_assets.stages.rows.token_grid import ROWS_FILE, count_of
 from lc_assets.stages.tables import ROWS, read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import keys_of_documents
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -73,7 +73,7 @@ def index_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when its grid, or its table of removals, is not there.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         rows = read_table(staging.inputs[f"grid/{snapshot}"].only(ROWS_FILE) / ROWS_FILE, RECORDS)
         removed = read_table(
             staging.inputs[f"removals/{snapshot}"].only(REMOVALS_TABLE) / REMOVALS_TABLE,
@@ -84,17 +84,17 @@ def index_rows(context: BuildContext, snapshot: SnapshotId) -> Built:
     return build(context, STAGE, snapshot, fill)
 
 
-def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Tally:
+def write_index(folder: Path, rows: pa.Table, removed: pa.Table) -> Counts:
     """Write the files of an index of a row table and a table of removals."""
     write_in_groups(folder / RECORDS_FILE, rows.select(RECORDS))
     keys, places = keys_of_documents(_keyed_columns(rows))
     write_key_index(folder / ROW_INDEX, keys, places)
     write_key_index(folder / REMOVED_INDEX, *keys_of_removals(removed))
-    also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+    extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
         "keys": len(keys),
         "removals": removed.num_rows,
     }
-    return Tally(seen=rows.num_rows, kept=rows.num_rows, also=also)
+    return Counts(seen=rows.num_rows, kept=rows.num_rows, extra=extra)
 
 
 def keys_of_removals(removed: pa.Table) -> tuple[NDArray[np.uint64], NDArray[np.uint32]]:
@@ -142,7 +142,7 @@ class RowIndex:
         """The record of one row; None when there is no such row. The table holds train rows first,
         each split's in order.
         """
-        counts = self.published.receipt.tally.also
+        counts = self.published.receipt.counts.extra
         if not 0 <= row < counts[f"{split} rows"]:
             return None
         before = sum(counts[f"{other} rows"] for other in SPLITS[: SPLITS.index(split)])
@@ -156,22 +156,22 @@ class RowIndex:
         return index.places(int(_removed_keys(column, [value])[0]))
 
 
-def row_index(lake: LakeFolder, grid: Published) -> RowIndex | None:
+def row_index(lake: Lake, grid: Published) -> RowIndex | None:
     """The index of this very grid; None when none was made, or it is gone."""
-    name, place = grid.name, lake.place("lineage", grid.receipt.fingerprint.key)
+    name, place = grid.name, lake.partition("lineage", grid.receipt.fingerprint.key)
     for published in place.versions():
         if published.receipt.fingerprint.inputs.get(name) == grid.digest:
             return RowIndex(published)
     return None
 
 
-def current_index(lake: LakeFolder, snapshot: str) -> RowIndex | None:
+def current_index(lake: Lake, snapshot: str) -> RowIndex | None:
     """The index of a snapshot's published grid, for looking documents up; None when there is none
     of that very grid.
     """
     index, pointer = (
-        lake.place("lineage", snapshot).glance(),
-        lake.place("grid", snapshot).pointer(),
+        lake.partition("lineage", snapshot).current_summary(),
+        lake.partition("grid", snapshot).pointer(),
     )
     if (
         index is None
@@ -187,7 +187,7 @@ def every_row_is_recorded(check_input: CheckInput) -> CheckResult:
     records = read_table(check_input.folder / RECORDS_FILE, RECORDS)
     grid = check_input.only_input("grid")
     rows = read_table(grid.only(ROWS_FILE) / ROWS_FILE, RECORDS)
-    right = records.equals(rows) and records.num_rows == check_input.tally.kept
+    right = records.equals(rows) and records.num_rows == check_input.counts.kept
     return CheckResult(
         claim="every_row_is_recorded",
         passed=right,

@@ -21,6 +21,9 @@ from lc_assets.errors import BadInput, CorruptFile, NotPublished
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder, require_split
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.located import located
+from lc_assets.lake.versions import Published
 from lc_assets.stages.lineage.packed_tracing import (
     Stretch,
     length_of_document,
@@ -29,9 +32,6 @@ from lc_assets.stages.lineage.packed_tracing import (
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.mixes.blended_mix import MIX_FILE, read_mix
 from lc_assets.stages.rows.token_grid import ROWS_FILE
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.located import located
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import SPLITS, Shard, parse_document_id
 
 
@@ -163,7 +163,7 @@ def row_of_grid(grid: Published, split: str, row: int) -> Row:
     return found[0]
 
 
-def find_row(lake: LakeFolder, grid: Published, split: str, row: int) -> Row:
+def find_row(lake: Lake, grid: Published, split: str, row: int) -> Row:
     """One row of a grid, by its index where it has one: a millisecond instead of fifty.
 
     Raises:
@@ -179,18 +179,18 @@ def find_row(lake: LakeFolder, grid: Published, split: str, row: int) -> Row:
 
 
 def _no_row(grid: Published, split: str, row: int) -> BadInput:
-    n_rows = grid.receipt.tally.also.get(f"{split} rows", 0)
+    n_rows = grid.receipt.counts.extra.get(f"{split} rows", 0)
     return BadInput(f"no {split} row {row:,} in {grid.name}: it has {_numbered(n_rows)}")
 
 
-def row_of_order(lake: LakeFolder, split: str, position: int) -> Row:
+def row_of_order(lake: Lake, split: str, position: int) -> Row:
     """The row that stands at a position of the global order.
 
     Raises:
         NotPublished: when there is no global order, or the grid it was made from is gone.
         BadInput: when there is no such split or position.
     """
-    return _row_in_order(lake, lake.place("longcrawl").require(), split, position)
+    return _row_in_order(lake, lake.partition("longcrawl").require(), split, position)
 
 
 def row_of_array(array: str, position: int) -> Row | None:
@@ -212,7 +212,7 @@ def row_of_array(array: str, position: int) -> Row | None:
     return _row_in_order(found.lake, order_behind(found.lake, found.published), split, position)
 
 
-def _row_in_order(lake: LakeFolder, published: Published, split: str, position: int) -> Row:
+def _row_in_order(lake: Lake, published: Published, split: str, position: int) -> Row:
     order = GlobalOrder.open(
         published.only("sources.json", f"{require_split(split)}_*.npy"), split, pass_over=False
     )
@@ -229,20 +229,20 @@ def _row_in_order(lake: LakeFolder, published: Published, split: str, position: 
     source = order.sources[number]
     return find_row(
         lake,
-        lake.place("grid", source.snapshot).at(source.version),
+        lake.partition("grid", source.snapshot).at(source.version),
         split,
         int(order.row[position]),
     )
 
 
-def sample_of_mix(lake: LakeFolder, mix: str, sample: int) -> Sample:
+def sample_of_mix(lake: Lake, mix: str, sample: int) -> Sample:
     """What a sample of a mix is made of.
 
     Raises:
         NotPublished: when there is no such mix, or what it was made from is gone.
         BadInput: when there is no such sample.
     """
-    published = lake.place("mixes", mix).require()
+    published = lake.partition("mixes", mix).require()
     described = read_mix(published.only(MIX_FILE))
     if not 0 <= sample < described.n_samples:
         raise BadInput(
@@ -269,7 +269,7 @@ last: None where that is its end.
 """
 
 
-def _of_grid(lake: LakeFolder, grid: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
+def _of_grid(lake: Lake, grid: Published, cuts: Sequence[Cut]) -> Iterator[Piece]:
     for row, start, stop in cuts:
         yield Piece(
             row=find_row(lake, grid, "train", row),
@@ -304,26 +304,26 @@ def spans_of_sample(prefix: Path, number: int) -> list[Cut]:
     ]
 
 
-def grid_behind(lake: LakeFolder, megatron: Published) -> Published:
+def grid_behind(lake: Lake, megatron: Published) -> Published:
     """The very grid that Megatron rows were copied from.
 
     Raises:
         NotPublished: when that version is gone.
     """
     name = f"grid/{megatron.receipt.fingerprint.key}"
-    grid = lake.place(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
+    grid = lake.partition(*name.split("/")).with_digest(megatron.receipt.fingerprint.inputs[name])
     if grid is None:
         raise NotPublished(f"{megatron.home}: the grid it was made from is gone from the lake")
     return grid
 
 
-def order_behind(lake: LakeFolder, flat: Published) -> Published:
+def order_behind(lake: Lake, flat: Published) -> Published:
     """The very order that flat arrays were copied by.
 
     Raises:
         NotPublished: when that version is gone.
     """
-    order = lake.place("longcrawl").with_digest(
+    order = lake.partition("longcrawl").with_digest(
         flat.receipt.fingerprint.inputs.get(f"longcrawl/{GLOBAL}", "")
     )
     if order is None:

@@ -21,14 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from lc_assets.formats.gpt_index import read_gpt_index
 from lc_assets.formats.npy import read_npy
 from lc_assets.formats.order import GlobalOrder
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import GptIndex
 from lc_assets.stages.lineage.row_lineage import current_index
 from lc_assets.stages.lineage.tracing import Row, grid_behind, row_from
 from lc_assets.stages.mixes.blended_mix import Mix, MixSource, read_mix
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import ROWS, read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind, normal, values_of
 from lc_assets.tokens.interleaved import place_of, places_of
 from lc_assets.vocabulary import parse_document_id
@@ -55,7 +55,7 @@ class Found:
     samples: Mapping[str, tuple[int, ...]]
 
 
-def find_id(lake: LakeFolder, identity: str) -> list[Found]:
+def find_id(lake: Lake, identity: str) -> list[Found]:
     """Where one document went; empty when no published grid has it.
 
     Raises:
@@ -65,23 +65,23 @@ def find_id(lake: LakeFolder, identity: str) -> list[Found]:
     return find(lake, "document", identity)
 
 
-def find_url(lake: LakeFolder, url: str) -> list[Found]:
+def find_url(lake: Lake, url: str) -> list[Found]:
     """Where all documents of one address went, in every published snapshot."""
     return find(lake, "url", url)
 
 
-def find(lake: LakeFolder, kind: Kind, value: str) -> list[Found]:
+def find(lake: Lake, kind: Kind, value: str) -> list[Found]:
     """Where all documents went that are found by a value (`lc_assets.text.lookup_keys`), in every
     published snapshot.
     """
     return whereabouts_of(lake, rows_by(lake, kind, value))
 
 
-def whereabouts_of(lake: LakeFolder, rows: Sequence[tuple[Published, Row]]) -> list[Found]:
+def whereabouts_of(lake: Lake, rows: Sequence[tuple[Published, Row]]) -> list[Found]:
     """Where some rows stand: their positions, and the samples that take tokens of each."""
     if not rows:
         return []
-    mixes, order = mixes_of(lake), lake.place("longcrawl").current()
+    mixes, order = mixes_of(lake), lake.partition("longcrawl").current()
     orders = (
         {
             split: GlobalOrder.open(order.folder, split, pass_over=False)
@@ -100,7 +100,7 @@ def whereabouts_of(lake: LakeFolder, rows: Sequence[tuple[Published, Row]]) -> l
     ]
 
 
-def rows_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published, Row]]:
+def rows_by(lake: Lake, kind: Kind, value: str) -> list[tuple[Published, Row]]:
     """All rows of the documents that are found by a value, with the grid each is in; by snapshot,
     split and row.
     """
@@ -111,7 +111,7 @@ def rows_by(lake: LakeFolder, kind: Kind, value: str) -> list[tuple[Published, R
         lines = index.rows.find(kind, value) if index else None
         if lines == []:
             continue
-        grid = lake.place("grid", key).current()
+        grid = lake.partition("grid", key).current()
         if grid is not None:
             found += [
                 (grid, row_from(grid, line))
@@ -147,7 +147,7 @@ def position_of(order: GlobalOrder, row: Row) -> int | None:
     return None
 
 
-def mixes_of(lake: LakeFolder) -> dict[str, tuple[Published, Mix]]:
+def mixes_of(lake: Lake) -> dict[str, tuple[Published, Mix]]:
     """The published mixes by name, with what each is made of."""
     return {
         name: (published, read_mix(published.only("mix.json")))
@@ -157,7 +157,7 @@ def mixes_of(lake: LakeFolder) -> dict[str, tuple[Published, Mix]]:
 
 def samples_of_rows(
     mixes: Mapping[str, tuple[Published, Mix]],
-    lake: LakeFolder,
+    lake: Lake,
     grid: Published,
     rows: Collection[Row],
 ) -> dict[str, tuple[int, ...]]:
@@ -173,7 +173,7 @@ def samples_of_rows(
 
 
 def _samples_of_mix(
-    lake: LakeFolder, published: Published, mix: Mix, grid: Published, documents: ArrayLike
+    lake: Lake, published: Published, mix: Mix, grid: Published, documents: ArrayLike
 ) -> tuple[int, ...]:
     number, source = _source_of(mix, grid.receipt.fingerprint.key)
     if (

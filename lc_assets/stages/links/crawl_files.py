@@ -24,11 +24,11 @@ import pyarrow as pa
 
 from lc_assets.errors import BadInput, CorruptFile
 from lc_assets.formats.archives.paths import LISTS, MAX_LIST_BYTES, Kind, kind_of, listed_paths
+from lc_assets.lake.upstream import Upstream, UpstreamFile, with_retries
 from lc_assets.stages.building import BuildContext
 from lc_assets.stages.links.link_tables import CRAWL_FILES
 from lc_assets.stages.longpack.longpack_settings import WebSettings
 from lc_assets.stages.tables import read_lines
-from lc_assets.storage.upstream import Upstream, UpstreamFile, patiently
 
 FILES_TABLE: Final = "crawl_files.parquet"
 
@@ -111,7 +111,7 @@ def looked_at(
     """
     crawl, trust_times = crawl_of(context), context.recipe.raw.trust_file_times
     tasks = [CrawlTask(crawl, path, trust_times) for kind in kinds for path in files[kind]]
-    facts = {task.path: file for task, file in context.engine.run(look, tasks, what=what)}
+    facts = {task.path: file for task, file in context.executor.run(look, tasks, what=what)}
     lines = [
         {
             "path": path,
@@ -128,7 +128,7 @@ def looked_at(
     return pa.Table.from_pylist(lines, schema=CRAWL_FILES)
 
 
-@patiently
+@with_retries
 def look(task: CrawlTask) -> UpstreamFile:
     """State one file."""
     file = task.crawl.look(task.path, trust_times=task.trust_times)

@@ -19,12 +19,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.paths import Kind, is_inside
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.publishing import finished
 from lc_assets.stages.building import (
     BuildContext,
@@ -71,10 +75,6 @@ from lc_assets.stages.links.page_documents import NO_ADDRESS, DocumentsTask, not
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import count_lines, read_lines, read_table, write_table
-from lc_assets.storage.digests import digest_of
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.upstream import Upstream, patiently
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 from lc_assets.vocabulary import SnapshotId
 
@@ -98,7 +98,7 @@ def index_pages(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     files = _files_of(context, snapshot)
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         write_table(staging.folder / FILES_TABLE, files)
         return _fill(context, staging, snapshot)
 
@@ -123,14 +123,14 @@ def index_files(folder: Path) -> list[Path]:
     return finished(folder.glob(f"*{INDEX_SUFFIX}"))
 
 
-def records_by_kind(tally: Tally) -> dict[str, int]:
+def records_by_kind(counts: Counts) -> dict[str, int]:
     """What was read of the crawl: captures, and other records by what they were."""
     others = {
         name.removeprefix(LEFT_OUT): count
-        for name, count in tally.also.items()
+        for name, count in counts.extra.items()
         if name.startswith(LEFT_OUT)
     }
-    return {CAPTURED: tally.also.get(CAPTURED, 0), **others}
+    return {CAPTURED: counts.extra.get(CAPTURED, 0), **others}
 
 
 def first_lines(folder: Path, n_lines: int) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ def _files_of(context: BuildContext, snapshot: str) -> pa.Table:
     return looked_at(context, needed, [kind], what=f"look at the crawl of {snapshot}")
 
 
-def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Tally:
+def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -> Counts:
     kind = kind_that_is_read(context.recipe.web)
     documents = documents_files(staging.inputs[f"filtered/{snapshot}"].folder)
     notes = [
@@ -169,7 +169,7 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
         for number, path in enumerate(documents)
     ]
     noted = run_shards(context, staging, note_documents, notes, what=f"keys of pages of {snapshot}")
-    scratch = staging.folder / WORKINGS / "duckdb"
+    scratch = staging.folder / SCRATCH / "duckdb"
     shutil.rmtree(scratch, ignore_errors=True)
     with queries(scratch, Means().memory // 2) as asked:
         found, missing = _found(context, staging, asked, snapshot)
@@ -178,19 +178,19 @@ def _fill(context: BuildContext, staging: StagingFolder, snapshot: SnapshotId) -
         ]
         publish_chosen(asked, paths)
     dropped = {**noted.dropped, **missing}
-    tally = Tally(
+    counts = Counts(
         seen=noted.seen,
         kept=noted.kept - sum(missing.values()),
         dropped=dropped,
-        complaints=dropped,
-        also=found.also,
+        failed_rules=dropped,
+        extra=found.extra,
     )
-    return tally + Tally(also=_look_again(context, paths, kind))
+    return counts + Counts(extra=_look_again(context, paths, kind))
 
 
 def _found(
     context: BuildContext, staging: StagingFolder, asked: Queries, snapshot: str
-) -> tuple[Tally, dict[str, int]]:
+) -> tuple[Counts, dict[str, int]]:
     kind = kind_that_is_read(context.recipe.web)
     note_what_is_wanted(asked, staging.folder, kind)
     tasks = [
@@ -209,7 +209,7 @@ def _look_again(context: BuildContext, paths: Sequence[Path], kind: Kind) -> dic
     """Fetch a few records, and count those that hold another page than the index says."""
     lines = _evenly_chosen(paths)
     spots = [Spot(line["filename"], line["offset"], line["length"]) for line in lines]
-    pages = patiently(_fetched)((crawl_of(context), kind, spots))
+    pages = with_retries(_fetched)((crawl_of(context), kind, spots))
     keys = [page_key(page.url) if isinstance(page, HtmlPage | WatPage) else None for page in pages]
     return {
         LOOKED_AT: len(lines),
@@ -243,17 +243,17 @@ def the_index_adds_up(check_input: CheckInput) -> CheckResult:
     """The tables hold as many documents as were counted; the others are missing for known reasons;
     every record read is accounted for.
     """
-    n_lines, tally = (
+    n_lines, counts = (
         sum(count_lines(path) for path in index_files(check_input.folder)),
-        check_input.tally,
+        check_input.counts,
     )
-    left_out = sum(count for name, count in tally.also.items() if name.startswith(LEFT_OUT))
-    records, captures = tally.also.get(RECORDS, 0), tally.also.get(CAPTURED, 0)
-    strange = sorted(set(tally.dropped) - set(REASONS))
+    left_out = sum(count for name, count in counts.extra.items() if name.startswith(LEFT_OUT))
+    records, captures = counts.extra.get(RECORDS, 0), counts.extra.get(CAPTURED, 0)
+    strange = sorted(set(counts.dropped) - set(REASONS))
     return CheckResult(
         claim="the_index_adds_up",
-        passed=n_lines == tally.kept and records == captures + left_out and not strange,
-        words=f"{n_lines:,} documents in the tables, {tally.kept:,} counted; {records:,} records "
+        passed=n_lines == counts.kept and records == captures + left_out and not strange,
+        words=f"{n_lines:,} documents in the tables, {counts.kept:,} counted; {records:,} records "
         f"read: {captures:,} captures "
         f"and {left_out:,} others"
         + (f"; unknown reasons: {', '.join(strange)}" if strange else ""),
@@ -309,9 +309,9 @@ def records_hold_the_pages_they_should(check_input: CheckInput) -> CheckResult:
     names.
     """
     n_looked_at, n_others, n_unread = (
-        check_input.tally.also.get(name, 0) for name in (LOOKED_AT, OTHERS, UNREAD)
+        check_input.counts.extra.get(name, 0) for name in (LOOKED_AT, OTHERS, UNREAD)
     )
-    enough = n_looked_at >= min(check_input.tally.kept, LOOKED_AT_AGAIN)
+    enough = n_looked_at >= min(check_input.counts.kept, LOOKED_AT_AGAIN)
     return CheckResult(
         claim="records_hold_the_pages_they_should",
         passed=not n_others and n_unread <= n_looked_at // 2 and enough,

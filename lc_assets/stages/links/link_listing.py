@@ -19,20 +19,20 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.gzipping import gzipped
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.publishing import finished, publish
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.deduplication.queries import parquet, queries
 from lc_assets.stages.deduplication.settings import Means
 from lc_assets.stages.links.page_linking import LEFT_OUT, LINKS, TARGETS
 from lc_assets.stages.tables import TableWriter
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.tally import Tally
 from lc_assets.text.links import Extractor, page_links
 from lc_assets.text.page_keys import key_host, page_key
 from lc_assets.text.targets import Targets, targets_of
@@ -56,7 +56,7 @@ class Listed:
     ``page, pages, share, keys``.
     """
 
-    tally: Tally
+    counts: Counts
     most: list[dict[str, Any]]
 
 
@@ -79,7 +79,7 @@ def list_links(
     sources: Sequence[Path],
     out: Path,
     *,
-    engine: Engine,
+    executor: Executor,
     extractor: Extractor = "html5",
     targets: bool = False,
     max_page_bytes: int = MAX_PAGE_BYTES,
@@ -90,7 +90,7 @@ def list_links(
         BadInput: when a source is none.
         CorruptFile: when an archive is damaged or cut short.
     """
-    work = out / WORKINGS
+    work = out / SCRATCH
 
     def task_of(source: Path, stem: Path) -> ListingTask:
         if not source.name.endswith(WARC):
@@ -108,15 +108,15 @@ def list_links(
         )
 
     try:
-        tally = over_corpus(sources, out, task_of, list_archive, engine=engine, what="links")
-        return Listed(tally=tally, most=_most_within_hosts(work))
+        counts = over_corpus(sources, out, task_of, list_archive, executor=executor, what="links")
+        return Listed(counts=counts, most=_most_within_hosts(work))
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def list_archive(task: ListingTask) -> Tally:
+def list_archive(task: ListingTask) -> Counts:
     """Publish the list of one archive."""
-    dropped, also, n_pages = Counter[str](), Counter[str](), 0
+    dropped, extra, n_pages = Counter[str](), Counter[str](), 0
     with (
         publish(task.out) as draft,
         gzipped(draft) as out,
@@ -140,15 +140,15 @@ def list_archive(task: ListingTask) -> Tally:
             )
             out.write(msgspec.json.encode(line) + b"\n")
             n_pages += 1
-            also.update({LINKS: len(links), TARGETS: len(found.found)})
-            also.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
+            extra.update({LINKS: len(links), TARGETS: len(found.found)})
+            extra.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
             _note_within_host(edges, page.url, found)
-    return Tally(
+    return Counts(
         seen=n_pages + dropped.total(),
         kept=n_pages,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=dict(also),
+        failed_rules=dict(dropped),
+        extra=dict(extra),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import Capture, captures_in
 from lc_assets.formats.archives.cdxj import blocks_of_lines, capture_of, matches, refusal
 from lc_assets.formats.archives.columnar import index_batches
@@ -22,6 +23,8 @@ from lc_assets.formats.archives.paths import Kind
 from lc_assets.formats.archives.wat import captures_in_wat
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.npy import read_npy
+from lc_assets.lake.scratch import once
+from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.stages.links.crawl_files import paths_of
 from lc_assets.stages.links.page_documents import (
     archive_name,
@@ -31,9 +34,6 @@ from lc_assets.stages.links.page_documents import (
     working_table,
 )
 from lc_assets.stages.tables import TableWriter
-from lc_assets.storage.upstream import Upstream, patiently
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 
 CAPTURES: Final = pa.schema(
@@ -79,8 +79,8 @@ class CapturesTask:
 
 
 @once
-@patiently
-def find_captures(task: CapturesTask) -> Tally:
+@with_retries
+def find_captures(task: CapturesTask) -> Counts:
     """Publish the captures in one file of a crawl that may be of a document's page."""
     with working_table(task.folder, "captures", task.number, CAPTURES) as table:
         found = _Found(table)
@@ -90,7 +90,7 @@ def find_captures(task: CapturesTask) -> Tally:
             _look_through_rows(task, found)
         else:
             _look_through_records(task, found)
-    return Tally(also={f"{task.kind} files read": 1, **found.counts})
+    return Counts(extra={f"{task.kind} files read": 1, **found.counts})
 
 
 @dataclass(slots=True)

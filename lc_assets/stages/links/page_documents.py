@@ -19,15 +19,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.formats.archives.captures import timestamp_of
 from lc_assets.formats.archives.paths import Kind
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
 from lc_assets.publishing import finished, publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.surt import surt
 
@@ -75,12 +75,12 @@ class DocumentsTask:
 
 def tables_in(folder: Path, what: str) -> list[Path]:
     """The tables in a version's workings: ``documents`` or ``captures``."""
-    return finished((folder / WORKINGS / what).glob("*.parquet"))
+    return finished((folder / SCRATCH / what).glob("*.parquet"))
 
 
 def wanted_file(folder: Path, kind: Kind) -> Path:
     """Where a version's workings say what is wanted of files of a kind."""
-    return folder / WORKINGS / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
+    return folder / SCRATCH / ("wanted.parquet" if kind == "cdxj" else "wanted.npy")
 
 
 def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
@@ -89,7 +89,7 @@ def hashes_of(keys: Iterable[str]) -> NDArray[np.uint64]:
 
 
 @once
-def note_documents(task: DocumentsTask) -> Tally:
+def note_documents(task: DocumentsTask) -> Counts:
     """Publish the keys of one shard's documents; those without an address of the web are counted
     and left out.
     """
@@ -102,7 +102,7 @@ def note_documents(task: DocumentsTask) -> Tally:
                 n_kept += 1
                 table.add(_noted(line, key) | {"shard": task.number, "position": position})
     dropped = {NO_ADDRESS: n_seen - n_kept} if n_seen > n_kept else {}
-    return Tally(seen=n_seen, kept=n_kept, dropped=dropped)
+    return Counts(seen=n_seen, kept=n_kept, dropped=dropped)
 
 
 def _noted(line: dict[str, Any], key: str) -> dict[str, Any]:
@@ -157,6 +157,6 @@ def sorted_keys(path: Path, first: bytes) -> Iterator[bytes]:
 @contextlib.contextmanager
 def working_table(folder: Path, what: str, number: int, schema: pa.Schema) -> Iterator[TableWriter]:
     """A table to write into a version's workings; see `tables_in`."""
-    path = folder / WORKINGS / what / f"{number:06d}.parquet"
+    path = folder / SCRATCH / what / f"{number:06d}.parquet"
     with publish(path) as draft, contextlib.closing(TableWriter(draft, schema)) as table:
         yield table

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from lc_assets.counts import Counts
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage
 from lc_assets.formats.archives.wat import WatPage, wat_pages_at
 from lc_assets.formats.corpora.records import Unread
+from lc_assets.lake.scratch import once
+from lc_assets.lake.upstream import Upstream, with_retries
 from lc_assets.packing.roots import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.links.html_index import INDEX_SUFFIX
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.storage.upstream import Upstream, patiently
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.links import Extractor, Link, PageLinks, page_links
 from lc_assets.text.targets import Targets, targets_of
 
@@ -66,8 +66,8 @@ class LinksTask:
 
 
 @once
-@patiently
-def find_links(task: LinksTask) -> Tally:
+@with_retries
+def find_links(task: LinksTask) -> Counts:
     """Publish what the pages of one shard point at."""
     counted = _Counted()
     with publish(task.folder / f"{task.name}{LINKS_SUFFIX}") as draft:
@@ -79,7 +79,7 @@ def find_links(task: LinksTask) -> Tally:
                 counted.note(found)
         finally:
             table.close()
-    return counted.tally()
+    return counted.counts()
 
 
 class _Counted:
@@ -87,22 +87,24 @@ class _Counted:
 
     def __init__(self) -> None:
         self.dropped: Counter[str] = Counter()
-        self.also: Counter[str] = Counter()
+        self.extra: Counter[str] = Counter()
         self.kept = 0
 
     def note(self, found: Targets) -> None:
         self.kept += 1
-        self.also[TARGETS] += len(found.found)
-        self.also.update({f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()})
+        self.extra[TARGETS] += len(found.found)
+        self.extra.update(
+            {f"{LEFT_OUT}{reason}": count for reason, count in found.left_out.items()}
+        )
 
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         seen = self.kept + self.dropped.total()
-        return Tally(
+        return Counts(
             seen=seen,
             kept=self.kept,
             dropped=dict(self.dropped),
-            complaints=dict(self.dropped),
-            also=dict(self.also),
+            failed_rules=dict(self.dropped),
+            extra=dict(self.extra),
         )
 
 
@@ -116,7 +118,7 @@ def _looked_at(task: LinksTask, counted: _Counted) -> Iterator[tuple[dict[str, A
             if isinstance(links, str):
                 counted.dropped[links] += 1
                 continue
-            counted.also[LINKS] += len(links.links)
+            counted.extra[LINKS] += len(links.links)
             resolve = task.extractor != "paper"
             yield (
                 page,

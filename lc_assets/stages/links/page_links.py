@@ -11,6 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from lc_assets.counts import Counts
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.versions import Published
 from lc_assets.packing.roots import roots_drawn_by
 from lc_assets.publishing import finished
 from lc_assets.stages.building import (
@@ -38,9 +41,6 @@ from lc_assets.stages.links.page_linking import (
 )
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import count_lines, read_lines, read_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.targets import REASONS
 from lc_assets.vocabulary import SnapshotId
@@ -58,7 +58,7 @@ def find_page_links(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings, web = context.recipe.longpack, context.recipe.web
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         documents = staging.inputs[f"filtered/{snapshot}"].folder
         tasks = [
             LinksTask(
@@ -84,14 +84,14 @@ def page_links_files(folder: Path) -> list[Path]:
     return finished(folder.glob(f"*{LINKS_SUFFIX}"))
 
 
-def links_by_fate(tally: Tally) -> dict[str, int]:
+def links_by_fate(counts: Counts) -> dict[str, int]:
     """How many links lead to a page, and why the others lead to none."""
     others = {
         name.removeprefix(LEFT_OUT): count
-        for name, count in tally.also.items()
+        for name, count in counts.extra.items()
         if name.startswith(LEFT_OUT)
     }
-    return {"lead to a page": tally.also.get(LINKS, 0) - sum(others.values()), **others}
+    return {"lead to a page": counts.extra.get(LINKS, 0) - sum(others.values()), **others}
 
 
 def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def most_pointed_at(links: Published, n_lines: int) -> list[dict[str, Any]]:
     files = page_links_files(links.folder)
     if not files:
         return []
-    with queries(links.home / WORKINGS / "most", Means().memory // 4) as asked:
+    with queries(links.home / SCRATCH / "most", Means().memory // 4) as asked:
         return asked.lines(
             "SELECT target_key AS page, count(*) AS pages, any_value(keys ORDER BY keys) AS keys "
             f"FROM {parquet(files)} "
@@ -127,10 +127,10 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
         n_itself += sum(page == target for page, target, _ in pairs)
         n_twice += len(pairs) - len({(page, place) for page, _, place in pairs})
         n_links += sum(table["n_links"].to_pylist())
-    also = check_input.tally.also
-    fates = links_by_fate(check_input.tally)
+    extra = check_input.counts.extra
+    fates = links_by_fate(check_input.counts)
     wrong = {
-        "lines more or fewer than counted": abs(n_lines - also.get(TARGETS, 0)),
+        "lines more or fewer than counted": abs(n_lines - extra.get(TARGETS, 0)),
         "links more or fewer than counted": abs(n_links - fates["lead to a page"]),
         "pages that point at themselves": n_itself,
         "pages with two targets in one place": n_twice,
@@ -141,7 +141,7 @@ def the_links_add_up(check_input: CheckInput) -> CheckResult:
     return _finding(
         "the_links_add_up",
         wrong,
-        f"{n_lines:,} targets of {also.get(LINKS, 0):,} links on {check_input.tally.kept:,} pages",
+        f"{n_lines:,} targets of {extra.get(LINKS, 0):,} links on {check_input.counts.kept:,} pages",
     )
 
 

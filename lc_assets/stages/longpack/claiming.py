@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from lc_assets.counts import Counts
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.turns import NO_ROOM, Rules
 from lc_assets.stages.deduplication.queries import Queries, parquet, queries, quoted
@@ -32,8 +34,6 @@ from lc_assets.stages.longpack.pages import (
 from lc_assets.stages.longpack.resolving import number_pages, publish_needed, resolve
 from lc_assets.stages.longpack.writing import publish_claims
 from lc_assets.stages.tables import write_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import TextEncoding
 
 OTHER_SIDE: Final = "on the other side of the held-out split"
@@ -45,8 +45,8 @@ class Run(Protocol):
     """Runs a shard function over tasks and adds up what it counted."""
 
     def __call__(
-        self, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str
-    ) -> Tally:
+        self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str
+    ) -> Counts:
         """Run it; ``what`` says what is done, for people."""
         ...
 
@@ -88,7 +88,7 @@ class Claims:
     @property
     def work(self) -> Path:
         """Folder of tables that are needed on the way."""
-        return self.folder / WORKINGS
+        return self.folder / SCRATCH
 
     @property
     def rules(self) -> Rules:
@@ -96,7 +96,7 @@ class Claims:
         return Rules(repetitions=self.settings.repetitions, consume=self.settings.mode == "consume")
 
 
-def claim_links(claims: Claims) -> Tally:
+def claim_links(claims: Claims) -> Counts:
     """Publish who holds what; a link is kept when the page that it leads to is held for it."""
     pages = [
         PagesTask(documents=path, folder=claims.folder, file=n, draws=claims.draws)
@@ -131,16 +131,16 @@ def claim_links(claims: Claims) -> Tally:
             paper_exact=claims.settings.paper_exact,
             memory=claims.memory,
         )
-        also = _sums(asked, n_roots, consume=claims.rules.consume)
+        extra = _sums(asked, n_roots, consume=claims.rules.consume)
     dropped = {why: count for why, count in sorted(counts.items()) if count}
     return (
         listed
         + known
-        + Tally(seen=n_seen, kept=n_kept, dropped=dropped, complaints=dropped, also=also)
+        + Counts(seen=n_seen, kept=n_kept, dropped=dropped, failed_rules=dropped, extra=extra)
     )
 
 
-def _know(claims: Claims, asked: Queries) -> Tally:
+def _know(claims: Claims, asked: Queries) -> Counts:
     """Read the texts that are needed; table ``known`` holds what must be known of each."""
     needed = publish_needed(
         asked, claims.work / "needed", len(claims.documents), everything=claims.everything

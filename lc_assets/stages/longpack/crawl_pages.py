@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.formats.archives.pages import MAX_PAGE_BYTES, HtmlPage, html_pages
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import read_corpus
@@ -28,7 +29,6 @@ from lc_assets.stages.deduplication.queries import Queries, quoted
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.pages import TITLE_CHARS
 from lc_assets.stages.tables import FILTERED, TableWriter, read_lines
-from lc_assets.tally import Tally
 from lc_assets.text.links import Extractor, PageLinks, page_links
 from lc_assets.text.page_keys import key_host, page_key
 from lc_assets.text.page_text import Quality, page_text
@@ -72,7 +72,7 @@ class LinksTask:
         return str(self.source)
 
 
-def clean_pages(task: CleanTask) -> Tally:
+def clean_pages(task: CleanTask) -> Counts:
     """Write the documents of one file; what is none is dropped, by why."""
     dropped: Counter[str] = Counter()
     n_kept = 0
@@ -83,8 +83,11 @@ def clean_pages(task: CleanTask) -> Tally:
             else:
                 n_kept += 1
                 table.add(found, n_bytes=4 * len(found["raw_content"]))
-    return Tally(
-        seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), complaints=dict(dropped)
+    return Counts(
+        seen=n_kept + dropped.total(),
+        kept=n_kept,
+        dropped=dict(dropped),
+        failed_rules=dict(dropped),
     )
 
 
@@ -130,11 +133,11 @@ def _line(
     return dict.fromkeys(FILTERED.names, "") | named | {"title": head, "raw_content": text}
 
 
-def find_links(task: LinksTask) -> Tally:
+def find_links(task: LinksTask) -> Counts:
     """Write the links of the pages of one archive, by the pages that they lead to; links that lead
     nowhere are counted.
     """
-    dropped, also = Counter[str](), Counter[str]()
+    dropped, extra = Counter[str](), Counter[str]()
     n_pages = 0
     with publish(task.path) as draft, contextlib.closing(TableWriter(draft, CAPTURED)) as table:
         for record, page in enumerate(html_pages(task.source, max_page_bytes=MAX_PAGE_BYTES)):
@@ -148,15 +151,15 @@ def find_links(task: LinksTask) -> Tally:
                 continue
             n_pages += 1
             for line in _links_of(
-                page, read, key=key, record=record, extractor=task.extractor, also=also
+                page, read, key=key, record=record, extractor=task.extractor, extra=extra
             ):
                 table.add(line)
-    return Tally(
+    return Counts(
         seen=n_pages + dropped.total(),
         kept=n_pages,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=dict(also),
+        failed_rules=dict(dropped),
+        extra=dict(extra),
     )
 
 
@@ -167,16 +170,16 @@ def _links_of(
     key: str,
     record: int,
     extractor: Extractor,
-    also: Counter[str],
+    extra: Counter[str],
 ) -> Iterator[dict[str, Any]]:
     # The paper looks addresses up as they are written.
     found = targets_of(read.links, page.url, base=read.base, resolve=extractor != "paper")
     if read.unread:
-        also[f"pages whose links were not read: {read.unread}"] += 1
-    also.update(
+        extra[f"pages whose links were not read: {read.unread}"] += 1
+    extra.update(
         {"links": len(read.links), "links to pages": sum(target.n_links for target in found.found)}
     )
-    also.update({f"links left out: {why}": count for why, count in found.left_out.items()})
+    extra.update({f"links left out: {why}": count for why, count in found.left_out.items()})
     capture = {"page_key": key, "id": key, "date": page.date, "record": record}
     yield dict.fromkeys(CAPTURED.names) | capture
     for target in found.found:

@@ -1,5 +1,5 @@
 """Texts on their way: one file per source, by bucket, so that a bucket reads no other's texts
-(`lc_assets.engines.exchange`).
+(`lc_assets.execution.exchange`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.engines.exchange import BUFFERED_BYTES, BucketWriter, read_bucket
+from lc_assets.execution.exchange import BUFFERED_BYTES, BucketWriter, read_bucket
 
 PASSED_ON_BYTES: Final = 4 << 20
 LINES_AT_ONCE: Final = 256

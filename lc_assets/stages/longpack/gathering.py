@@ -19,8 +19,11 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.npy import read_npy
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
 from lc_assets.packing.longpack import PackedDocument, Part, Placed, written
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
@@ -32,9 +35,6 @@ from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpack.pages import stem_of
 from lc_assets.stages.longpack.placing import GROUP_TOKENS, SLICE_TOKENS, Plan, plan_parts
 from lc_assets.stages.tables import FILTERED, TableWriter, read_lines, read_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 
 SPANS_SUFFIX: Final = ".spans.parquet"
 
@@ -114,7 +114,7 @@ class GatherTask:
         return f"{self.documents[0].name} to {self.documents[-1].name}"
 
 
-def pack_documents(packing: Packing) -> Tally:
+def pack_documents(packing: Packing) -> Counts:
     """Write packed documents, in the columns of `FILTERED`, and their spans; each is a document
     that was seen and kept.
 
@@ -122,8 +122,8 @@ def pack_documents(packing: Packing) -> Tally:
         Mismatch: when a document that is claimed is not there.
     """
     if not packing.documents:
-        return Tally()
-    work = packing.folder / WORKINGS
+        return Counts()
+    work = packing.folder / SCRATCH
     plan = Plan(
         claims=packing.claims,
         documents=packing.documents,
@@ -160,7 +160,7 @@ def pack_documents(packing: Packing) -> Tally:
 
 
 @once
-def send_texts(task: SendTask) -> Tally:
+def send_texts(task: SendTask) -> Counts:
     """Send the texts of one file's documents to the groups that want them."""
     wanted: dict[int, list[tuple[int, int]]] = {}
     for line, group, part in read_npy(task.wanted).T.tolist():
@@ -173,13 +173,13 @@ def send_texts(task: SendTask) -> Tally:
             for group, part in wanted.get(line, ()):
                 writer.send(Sent(group, part, document["url"] or "", document["raw_content"]))
                 n_texts, n_chars = n_texts + 1, n_chars + len(document["raw_content"])
-    return Tally(also={"texts sent": n_texts, "characters sent": n_chars})
+    return Counts(extra={"texts sent": n_texts, "characters sent": n_chars})
 
 
 @once
-def gather_documents(task: GatherTask) -> Tally:
+def gather_documents(task: GatherTask) -> Counts:
     """Pack the documents of one group of files."""
-    counted = Tally()
+    counted = Counts()
     texts = _Texts(task)
     parts = _by_root(read_lines(task.parts))
     following = next(parts, None)
@@ -201,7 +201,7 @@ def gather_documents(task: GatherTask) -> Tally:
                     following,
                 )
                 following = next(parts, None)
-        counted += output.tally
+        counted += output.counts
     return counted
 
 
@@ -342,11 +342,11 @@ class _Output:
         self._n_chars += len(packed.text)
 
     @property
-    def tally(self) -> Tally:
+    def counts(self) -> Counts:
         """What was written."""
-        also = {
+        extra = {
             "parts": self._n_parts,
             "tokens of parts": self._n_tokens,
             "characters": self._n_chars,
         }
-        return Tally(seen=self._n_docs, kept=self._n_docs, also=also)
+        return Counts(seen=self._n_docs, kept=self._n_docs, extra=extra)

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.packing.growth import PAPER, Growth, growth
 from lc_assets.packing.length_buckets import bucket_counts
 from lc_assets.stages.links.link_tables import SPANS
 from lc_assets.stages.tables import read_all
-from lc_assets.tally import Tally
 
 MEASURES: Final = ("hit rate", "mean of ratios", "ratio of sums", "median ratio")
 
@@ -64,11 +64,11 @@ def lengths_of(spans: Sequence[Path], *, n_roots: int) -> Lengths:
     return Lengths(roots=before, packed=after, pages=alone, n_roots=n_roots)
 
 
-def roots_tried(tally: Tally) -> int:
+def roots_tried(counts: Counts) -> int:
     """Roots that had a turn, of what `lc_assets.stages.longpack.claiming.claim_links` counted:
     those that no other one holds.
     """
-    return tally.also.get("roots", 0) - tally.also.get("roots that another one holds", 0)
+    return counts.extra.get("roots", 0) - counts.extra.get("roots that another one holds", 0)
 
 
 def beside_the_paper(found: Growth) -> list[tuple[str, float, float | None]]:

@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
+from lc_assets.counts import Counts
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.formats.npy import npy_bytes, read_npy
 from lc_assets.publishing import publish, publish_bytes
@@ -29,7 +30,6 @@ from lc_assets.stages.longpack.gathering import packed_documents_of
 from lc_assets.stages.longpack.placing import by_file
 from lc_assets.stages.longpack.writing import numbered_rows
 from lc_assets.stages.tables import read_lines
-from lc_assets.tally import Tally
 
 JSON_SUFFIX: Final = ".jsonl.gz"
 
@@ -98,7 +98,7 @@ def _json_name(path: Path) -> str:
     return path.name.replace(DOCUMENTS_SUFFIX, JSON_SUFFIX)
 
 
-def write_lines(task: LinesTask) -> Tally:
+def write_lines(task: LinesTask) -> Counts:
     """Write packed documents with their spans."""
     n_docs = 0
     with publish(task.path) as draft, gzipped(draft) as out:
@@ -117,10 +117,10 @@ def write_lines(task: LinesTask) -> Tally:
             }
             out.write(msgspec.json.encode(line) + b"\n")
             n_docs += 1
-    return Tally(seen=n_docs, kept=n_docs)
+    return Counts(seen=n_docs, kept=n_docs)
 
 
-def write_rest(task: RestTask) -> Tally:
+def write_rest(task: RestTask) -> Counts:
     """Write pages that are in no packed document."""
     taken = set(read_npy(task.taken)[0].tolist())
     n_docs = 0
@@ -136,4 +136,4 @@ def write_rest(task: RestTask) -> Tally:
                 }
                 out.write(msgspec.json.encode(line) + b"\n")
                 n_docs += 1
-    return Tally(seen=n_docs, kept=n_docs)
+    return Counts(seen=n_docs, kept=n_docs)

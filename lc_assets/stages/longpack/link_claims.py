@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.counts import Counts
 from lc_assets.formats.named_tokenizers import vocabulary_of
 from lc_assets.packing.longpack import PART_TOKENS
 from lc_assets.packing.roots import roots_drawn_by
@@ -37,7 +38,6 @@ from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.pages import Draws
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import count_lines, read_lines
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "claims.parquet"
@@ -50,7 +50,7 @@ def claim_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         NotPublished: when documents, removals or links are not there.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         recipe = context.recipe
         return claim_links(
             Claims(
@@ -116,8 +116,8 @@ def the_claims_add_up(check_input: CheckInput) -> CheckResult:
     with _asking(check_input) as asked:
         n_claims = how_many(asked, "SELECT * FROM claims")
         wrong = {
-            "claims more or fewer than counted": abs(n_claims - check_input.tally.kept),
-            "links that were not looked at": max(0, links - check_input.tally.seen),
+            "claims more or fewer than counted": abs(n_claims - check_input.counts.kept),
+            "links that were not looked at": max(0, links - check_input.counts.seen),
             "roots with places that are not 0, 1, 2, …": how_many(
                 asked,
                 "SELECT root_id FROM claims GROUP BY root_id HAVING min(place) != 0 OR max(place) "
@@ -126,7 +126,7 @@ def the_claims_add_up(check_input: CheckInput) -> CheckResult:
             ),
         }
     return _all_hold(
-        "the_claims_add_up", wrong, f"{n_claims:,} claims of {check_input.tally.seen:,} links"
+        "the_claims_add_up", wrong, f"{n_claims:,} claims of {check_input.counts.seen:,} links"
     )
 
 

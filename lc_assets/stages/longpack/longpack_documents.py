@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.counts import Counts
 from lc_assets.formats.key_index import KeyIndex
 from lc_assets.formats.named_tokenizers import GPT2_NAMES, TIKTOKEN
 from lc_assets.packing.longpack import PART_TOKENS, ROOT_LINE, part_text
@@ -46,7 +47,6 @@ from lc_assets.stages.longpack.page_index import (
 from lc_assets.stages.longpack.pages import n_tokens_of
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.tables import FILTERED, count_lines, read_lines
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 READ_AGAIN: Final = 12
@@ -64,7 +64,7 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
         Mismatch: when a document that is claimed is not among those that stand filtered.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         packing = Packing(
             claims=staging.inputs[f"link_claims/{snapshot}"].folder / link_claims.TABLE,
             documents=documents_files(staging.inputs[f"filtered/{snapshot}"].folder),
@@ -72,9 +72,9 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
             paper_exact=context.recipe.longpack.paper_exact,
             run=functools.partial(run_shards, context, staging),
         )
-        tally = pack_documents(packing)
-        return tally + Tally(
-            also={"keys of pages": write_page_index(staging.folder, spans_files(staging.folder))}
+        counts = pack_documents(packing)
+        return counts + Counts(
+            extra={"keys of pages": write_page_index(staging.folder, spans_files(staging.folder))}
         )
 
     return build(context, STAGE, snapshot, fill)
@@ -115,11 +115,11 @@ def documents_are_made_of_their_spans(check_input: CheckInput) -> CheckResult:
         ]
         n_wrong += not right
         first = first or ("" if right else document["id"])
-    agrees = n_docs == check_input.tally.kept and not n_wrong
+    agrees = n_docs == check_input.counts.kept and not n_wrong
     return CheckResult(
         claim="documents_are_made_of_their_spans",
         passed=agrees,
-        words=f"{n_docs:,} documents of {check_input.tally.kept:,} counted, {n_wrong:,} are not"
+        words=f"{n_docs:,} documents of {check_input.counts.kept:,} counted, {n_wrong:,} are not"
         + (f", such as {first}" if first else ""),
         numbers={"documents": n_docs, "wrong": n_wrong},
     )
@@ -155,14 +155,14 @@ def every_claim_is_packed(check_input: CheckInput) -> CheckResult:
     agrees = (
         not n_missing
         and not n_strange
-        and n_tokens == check_input.tally.also.get("tokens of parts", 0)
+        and n_tokens == check_input.counts.extra.get("tokens of parts", 0)
     )
     return CheckResult(
         claim="every_claim_is_packed",
         passed=agrees,
         words=f"{n_spans:,} parts, {n_missing:,} claims in none, {n_strange:,} of no claim; "
         f"{n_tokens:,} tokens claimed, "
-        f"{check_input.tally.also.get('tokens of parts', 0):,} packed",
+        f"{check_input.counts.extra.get('tokens of parts', 0):,} packed",
         numbers={"parts": n_spans, "missing": n_missing, "strange": n_strange, "tokens": n_tokens},
     )
 

@@ -23,13 +23,14 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.containers import WARC
 from lc_assets.formats.corpora.reading import corpus_files
 from lc_assets.packing.growth import Growth
 from lc_assets.packing.length_buckets import BucketCount, bucket_counts
-from lc_assets.publishing import disk_said_plainly, finished, publish_bytes
+from lc_assets.publishing import finished, publish_bytes, translate_os_errors
 from lc_assets.stages.claims import documents_files
 from lc_assets.stages.deduplication.queries import queries
 from lc_assets.stages.deduplication.settings import Means
@@ -57,7 +58,6 @@ from lc_assets.stages.longpack.json_lines import (
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import FACTS, Draws
 from lc_assets.stages.tables import read_all
-from lc_assets.tally import Tally
 from lc_assets.text.links import Extractor
 from lc_assets.text.page_text import Quality
 
@@ -76,7 +76,7 @@ class Crawl:
             archives.
         out: folder of what comes of it.
         settings: how pages are packed.
-        engine: runs what is done per file.
+        executor: runs what is done per file.
         extractor: how links are read; the paper's way resolves no relative addresses.
         quality: of texts that are taken out of archives.
         tokenizer: what counts tokens.
@@ -88,7 +88,7 @@ class Crawl:
     pages: Sequence[Path]
     out: Path
     settings: LongPackSettings
-    engine: Engine
+    executor: Executor
     extractor: Extractor = "html5"
     quality: Quality = "fast"
     tokenizer: str = "gpt2"
@@ -100,9 +100,9 @@ class Crawl:
         """Folder of what is needed on the way."""
         return self.out / WORK
 
-    def run(self, function: Callable[[Any], Tally], tasks: Sequence[Any], *, what: str) -> Tally:
+    def run(self, function: Callable[[Any], Counts], tasks: Sequence[Any], *, what: str) -> Counts:
         """Run a function over tasks and add up what it counted."""
-        return Tally.total(tally for _, tally in self.engine.run(function, tasks, what=what))
+        return Counts.total(counts for _, counts in self.executor.run(function, tasks, what=what))
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,10 +121,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     settings: LongPackSettings
-    pages: Tally
-    archives: Tally
-    links: Tally
-    packed: Tally
+    pages: Counts
+    archives: Counts
+    links: Counts
+    packed: Counts
     growth: Growth
     before: tuple[BucketCount, ...]
     after: tuple[BucketCount, ...]
@@ -143,7 +143,7 @@ def pack_crawl(crawl: Crawl) -> Outcome:
         raise BadInput(
             "links are read out of archives: name WARC files, such as --warc crawl.warc.gz"
         )
-    with disk_said_plainly(crawl.out):
+    with translate_os_errors(crawl.out):
         crawl.out.mkdir(parents=True, exist_ok=True)
         (crawl.out / SUMMARY_FILE).unlink(missing_ok=True)
         shutil.rmtree(crawl.work, ignore_errors=True)

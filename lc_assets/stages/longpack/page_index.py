@@ -23,10 +23,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from lc_assets.formats.key_index import KeyIndex, write_key_index
+from lc_assets.lake.versions import Published
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.line_reading import write_parts_in_groups
 from lc_assets.stages.tables import opened_table, read_table
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import keys_of_parts
 
 PAGES_FILE: Final = "pages.parquet"

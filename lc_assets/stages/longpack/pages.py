@@ -16,17 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import tokenizer_of
 from lc_assets.formats.npy import read_npy
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
 from lc_assets.packing.longpack import one_line
 from lc_assets.packing.roots import are_roots, root_ranks
 from lc_assets.publishing import publish
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.tables import read_lines, read_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.duplicate_keys import text_key
 from lc_assets.text.page_keys import is_home, key_host, page_key
 from lc_assets.tokens.orders import heldout
@@ -97,7 +97,7 @@ class PagesTask:
     @property
     def path(self) -> Path:
         """Where its table goes."""
-        return self.folder / WORKINGS / "pages" / f"{self.file:06d}.parquet"
+        return self.folder / SCRATCH / "pages" / f"{self.file:06d}.parquet"
 
     def __str__(self) -> str:
         return str(self.documents)
@@ -124,7 +124,7 @@ class FactsTask:
     @property
     def path(self) -> Path:
         """Where its table goes."""
-        return self.folder / WORKINGS / "facts" / f"{self.file:06d}.parquet"
+        return self.folder / SCRATCH / "facts" / f"{self.file:06d}.parquet"
 
     def __str__(self) -> str:
         return str(self.documents)
@@ -136,7 +136,7 @@ def stem_of(documents: Path) -> str:
 
 
 @once
-def list_pages(task: PagesTask) -> Tally:
+def list_pages(task: PagesTask) -> Counts:
     """Write who the documents of one shard are."""
     found = read_table(task.documents, ["id", "url", "digest", "language", "title"])
     columns = {
@@ -161,7 +161,7 @@ def list_pages(task: PagesTask) -> Tally:
         "title": [one_line(title)[:TITLE_CHARS] for title in columns["title"]],
     }
     _publish(task.path, pa.table(table, schema=PAGES))
-    return Tally(also={"pages without an address": keys.count(None)})
+    return Counts(extra={"pages without an address": keys.count(None)})
 
 
 def is_portal(key: str) -> bool:
@@ -181,7 +181,7 @@ def _sides(keys: list[str], splits: tuple[tuple[int, float], ...]) -> NDArray[np
 
 
 @once
-def know_texts(task: FactsTask) -> Tally:
+def know_texts(task: FactsTask) -> Counts:
     """Write content and tokens of the texts of one shard that are needed."""
     lines, numbers = read_npy(task.needed)
     number_of = dict(zip(lines.tolist(), numbers.tolist(), strict=True))
@@ -203,12 +203,12 @@ def know_texts(task: FactsTask) -> Tally:
             )
     _publish(task.path, pa.Table.from_pylist(found, schema=FACTS))
     counted = [line["n_tokens"] for line in found if line["n_tokens"] is not None]
-    also = {
+    extra = {
         "texts counted": len(found),
         "tokens counted": sum(counted),
         "characters counted": n_chars,
     }
-    return Tally(also=also | {UNTOKENIZABLE: len(found) - len(counted)})
+    return Counts(extra=extra | {UNTOKENIZABLE: len(found) - len(counted)})
 
 
 def content_of(text: str, document_id: str) -> str:

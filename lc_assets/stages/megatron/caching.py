@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
-from lc_assets.engines.engine import Engine
 from lc_assets.errors import BadInput, CorruptFile
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
 from lc_assets.formats.megatron_cache import (
     PrefixFacts,
@@ -41,7 +41,7 @@ from lc_assets.mixing.cache_names import (
 )
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index, plan_epochs
 from lc_assets.mixing.launch import SPLITS, Bounds, Launch, Sources, documents_of
-from lc_assets.publishing import disk_said_plainly, publish_bytes
+from lc_assets.publishing import publish_bytes, translate_os_errors
 
 _NO_HARD_LINKS = (errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK)
 
@@ -119,7 +119,7 @@ def look_at_cache(launch: Launch, identities: Mapping[str, Identity], cache: Pat
 
 
 def build_cache(
-    launch: Launch, identities: Mapping[str, Identity], cache: Path, *, engine: Engine
+    launch: Launch, identities: Mapping[str, Identity], cache: Path, *, executor: Executor
 ) -> list[Entry]:
     """Build what a launch would not find; return every index with what was wrong before (``found``:
     it was kept).
@@ -147,7 +147,7 @@ def build_cache(
         for request in dict.fromkeys(entry.request for entry in before)
         if request in wanting
     ]
-    for _ in engine.run(_build, work, what="indices"):
+    for _ in executor.run(_build, work, what="indices"):
         pass
     write_manifest(cache, read_manifest(cache) | dict(data_sets.facts))
     return before
@@ -220,7 +220,7 @@ def _words(sources: Sources | None) -> list[str]:
 
 
 def _linked(prefix: Path, place: Path, digest: str) -> str:
-    with disk_said_plainly(place):
+    with translate_os_errors(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         if not (bin_path(place).exists() and idx_path(place).exists() and _digest(place) == digest):
             for path in (bin_path, idx_path):

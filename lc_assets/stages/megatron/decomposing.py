@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter, idx_path
 from lc_assets.packing.decomposition import decomposed
 from lc_assets.stages.megatron.megatron_receipts import Ids, read_receipt, write_receipt
-from lc_assets.tally import Tally
 
 BLOCK_IDS: Final = 1 << 22
 LEFT_OVER: Final = "left over"
@@ -26,7 +26,7 @@ LEFT_OVER: Final = "left over"
 
 def decompose(
     prefix: Path, folder: Path, *, shortest: int, longest: int, seed: int | None = None
-) -> Tally:
+) -> Counts:
     """Cut the documents of a data set into pieces, and write those of each length as a data set of
     its own.
 
@@ -75,12 +75,12 @@ def decompose(
                 ]
                 writer.add_documents(parts, [1 << exponent] * len(parts))
                 n_kept += len(parts) << exponent
-        also = {
+        extra = {
             f"pieces of {1 << exponent}": writer.n_documents for exponent, writer in writers.items()
         }
     _write_receipts([place for place in places.values() if idx_path(place).exists()], _ids(prefix))
     left_over = {LEFT_OVER: reader.n_tokens - n_kept} if reader.n_tokens > n_kept else {}
-    return Tally(seen=reader.n_tokens, kept=n_kept, dropped=left_over, also=also)
+    return Counts(seen=reader.n_tokens, kept=n_kept, dropped=left_over, extra=extra)
 
 
 def exponent_of(n_tokens: int) -> int:

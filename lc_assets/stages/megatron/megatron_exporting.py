@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, flush, publish
+from lc_assets.publishing import STAGING_PREFIX, flush, publish, translate_os_errors
 from lc_assets.stages.megatron.megatron_merging import Stretch, cut
 from lc_assets.tokens.dtypes import UINT16, as_dtype
 
@@ -155,10 +155,10 @@ def _lists(reader: MegatronReader, start: int, stop: int) -> pa.ListArray:
 @contextlib.contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
     """A folder that appears whole, when the block ends well."""
-    with disk_said_plainly(folder):
+    with translate_os_errors(folder):
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise BadInput(f"{folder}: there is something already; name a new folder")
-        draft = folder.with_name(f"{DRAFT_PREFIX}{uuid.uuid4().hex[:8]}-{folder.name}")
+        draft = folder.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{folder.name}")
         draft.mkdir(parents=True)
         try:
             yield draft

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
+from lc_assets.lake.digests import sha256_of_file
+from lc_assets.lake.receipts import decode_json, encode_json, with_checksum
 from lc_assets.publishing import publish_bytes
-from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.receipts import decode_json, encode_json, sealed
 
 SUFFIX: Final = ".receipt"
 
@@ -71,7 +71,7 @@ def write_receipt(
 ) -> DataSetReceipt:
     """Read a data set whole and publish its receipt."""
     reader = MegatronReader(prefix)
-    receipt = sealed(
+    receipt = with_checksum(
         DataSetReceipt(
             made_by=made_by,
             ids=ids,

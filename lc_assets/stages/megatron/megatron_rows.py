@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
+from lc_assets.lake.versions import Published
 from lc_assets.mixing.gpt_index import build_gpt_index
 from lc_assets.stages.building import (
     BuildContext,
@@ -25,8 +27,6 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.recipe import plain
 from lc_assets.stages.rows.row_settings import MegatronSettings
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -48,12 +48,12 @@ def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings = context.recipe.megatron
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         grid = staging.inputs[f"grid/{snapshot}"].folder
         copied = [copy_rows(grid, staging.folder, split) for split in SPLITS]
         if (staging.folder / "train.idx").is_file():
             index_train(staging.folder, settings)
-        return Tally.total(copied)
+        return Counts.total(copied)
 
     return build(
         context,
@@ -64,7 +64,7 @@ def write_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     )
 
 
-def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
+def copy_rows(grid: Path, folder: Path, split: str) -> Counts:
     """Write one split's rows as ``{split}.bin`` and ``{split}.idx``."""
     reader = GridReader(grid / f"{split}.zarr")
     if reader.n_rows:
@@ -75,10 +75,10 @@ def copy_rows(grid: Path, folder: Path, split: str) -> Tally:
                     slice(0, reader.row_tokens),
                 ):
                     writer.add(row)
-    return Tally(
+    return Counts(
         seen=reader.n_rows,
         kept=reader.n_rows,
-        also={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens},
+        extra={f"{split} rows": reader.n_rows, "tokens": reader.n_rows * reader.row_tokens},
     )
 
 
@@ -140,7 +140,7 @@ def megatron_rows_are_the_grids_rows(check_input: CheckInput) -> CheckResult:
         ]
     return CheckResult(
         claim="megatron_rows_are_the_grids_rows",
-        passed=not wrong and n_rows == check_input.tally.kept,
+        passed=not wrong and n_rows == check_input.counts.kept,
         words="; ".join(wrong[:5])
         or f"{n_rows:,} rows, first, middle and last of each split compared token by token",
         numbers={"rows": n_rows},

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lc_assets.formats.megatron import MegatronReader, bin_path, idx_path
+from lc_assets.lake.digests import sha256_of_file
+from lc_assets.lake.receipts import has_valid_checksum
 from lc_assets.stages.megatron.megatron_receipts import DataSetReceipt, read_receipt, receipt_path
-from lc_assets.storage.digests import sha256_of_file
-from lc_assets.storage.receipts import is_as_sealed
 from lc_assets.tokens.dtypes import readers_trap
 
 BLOCK: Final = 1 << 22
@@ -191,7 +191,7 @@ def _contradicted(
             f"{prefix}: {n_documents:,} documents, {reader.n_tokens:,} tokens; its receipt says "
             f"{receipt.documents:,}, {receipt.tokens:,}"
         )
-    if not is_as_sealed(receipt_path(prefix).read_bytes(), receipt):
+    if not has_valid_checksum(receipt_path(prefix).read_bytes(), receipt):
         yield (
             f"{receipt_path(prefix)}: its content is not what was sealed: it changed since; "
             "write it again"

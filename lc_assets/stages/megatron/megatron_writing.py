@@ -32,13 +32,20 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.megatron import MegatronWriter, bin_path, idx_path, put_in_place
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, publish_bytes, remove_drafts
+from lc_assets.lake.receipts import decode_json, encode_json
+from lc_assets.publishing import (
+    STAGING_PREFIX,
+    publish_bytes,
+    remove_staging_files,
+    translate_os_errors,
+)
 from lc_assets.stages.megatron.megatron_batches import Batch, SpotCheck, TwinDiffers
 from lc_assets.stages.megatron.megatron_merging import join
 from lc_assets.stages.megatron.megatron_receipts import (
@@ -48,8 +55,6 @@ from lc_assets.stages.megatron.megatron_receipts import (
     write_receipt,
 )
 from lc_assets.stages.megatron.megatron_settings import Settled, part_name
-from lc_assets.storage.receipts import decode_json, encode_json
-from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import Tokenizer
 
 EMPTY: Final = "empty"
@@ -91,12 +96,12 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
 
     n_bytes: int
     modified_ns: int
-    tally: Tally
+    counts: Counts
 
 
 def write_data_set(
-    sources: Sequence[Path], prefix: Path, settled: Settled, *, engine: Engine
-) -> tuple[Tally, DataSetReceipt]:
+    sources: Sequence[Path], prefix: Path, settled: Settled, *, executor: Executor
+) -> tuple[Counts, DataSetReceipt]:
     """Write a whole corpus as one data set, its files in the order of their names.
 
     While it is written the parts lie in the hidden folder ``.{prefix}.parts``: as many bytes again,
@@ -114,20 +119,22 @@ def write_data_set(
     folder = prefix.with_name(f".{prefix.name}.parts")
     try:
         tasks = _tasks(sources, folder, folder, settled)
-        _remove_drafts(folder, prefix)
-        tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
-        _require_documents(tally, prefix)
+        _remove_staging_files(folder, prefix)
+        counts = Counts.total(
+            found for _, found in executor.run(write_part, tasks, what="tokenize")
+        )
+        _require_documents(counts, prefix)
         _join([task.prefix for task in tasks if idx_path(task.prefix).is_file()], prefix)
         shutil.rmtree(folder)
     finally:
         with contextlib.suppress(OSError):
             folder.rmdir()  # when nothing was finished
-    return tally, write_receipt(prefix, made_by="write", ids=settled.ids, dropped=tally.dropped)
+    return counts, write_receipt(prefix, made_by="write", ids=settled.ids, dropped=counts.dropped)
 
 
 def write_parts(
-    sources: Sequence[Path], folder: Path, settled: Settled, *, engine: Engine
-) -> tuple[Tally, dict[tuple[Path, Path], DataSetReceipt]]:
+    sources: Sequence[Path], folder: Path, settled: Settled, *, executor: Executor
+) -> tuple[Counts, dict[tuple[Path, Path], DataSetReceipt]]:
     """Write each file of a corpus as a data set of its own, ``{folder}/{hash of its name}``, as
     Curator does.
 
@@ -141,57 +148,58 @@ def write_parts(
     """
     tasks = _tasks(sources, folder, folder / ".parts", settled)
     for task in tasks:
-        _remove_drafts(task.memos, task.prefix)
-    tally = Tally.total(found for _, found in engine.run(write_part, tasks, what="tokenize"))
+        _remove_staging_files(task.memos, task.prefix)
+    counts = Counts.total(found for _, found in executor.run(write_part, tasks, what="tokenize"))
     receipts = {
         (task.file, task.prefix): found for task in tasks if (found := read_receipt(task.prefix))
     }
-    return tally, receipts
+    return counts, receipts
 
 
 def _tasks(sources: Sequence[Path], folder: Path, memos: Path, settled: Settled) -> list[PartTask]:
     files = corpus_files(sources)
-    with disk_said_plainly(folder):
+    with translate_os_errors(folder):
         memos.mkdir(parents=True, exist_ok=True)
     return [PartTask(file=file, folder=folder, memos=memos, settled=settled) for file in files]
 
 
-def _remove_drafts(folder: Path, prefix: Path) -> None:
+def _remove_staging_files(folder: Path, prefix: Path) -> None:
     """Remove what a killed run of the same work left."""
-    remove_drafts(folder)
+    remove_staging_files(folder)
     for path in (bin_path(prefix), idx_path(prefix), receipt_path(prefix)):
-        for draft in prefix.parent.glob(f"{DRAFT_PREFIX}????????-{glob.escape(path.name)}"):
+        for draft in prefix.parent.glob(f"{STAGING_PREFIX}????????-{glob.escape(path.name)}"):
             draft.unlink(missing_ok=True)
 
 
 def _join(parts: Sequence[Path], prefix: Path) -> None:
-    with disk_said_plainly(prefix):
+    with translate_os_errors(prefix):
         if len(parts) == 1:
             put_in_place(parts[0], prefix)
         else:
             join(parts, prefix)
 
 
-def write_part(task: PartTask) -> Tally:
+def write_part(task: PartTask) -> Counts:
     """Tokenize one file, unless that was done before and the file has not changed since."""
     memo_path, now = task.memos / f"{task.name}.json", task.file.stat()
     if memo_path.is_file():
         memo = decode_json(memo_path, Memo)
-        whole = not memo.tally.kept or (
+        whole = not memo.counts.kept or (
             bin_path(task.prefix).is_file() and idx_path(task.prefix).is_file()
         )
         if whole and (memo.n_bytes, memo.modified_ns) == (now.st_size, now.st_mtime_ns):
-            return memo.tally
-    tally = _tokenize(task)
-    if task.folder != task.memos and tally.kept:
-        write_receipt(task.prefix, made_by="write", ids=task.settled.ids, dropped=tally.dropped)
+            return memo.counts
+    counts = _tokenize(task)
+    if task.folder != task.memos and counts.kept:
+        write_receipt(task.prefix, made_by="write", ids=task.settled.ids, dropped=counts.dropped)
     publish_bytes(
-        memo_path, encode_json(Memo(n_bytes=now.st_size, modified_ns=now.st_mtime_ns, tally=tally))
+        memo_path,
+        encode_json(Memo(n_bytes=now.st_size, modified_ns=now.st_mtime_ns, counts=counts)),
     )
-    return tally
+    return counts
 
 
-def _tokenize(task: PartTask) -> Tally:
+def _tokenize(task: PartTask) -> Counts:
     """By the fast tokenizer if its twin agrees, else by the twin."""
     twin, fast = (
         tokenizer_or_why(task.settled.setting, fast=False),
@@ -203,12 +211,12 @@ def _tokenize(task: PartTask) -> Tally:
             check = (
                 None if isinstance(twin, BadInput) else SpotCheck(fast, twin, key=task.file.name)
             )
-            return _write(task, fast, check) + Tally(also={BY_TWIN: 0, UNCHECKED: int(unchecked)})
+            return _write(task, fast, check) + Counts(extra={BY_TWIN: 0, UNCHECKED: int(unchecked)})
         except TwinDiffers:
             pass
     if isinstance(twin, BadInput):
         raise twin
-    return _write(task, twin, None) + Tally(also={BY_TWIN: 1, UNCHECKED: 0})
+    return _write(task, twin, None) + Counts(extra={BY_TWIN: 1, UNCHECKED: 0})
 
 
 def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
@@ -221,7 +229,7 @@ def tokenizer_or_why(setting: str, *, fast: bool) -> Tokenizer | BadInput:
         return why
 
 
-def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
+def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Counts:
     dropped, n_characters, writing, ids = Counter[str](), 0, task.settled.writing, task.settled.ids
     with (
         MegatronWriter.publishing(task.prefix, np.dtype(ids.dtype)) as writer,
@@ -240,14 +248,14 @@ def _write(task: PartTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tal
                 dropped[reason] += 1
             else:
                 n_characters += len(document.text)
-    also = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, FILES: 1}
+    extra = {TOKENS: writer.n_tokens, CHARACTERS: n_characters, FILES: 1}
     n_kept = writer.n_documents
-    return Tally(
+    return Counts(
         seen=n_kept + dropped.total(),
         kept=n_kept,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=also,
+        failed_rules=dict(dropped),
+        extra=extra,
     )
 
 
@@ -263,10 +271,10 @@ def _add(batch: Batch, tokenizer: Tokenizer, text: str) -> str | None:
     return None
 
 
-def _require_documents(tally: Tally, prefix: Path) -> None:
-    if not tally.kept:
-        reasons = ", ".join(f"{n:,} {why}" for why, n in tally.dropped.items()) or "none"
+def _require_documents(counts: Counts, prefix: Path) -> None:
+    if not counts.kept:
+        reasons = ", ".join(f"{n:,} {why}" for why, n in counts.dropped.items()) or "none"
         raise BadInput(
-            f"{prefix}: no document to write of {tally.seen:,} seen ({reasons}); Megatron cannot "
+            f"{prefix}: no document to write of {counts.seen:,} seen ({reasons}); Megatron cannot "
             "open an empty data set"
         )

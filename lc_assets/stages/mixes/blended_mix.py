@@ -13,10 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
 from lc_assets.formats.gpt_index import read_gpt_index, write_gpt_index
 from lc_assets.formats.megatron import idx_path, read_index
 from lc_assets.formats.npy import read_npy, write_npy
+from lc_assets.lake.receipts import decode_json, encode_json
+from lc_assets.lake.versions import Published
 from lc_assets.mixing.continuing import lengthened
 from lc_assets.mixing.gpt_index import Cut, build_gpt_index
 from lc_assets.mixing.shares import whole_epoch_at
@@ -42,9 +45,6 @@ from lc_assets.stages.mixes.mix_plans import (
     source_name,
 )
 from lc_assets.stages.recipe import Recipe, plain, require_whole_rows
-from lc_assets.storage.receipts import decode_json, encode_json
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 
 MIX_FILE = "mix.json"
 
@@ -104,7 +104,7 @@ def blend_mix(context: BuildContext, mix: str) -> Built:
     """
     megatron = context.recipe.megatron
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         published = {
             source_name(*name.split("/")): source for name, source in staging.inputs.items()
         }
@@ -130,10 +130,10 @@ def blend_mix(context: BuildContext, mix: str) -> Built:
         )
         publish_bytes(staging.folder / MIX_FILE, encode_json(described))
         n_samples = described.n_samples
-        return Tally(
+        return Counts(
             seen=n_samples,
             kept=n_samples,
-            also={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
+            extra={"sources": len(plan.names), "tokens": n_samples * megatron.sequence_length},
         )
 
     seed = settings_of(context.recipe, mix).seed
@@ -256,10 +256,10 @@ def every_sample_can_be_found(check_input: CheckInput) -> CheckResult:
             wrong.append(f"{source.name}: samples are not 0 to {source.used:,}")
         elif source.used and not _reaches(check_input.folder / source.name, source.used):
             wrong.append(f"{source.name}: its index holds fewer than {source.used:,} samples")
-    if len(datasets) != check_input.tally.kept or len(samples) != len(datasets):
+    if len(datasets) != check_input.counts.kept or len(samples) != len(datasets):
         wrong.append(
             f"{len(datasets):,} and {len(samples):,} entries, the receipt says "
-            f"{check_input.tally.kept:,}"
+            f"{check_input.counts.kept:,}"
         )
     return CheckResult(
         claim="every_sample_can_be_found",

@@ -22,13 +22,13 @@ from typing import Final, Literal
 import msgspec
 import numpy as np
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.gzipping import gzipped
 from lc_assets.packing.length_buckets import BucketCount, bucket_counts
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.packing.spooling import SpooledText, read_texts
-from lc_assets.tally import Tally
 
 PART_END: Final = "\n\n"
 PART_TOKENS: Final = 2
@@ -111,18 +111,18 @@ class Packed(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int
     before: tuple[BucketCount, ...]
     after: tuple[BucketCount, ...]
-    also: dict[str, int] = {}
+    extra: dict[str, int] = {}
 
 
 def publish_packed(
     out: Path,
     spool: Path,
     documents: Sequence[tuple[Part, ...]],
-    read: Tally,
+    read: Counts,
     *,
     root: Literal["first", "last"],
     max_tokens: int,
-    engine: Engine,
+    executor: Executor,
 ) -> Packed:
     """Write packs into files of `DOCUMENTS_PER_FILE`, ``OUT/documents/00000.jsonl.gz`` and so on,
     and what was counted.
@@ -134,7 +134,7 @@ def publish_packed(
         read: what was counted of the parts.
         root: which part is the root.
         max_tokens: of a pack.
-        engine: runs a task per file.
+        executor: runs a task per file.
 
     Raises:
         Mismatch: when not every part that was kept is in one pack.
@@ -154,7 +154,7 @@ def publish_packed(
         )
         for number, begin in enumerate(range(0, len(documents), DOCUMENTS_PER_FILE))
     ]
-    for _ in engine.run(write_joined, tasks, what="write packs"):
+    for _ in executor.run(write_joined, tasks, what="write packs"):
         pass
     for path in set((out / DOCUMENTS).glob(f"*{SUFFIX}")) - {task.path for task in tasks}:
         path.unlink()
@@ -168,7 +168,7 @@ def publish_packed(
         max_tokens=max_tokens,
         before=tuple(bucket_counts(before)),
         after=tuple(bucket_counts(after)),
-        also=read.also,
+        extra=read.extra,
     )
     publish_bytes(
         out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(packed), indent=1) + b"\n"
@@ -176,7 +176,7 @@ def publish_packed(
     return packed
 
 
-def write_joined(task: JoiningTask) -> Tally:
+def write_joined(task: JoiningTask) -> Counts:
     """Write the documents of one file."""
     with publish(task.path) as draft, gzipped(draft) as out:
         for parts in task.documents:
@@ -188,7 +188,7 @@ def write_joined(task: JoiningTask) -> Tally:
                 )
                 + b"\n"
             )
-    return Tally(seen=len(task.documents), kept=len(task.documents))
+    return Counts(seen=len(task.documents), kept=len(task.documents))
 
 
 def joined(

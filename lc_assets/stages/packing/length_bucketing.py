@@ -19,8 +19,9 @@ from typing import BinaryIO, Final
 import msgspec
 import numpy as np
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import read_corpus
 from lc_assets.formats.corpora.records import Unread
 from lc_assets.formats.corpora.writing import json_line
@@ -29,7 +30,6 @@ from lc_assets.packing.length_buckets import EDGES, BucketCount, bucket_names, b
 from lc_assets.publishing import publish, publish_bytes
 from lc_assets.stages.corpus_runs import over_corpus
 from lc_assets.stages.packing.spooling import GAVE_UP, fastest
-from lc_assets.tally import Tally
 
 SUMMARY_FILE: Final = "summary.json"
 DOCUMENTS, TOKENS = "documents: ", "tokens: "
@@ -68,7 +68,7 @@ def bucket_corpus(
     edges: Sequence[int] = EDGES,
     tokenizer: str = "gpt2",
     text_field: str | None = None,
-    engine: Engine,
+    executor: Executor,
 ) -> Bucketed:
     """Part a corpus by the length of its documents, and write the results below ``out``.
 
@@ -89,29 +89,31 @@ def bucket_corpus(
             text_field=text_field,
         )
 
-    tally = over_corpus(sources, out, task_of, bucket_file, engine=engine, what="part by length")
-    total = max(sum(tally.also.get(f"{TOKENS}{name}", 0) for name in names), 1)
+    counts = over_corpus(
+        sources, out, task_of, bucket_file, executor=executor, what="part by length"
+    )
+    total = max(sum(counts.extra.get(f"{TOKENS}{name}", 0) for name in names), 1)
     buckets = tuple(
         BucketCount(
             name=name,
-            n_docs=tally.also.get(f"{DOCUMENTS}{name}", 0),
+            n_docs=counts.extra.get(f"{DOCUMENTS}{name}", 0),
             n_tokens=n_tokens,
             share=n_tokens / total,
         )
         for name in names
-        for n_tokens in [tally.also.get(f"{TOKENS}{name}", 0)]
+        for n_tokens in [counts.extra.get(f"{TOKENS}{name}", 0)]
     )
-    bucketed = Bucketed(seen=tally.seen, kept=tally.kept, dropped=tally.dropped, buckets=buckets)
+    bucketed = Bucketed(seen=counts.seen, kept=counts.kept, dropped=counts.dropped, buckets=buckets)
     publish_bytes(
         out / SUMMARY_FILE, msgspec.json.format(msgspec.json.encode(bucketed), indent=1) + b"\n"
     )
     return bucketed
 
 
-def bucket_file(task: BucketTask) -> Tally:
+def bucket_file(task: BucketTask) -> Counts:
     """Part one file; a bucket that none of its documents is in has no file of it."""
     names = bucket_names(task.edges)
-    dropped, also = Counter[str](), Counter[str]()
+    dropped, extra = Counter[str](), Counter[str]()
     with contextlib.ExitStack() as stack:
         opened = dict[str, BinaryIO]()
         for document in read_corpus(task.file, text_field=task.text_field):
@@ -128,9 +130,11 @@ def bucket_file(task: BucketTask) -> Tally:
                     gzipped(stack.enter_context(publish(task.out / name / f"{task.stem}.jsonl.gz")))
                 )
             opened[name].write(json_line(document))
-            also.update({f"{DOCUMENTS}{name}": 1, f"{TOKENS}{name}": n_tokens})
-    n_kept = sum(count for name, count in also.items() if name.startswith(DOCUMENTS))
-    return Tally(seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), also=dict(also))
+            extra.update({f"{DOCUMENTS}{name}": 1, f"{TOKENS}{name}": n_tokens})
+    n_kept = sum(count for name, count in extra.items() if name.startswith(DOCUMENTS))
+    return Counts(
+        seen=n_kept + dropped.total(), kept=n_kept, dropped=dict(dropped), extra=dict(extra)
+    )
 
 
 def _n_tokens(text: str, tokenizer: str) -> int | None:

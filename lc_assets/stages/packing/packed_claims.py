@@ -132,7 +132,7 @@ def every_token_is_packed_as_often_as_asked(check_input: CheckInput) -> CheckRes
 
     The receipt's counts are the table's, and pieces name the documents that they are of.
     """
-    spans, also, wrong = Spans.of_evidence(check_input), check_input.tally.also, list[str]()
+    spans, extra, wrong = Spans.of_evidence(check_input), check_input.counts.extra, list[str]()
     pieces, lengths = spans.pieces, spans.lengths
     if misnamed := spans.misnamed():
         wrong.append(f"{misnamed:,} pieces are not of the documents that they name")
@@ -149,15 +149,15 @@ def every_token_is_packed_as_often_as_asked(check_input: CheckInput) -> CheckRes
         "tokens left over": left,
     }
     wrong += [
-        f"{name}: {found:,} found, the receipt says {also.get(name, -1):,}"
+        f"{name}: {found:,} found, the receipt says {extra.get(name, -1):,}"
         for name, found in said.items()
-        if also.get(name) != found
+        if extra.get(name) != found
     ]
     n_taken = int(((times > 0) | (lengths == 0)).sum())
-    if check_input.tally.kept != n_taken:
+    if check_input.counts.kept != n_taken:
         wrong.append(
             f"{n_taken:,} of {len(lengths):,} documents are taken, the receipt says "
-            f"{check_input.tally.kept:,}"
+            f"{check_input.counts.kept:,}"
         )
     return CheckResult(
         claim="every_token_is_packed_as_often_as_asked",
@@ -218,15 +218,15 @@ def rows_are_filled_from_the_left(check_input: CheckInput) -> CheckResult:
         )
         if arrays.n_rows != n_rows or not same:
             wrong.append(f"{split}: the spans for training are not the table's")
-        if check_input.tally.also.get(f"{split} rows") != n_rows:
+        if check_input.counts.extra.get(f"{split} rows") != n_rows:
             wrong.append(
                 f"{split}: {n_rows:,} rows, the receipt says "
-                f"{check_input.tally.also.get(f'{split} rows')}"
+                f"{check_input.counts.extra.get(f'{split} rows')}"
             )
         used += n_rows * row_tokens - int((stop - begin).sum())
-    if check_input.tally.also.get("padding") != used:
+    if check_input.counts.extra.get("padding") != used:
         wrong.append(
-            f"{used:,} tokens of padding, the receipt says {check_input.tally.also.get('padding')}"
+            f"{used:,} tokens of padding, the receipt says {check_input.counts.extra.get('padding')}"
         )
     return CheckResult(
         claim="rows_are_filled_from_the_left",

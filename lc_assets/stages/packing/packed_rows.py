@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.named_tokenizers import text_of
 from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.lake.versions import Published
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.methods import CUT_AT_ENDS
 from lc_assets.packing.pieces import Balance, Packing, balance
@@ -38,8 +40,6 @@ from lc_assets.stages.packing.packing_tables import SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary, write_plan, write_task
 from lc_assets.stages.recipe import Recipe, plain
 from lc_assets.stages.tables import opened_table
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
 NOT_TAKEN = "not taken by the method"
@@ -54,7 +54,7 @@ def pack_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings = context.recipe.packing
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         store = staging.inputs[f"packing_tokens/{snapshot}"]
         vocabulary = vocabulary_of_store(store, settings)
         documents = read_documents(store.folder, source=source_of(settings))
@@ -112,7 +112,7 @@ def _ends(
     return read_ends(tasks)
 
 
-def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Tally:
+def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Counts:
     """What went where: documents kept and not taken, tokens, rows, padding, cuts."""
     taken = np.zeros(len(lengths), np.bool_)
     for plan in plans.values():
@@ -121,7 +121,7 @@ def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Tally:
     sums = [balance(plan, lengths) for plan in plans.values()]
     n_taken = int(taken.sum())
     dropped = {NOT_TAKEN: len(lengths) - n_taken} if n_taken < len(lengths) else {}
-    also = {
+    extra = {
         "tokens of documents": int(lengths.sum()),
         "tokens left over": int(lengths[~taken].sum()),
         "tokens repeated": sum(found.repeated for found in sums),
@@ -133,26 +133,28 @@ def counted(plans: dict[str, Packing], lengths: np.ndarray) -> Tally:
         "attention within pieces": sum(found.attention for found in sums),
         **{f"{split} rows": plan.n_rows for split, plan in plans.items()},
     }
-    return Tally(seen=len(lengths), kept=n_taken, dropped=dropped, complaints=dropped, also=also)
+    return Counts(
+        seen=len(lengths), kept=n_taken, dropped=dropped, failed_rules=dropped, extra=extra
+    )
 
 
-def balance_of(tally: Tally, settings: PackingSettings) -> Balance:
+def balance_of(counts: Counts, settings: PackingSettings) -> Balance:
     """The counts of a receipt as a balance of all splits together."""
-    also = tally.also
+    extra = counts.extra
     return Balance(
-        documents=tally.seen,
-        taken=tally.kept,
-        tokens=also["tokens of documents"],
-        repeated=also["tokens repeated"],
-        left_over=also["tokens left over"],
-        in_rows=also["tokens in rows"],
-        padding=also["padding"],
-        rows=sum(also[f"{split} rows"] for split in SPLITS),
+        documents=counts.seen,
+        taken=counts.kept,
+        tokens=extra["tokens of documents"],
+        repeated=extra["tokens repeated"],
+        left_over=extra["tokens left over"],
+        in_rows=extra["tokens in rows"],
+        padding=extra["padding"],
+        rows=sum(extra[f"{split} rows"] for split in SPLITS),
         row_tokens=settings.row_tokens,
-        pieces=also["pieces"],
-        cut=also["documents cut"],
-        cut_needlessly=also["documents cut though a row holds them"],
-        attention=also["attention within pieces"],
+        pieces=extra["pieces"],
+        cut=extra["documents cut"],
+        cut_needlessly=extra["documents cut though a row holds them"],
+        attention=extra["attention within pieces"],
     )
 
 

@@ -23,15 +23,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput, Mismatch
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.containers import MAX_DOCUMENT_BYTES, without_suffix
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread, as_float
 from lc_assets.formats.megatron import MegatronWriter
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.methods import CUT_AT_ENDS, KEEP_ORDER
 from lc_assets.packing.pieces import Balance, balance, covered_as_often
-from lc_assets.publishing import disk_said_plainly, publish
+from lc_assets.publishing import publish, translate_os_errors
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX
 from lc_assets.stages.longpack.longpack_settings import PackingSettings
 from lc_assets.stages.megatron.megatron_batches import SpotCheck, TwinDiffers
@@ -55,8 +57,6 @@ from lc_assets.stages.packing.packing_plans import (
 from lc_assets.stages.packing.packing_texts import write_texts
 from lc_assets.stages.packing.packing_writing import Vocabulary, run_tasks, write_plan
 from lc_assets.stages.tables import TableWriter, read_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 from lc_assets.tokens.tokenizers import Tokenizer
 
@@ -116,9 +116,9 @@ class PackedCorpus:
         texts: rows whose texts were written.
     """
 
-    read: Tally
+    read: Counts
     balance: Balance
-    texts: Tally
+    texts: Counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,7 +135,7 @@ class CorpusTask:
 
 
 def pack_corpus(
-    sources: Sequence[Path], out: Path, packing: CorpusPacking, *, engine: Engine
+    sources: Sequence[Path], out: Path, packing: CorpusPacking, *, executor: Executor
 ) -> PackedCorpus:
     """Pack a corpus into rows.
 
@@ -143,7 +143,7 @@ def pack_corpus(
         sources: files and folders of documents.
         out: a folder that is not there, or empty.
         packing: how.
-        engine: what runs the work.
+        executor: what runs the work.
 
     Raises:
         BadInput: when a source or a setting cannot be meant, ``out`` holds something, or no
@@ -157,7 +157,7 @@ def pack_corpus(
         CorpusTask(file=file, folder=work, name=_name(number, file), packing=packing)
         for number, file in enumerate(files)
     ]
-    read = Tally.total(found for _, found in engine.run(tokenize_file, tasks, what="tokenize"))
+    read = Counts.total(found for _, found in executor.run(tokenize_file, tasks, what="tokenize"))
     settings, ids = packing.settings, packing.settled.ids
     documents = read_documents(
         work,
@@ -175,7 +175,9 @@ def pack_corpus(
         at_ends = ends_tasks(
             documents.shards, work, work, tokenizer=tokenizer, n_ids=ids.n_ids, segment_tokens=most
         )
-        read += Tally.total(found for _, found in engine.run(find_ends, at_ends, what="find ends"))
+        read += Counts.total(
+            found for _, found in executor.run(find_ends, at_ends, what="find ends")
+        )
         ends = read_ends(at_ends)
     groups = _groups(work, documents, packing)
     plans = {"train": plan_packing(documents, settings, ends, groups=groups)["train"]}
@@ -189,13 +191,13 @@ def pack_corpus(
     writing = write_plan(
         plans, documents, work, out, vocabulary, about=about, whole_rows=settings.megatron == "rows"
     )
-    run_tasks(writing, engine=engine, what="write rows")
+    run_tasks(writing, executor=executor, what="write rows")
     texts = (
-        write_texts(out, work, packing.settled.setting, vocabulary, engine=engine)
+        write_texts(out, work, packing.settled.setting, vocabulary, executor=executor)
         if packing.texts
-        else Tally()
+        else Counts()
     )
-    for done in (work, out / WORKINGS):
+    for done in (work, out / SCRATCH):
         shutil.rmtree(done)
     return PackedCorpus(read=read, balance=balance(plans["train"], lengths), texts=texts)
 
@@ -224,7 +226,7 @@ def _begin(out: Path) -> Path:
         shutil.rmtree(out)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise BadInput(f"{out}: is there already and holds something; name a new folder")
-    with disk_said_plainly(out):
+    with translate_os_errors(out):
         (out / WORK).mkdir(parents=True)
     return out / WORK
 
@@ -233,7 +235,7 @@ def _name(number: int, file: Path) -> str:
     return f"{number:05d}-{without_suffix(file.name)}"
 
 
-def tokenize_file(task: CorpusTask) -> Tally:
+def tokenize_file(task: CorpusTask) -> Counts:
     """Tokenize one file, by the fast tokenizer if its twin agrees, else by the twin.
 
     Raises:
@@ -253,10 +255,10 @@ def tokenize_file(task: CorpusTask) -> Tally:
             pass
     if isinstance(twin, BadInput):
         raise twin
-    return _tokenize(task, twin, None) + Tally(also={BY_TWIN: 1})
+    return _tokenize(task, twin, None) + Counts(extra={BY_TWIN: 1})
 
 
-def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Tally:
+def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -> Counts:
     dropped, n_kept, settled = Counter[str](), 0, task.packing.settled
     with (
         MegatronWriter.publishing(
@@ -280,12 +282,12 @@ def _tokenize(task: CorpusTask, tokenizer: Tokenizer, check: SpotCheck | None) -
             table.add(_line(task, document, n_kept, len(ids)))
             n_kept += 1
         table.close()
-    return Tally(
+    return Counts(
         seen=n_kept + dropped.total(),
         kept=n_kept,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also={"files": 1},
+        failed_rules=dict(dropped),
+        extra={"files": 1},
     )
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.formats.megatron import MegatronReader, idx_path
 from lc_assets.formats.npy import read_npy, write_npy
 from lc_assets.formats.token_flags import TokenFlags
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
 from lc_assets.packing.cutting import Ends
 from lc_assets.packing.ends import ends_in, ends_of_all, spacing
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class EndsTask:
     @property
     def files(self) -> tuple[Path, Path]:
         """Where they are kept while the version is built."""
-        stem = self.folder / WORKINGS / self.name
+        stem = self.folder / SCRATCH / self.name
         return stem.with_name(f"{self.name}_first.npy"), stem.with_name(f"{self.name}_token.npy")
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ def ends_tasks(
 
 
 @once
-def find_ends(task: EndsTask) -> Tally:
+def find_ends(task: EndsTask) -> Counts:
     """Find the ends of one shard's documents."""
     flags = TokenFlags(task.tokenizer, task.n_ids)
     prefix = task.tokens / task.shard
@@ -81,7 +81,7 @@ def find_ends(task: EndsTask) -> Tally:
     )
     for path, array in zip(task.files, (found.first, found.token), strict=True):
         write_npy(path, array)
-    return Tally(also={"ends of sentences and lines": len(found.token)})
+    return Counts(extra={"ends of sentences and lines": len(found.token)})
 
 
 def read_ends(tasks: list[EndsTask]) -> Ends:

@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 import pyarrow.parquet as pq
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.formats.corpora.writing import write_corpus
 from lc_assets.formats.grid_layout import grid_dtype
@@ -27,7 +28,6 @@ from lc_assets.stages.packing.packing_gathering import gather_pieces
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.packing.packing_writing import Vocabulary
 from lc_assets.stages.tables import damage_said_plainly, opened_table
-from lc_assets.tally import Tally
 
 FOLDER: Final = "texts"
 PARTED_BY: Final = "\n\n"
@@ -54,8 +54,8 @@ class TextsTask:
 
 
 def write_texts(
-    folder: Path, tokens: Path, tokenizer: str, vocabulary: Vocabulary, *, engine: Engine
-) -> Tally:
+    folder: Path, tokens: Path, tokenizer: str, vocabulary: Vocabulary, *, executor: Executor
+) -> Counts:
     """Write the texts of all rows whose spans lie in ``folder``: ``texts/00000.jsonl.gz`` and on, a
     file per group of rows.
     """
@@ -67,15 +67,15 @@ def write_texts(
         )
         for group in range(n_groups)
     ]
-    return Tally.total(found for _, found in engine.run(write_group, tasks, what="write texts"))
+    return Counts.total(found for _, found in executor.run(write_group, tasks, what="write texts"))
 
 
-def write_group(task: TextsTask) -> Tally:
+def write_group(task: TextsTask) -> Counts:
     """Write the texts of one group of rows."""
     torn = [0]
     with publish(task.file) as draft:
         n_rows = write_corpus(draft, _rows(task, torn))
-    return Tally(seen=n_rows, kept=n_rows, also={TORN: torn[0]})
+    return Counts(seen=n_rows, kept=n_rows, extra={TORN: torn[0]})
 
 
 def _rows(task: TextsTask, torn: list[int]) -> Iterator[CorpusDocument]:

@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridLayout, create_grid, grid_dtype, plan_bands, write_band
 from lc_assets.formats.grid_layout import INNER_ROWS, SHARD_ROWS, SHARD_TOKENS
 from lc_assets.formats.megatron import MegatronWriter
 from lc_assets.formats.packed_spans import PackedSpans
+from lc_assets.lake.scratch import once
 from lc_assets.packing.pieces import Packing
 from lc_assets.publishing import publish
 from lc_assets.stages.packing.packing_documents import PackingDocuments
@@ -30,8 +32,6 @@ from lc_assets.stages.packing.packing_gathering import COLUMNS, gather_pieces
 from lc_assets.stages.packing.packing_plans import span_lines
 from lc_assets.stages.packing.packing_tables import PACKED_SPANS, SPANS_FILE
 from lc_assets.stages.tables import COMPRESSION, opened_table
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import megatron_dtype
 
 MOST_PIECES: Final = 1 << 16
@@ -204,7 +204,7 @@ def groups_of(plan: Packing, block: RowBlock) -> Iterator[tuple[int, int]]:
         row = until
 
 
-def write_task(task: PackedTask) -> Tally:
+def write_task(task: PackedTask) -> Counts:
     """Write one band, or one split for Megatron, unless it was written before."""
     return (
         write_packed_band(task)
@@ -214,7 +214,7 @@ def write_task(task: PackedTask) -> Tally:
 
 
 @once
-def write_packed_band(task: PackedBandTask) -> Tally:
+def write_packed_band(task: PackedBandTask) -> Counts:
     """Write one band of rows: their pieces one behind the other, and padding."""
     rows = np.full(
         (len(task.block), task.row_tokens), task.vocabulary.pad, grid_dtype(task.vocabulary.n_ids)
@@ -225,11 +225,11 @@ def write_packed_band(task: PackedBandTask) -> Tally:
         )
         gather_pieces(plan, task.tokens, rows.reshape(-1), places, eot=task.vocabulary.eot)
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
-    return Tally(seen=len(rows), kept=len(rows))
+    return Counts(seen=len(rows), kept=len(rows))
 
 
 @once
-def write_packed_documents(task: PackedMegatronTask) -> Tally:
+def write_packed_documents(task: PackedMegatronTask) -> Counts:
     """Write one split for Megatron, in the rows' order: every piece is a document, without padding;
     or every row is one, with it.
     """
@@ -250,7 +250,7 @@ def write_packed_documents(task: PackedMegatronTask) -> Tally:
             )
             gather_pieces(plan, task.tokens, ids, places, eot=task.vocabulary.eot)
             writer.add_documents([ids], lengths.tolist())
-    return Tally()
+    return Counts()
 
 
 def read_groups(folder: Path, groups: range) -> Iterator[pa.Table]:
@@ -266,6 +266,6 @@ def read_groups(folder: Path, groups: range) -> Iterator[pa.Table]:
             yield file.read_row_group(group, columns=["row", "row_start", *COLUMNS])
 
 
-def run_tasks(tasks: list[PackedTask], *, engine: Engine, what: str) -> Tally:
+def run_tasks(tasks: list[PackedTask], *, executor: Executor, what: str) -> Counts:
     """Write everything that is planned, where no version of the lake is built."""
-    return Tally.total(counted for _, counted in engine.run(write_task, tasks, what=what))
+    return Counts.total(counted for _, counted in executor.run(write_task, tasks, what=what))

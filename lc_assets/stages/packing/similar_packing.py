@@ -25,7 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument
 from lc_assets.packing.similarity import Likeness, SimilarPacks, similar_packs
@@ -46,7 +47,6 @@ from lc_assets.stages.packing.spooling import (
     spool_beside,
     tables,
 )
-from lc_assets.tally import Tally
 from lc_assets.text.term_counts import term_counts
 
 COLUMNS: Final = pa.schema([("terms", pa.list_(pa.int32())), ("counts", pa.list_(pa.int32()))])
@@ -75,7 +75,7 @@ class SimilarSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pack_similar(
-    sources: Sequence[Path], out: Path, settings: SimilarSettings, *, engine: Engine
+    sources: Sequence[Path], out: Path, settings: SimilarSettings, *, executor: Executor
 ) -> Packed:
     """Pack a corpus and write the results below ``out``.
 
@@ -97,9 +97,9 @@ def pack_similar(
             )
             for number, file in enumerate(corpus_files(sources))
         ]
-        tally = spool(tasks, engine=engine)
+        counts = spool(tasks, executor=executor)
         pages, keys, kept = _pages(folder)
-        vectors = read_vectors(folder, tally.kept).pages(kept)
+        vectors = read_vectors(folder, counts.kept).pages(kept)
         lengths = np.array([page.n_tokens + PART_TOKENS for page in pages], np.int64)
         placed = similar_packs(
             vectors,
@@ -109,9 +109,9 @@ def pack_similar(
             likeness=settings.likeness,
             seed=settings.seed,
         )
-        again = {AGAIN: tally.kept - len(pages)} if tally.kept > len(pages) else {}
-        read = Tally(
-            seen=tally.seen, kept=len(pages), dropped=tally.dropped | again, also=tally.also
+        again = {AGAIN: counts.kept - len(pages)} if counts.kept > len(pages) else {}
+        read = Counts(
+            seen=counts.seen, kept=len(pages), dropped=counts.dropped | again, extra=counts.extra
         )
         return publish_packed(
             out,
@@ -120,7 +120,7 @@ def pack_similar(
             read,
             root="first",
             max_tokens=settings.max_tokens,
-            engine=engine,
+            executor=executor,
         )
 
 

@@ -24,13 +24,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.named_tokenizers import tokenizer_of
-from lc_assets.publishing import DRAFT_PREFIX, disk_said_plainly, finished, publish
+from lc_assets.publishing import STAGING_PREFIX, finished, publish, translate_os_errors
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.tally import Tally
 from lc_assets.tokens.tokenizers import Tokenizer, without_surrogates
 
 SPOOLED: Final = pa.schema(
@@ -105,8 +105,8 @@ def spool_beside(out: Path) -> Iterator[Path]:
     Raises:
         StorageFull, NotWritable: when it cannot be written to.
     """
-    folder = out.with_name(f"{DRAFT_PREFIX}spool-{out.name}")
-    with disk_said_plainly(folder):
+    folder = out.with_name(f"{STAGING_PREFIX}spool-{out.name}")
+    with translate_os_errors(folder):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         try:
@@ -115,17 +115,17 @@ def spool_beside(out: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def spool(tasks: Sequence[SpoolTask], *, engine: Engine) -> Tally:
+def spool(tasks: Sequence[SpoolTask], *, executor: Executor) -> Counts:
     """Lay all parts down; returns what was counted.
 
     Raises:
         BadInput: when there is no such tokenizer.
         CorruptFile: when a container is damaged.
     """
-    return Tally.total(tally for _, tally in engine.run(spool_file, tasks, what="read"))
+    return Counts.total(counts for _, counts in executor.run(spool_file, tasks, what="read"))
 
 
-def spool_file(task: SpoolTask) -> Tally:
+def spool_file(task: SpoolTask) -> Counts:
     """Lay one part down.
 
     Raises:
@@ -158,11 +158,11 @@ def spool_file(task: SpoolTask) -> Tally:
             }
             lines.add({"id": document.id, "url": found.url, **place, **found.columns}, n_bytes=1024)
             start, n_kept, n_tokens = start + len(data), n_kept + 1, n_tokens + found.n_tokens
-    return Tally(
+    return Counts(
         seen=n_kept + dropped.total(),
         kept=n_kept,
         dropped=dict(dropped),
-        also={"tokens": n_tokens, "bytes": start},
+        extra={"tokens": n_tokens, "bytes": start},
     )
 
 

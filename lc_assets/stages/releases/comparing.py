@@ -20,14 +20,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from lc_assets.errors import NotPublished
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.located import Located, located
+from lc_assets.lake.releases import Release, read_release, release_names
+from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.releasing import described, pinned_now
 from lc_assets.stages.releases.serving import GRIDS_OF
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.located import Located, located
-from lc_assets.storage.releases import Release, read_release, release_names
-from lc_assets.storage.versions import Published
 
 NOW = "now"
 """Names what stands published, where a release could be named."""
@@ -41,7 +41,7 @@ class DataSet:
     """
 
     name: str
-    lake: LakeFolder
+    lake: Lake
     release: Release
 
     def grid(self, snapshot: str) -> Published | None:
@@ -51,7 +51,7 @@ class DataSet:
             NotPublished: when that version is gone.
         """
         pin = self.release.pins.get(f"grid/{snapshot}")
-        return None if pin is None else self.lake.place("grid", snapshot).at(pin.version)
+        return None if pin is None else self.lake.partition("grid", snapshot).at(pin.version)
 
     @property
     def snapshots(self) -> set[str]:
@@ -106,7 +106,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     same_snapshots: int
 
 
-def data_set(lake: LakeFolder, words: str) -> DataSet:
+def data_set(lake: Lake, words: str) -> DataSet:
     """What a person names: a release of the lake, ``now``, or the folder of one version, in
     whichever lake it lies.
 

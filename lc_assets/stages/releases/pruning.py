@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import Kept, Lake, Partition
+from lc_assets.lake.releases import Gone, gone_of, publish_gone, read_release, release_names
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BUSY_SECONDS
 from lc_assets.stages.catalogue import CHAIN
 from lc_assets.stages.lineage.tracing import grid_behind, order_behind
 from lc_assets.stages.releases.releasing import grids_of_order
 from lc_assets.stages.releases.serving import behind, sources_of
 from lc_assets.stages.withdrawal.holding import WORKING_MATERIAL, Held, versions_with
-from lc_assets.storage.lake import Kept, LakeFolder, Place
-from lc_assets.storage.releases import Gone, gone_of, publish_gone, read_release, release_names
-from lc_assets.storage.versions import Published
 
 REJECTED: Final = "rejected-"
 HOLDS: Final = "holds withdrawn documents"
@@ -43,7 +43,7 @@ class Doomed:
         why: in words.
     """
 
-    place: Place
+    partition: Partition
     folder: str
     n_bytes: int
     why: str
@@ -51,7 +51,7 @@ class Doomed:
     @property
     def name(self) -> str:
         """Stage, partition and folder."""
-        return f"{self.place.name}/{self.folder}"
+        return f"{self.partition.name}/{self.folder}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,32 +69,32 @@ class Pruning:
     broken: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def plan_pruning(lake: LakeFolder, *, keep: int = 0) -> Pruning:
+def plan_pruning(lake: Lake, *, keep: int = 0) -> Pruning:
     """Find the versions that nobody needs; of each partition the newest ``keep`` of them stay."""
     needed = needed_versions(lake)
     doomed = []
-    for place in lake.partitions():
-        there = place.folders()
+    for partition in lake.partitions():
+        there = partition.folders()
         written = {name: kept.finished for name, kept in there.items() if kept.finished is not None}
         idle = (
             name
             for name in written
-            if f"{place.name}/{name}" not in needed and place.finished(name) is not None
+            if f"{partition.name}/{name}" not in needed and partition.finished(name) is not None
         )
         versions = sorted(idle, key=lambda name: written[name])
         doomed += [
-            _doomed(place, name, there, "nobody needs it")
+            _doomed(partition, name, there, "nobody needs it")
             for name in versions[: max(len(versions) - keep, 0)]
         ]
         doomed += [
-            _doomed(place, name, there, "its audit failed")
+            _doomed(partition, name, there, "its audit failed")
             for name in there
             if name.startswith(REJECTED)
         ]
     return Pruning(doomed=tuple(_downstream_first(doomed)))
 
 
-def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
+def plan_purge(lake: Lake, ids: Collection[str], *, give_up: Collection[str] = ()) -> Pruning:
     """Find the versions that hold withdrawn documents.
 
     Args:
@@ -117,10 +117,10 @@ def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[st
                 (held.name, f"pinned by {', '.join(others)}: give it up with --give-up {others[0]}")
             )
         else:
-            place = lake.place(*held.published.name.split("/"))
+            partition = lake.partition(*held.published.name.split("/"))
             doomed.append(
                 Doomed(
-                    place=place,
+                    partition=partition,
                     folder=held.published.version,
                     n_bytes=held.published.receipt.n_bytes,
                     why=HOLDS,
@@ -128,10 +128,10 @@ def plan_purge(lake: LakeFolder, ids: Collection[str], *, give_up: Collection[st
             )
             for name, versions in given_up.items():
                 lost.setdefault(name, []).extend([held.name] if held.name in versions else [])
-    for place in lake.partitions() if ids else ():
-        there = place.folders()
+    for partition in lake.partitions() if ids else ():
+        there = partition.folders()
         doomed += [
-            _doomed(place, name, there, UNFINISHED)
+            _doomed(partition, name, there, UNFINISHED)
             for name, kept in there.items()
             if kept.finished is None
         ]
@@ -148,7 +148,7 @@ def _why_it_stays(held: Held) -> str:
     return "published now: materialize what `lc plan` calls out of date, then purge"
 
 
-def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
+def carry_out(lake: Lake, pruning: Pruning, *, reason: str = "") -> int:
     """Remove what is planned; return how many bytes that were. Each version stops being one before
     its files go.
 
@@ -163,19 +163,21 @@ def carry_out(lake: LakeFolder, pruning: Pruning, *, reason: str = "") -> int:
             Gone(versions=list(versions), reason=reason or "it held withdrawn documents"),
         )
     for doomed in pruning.doomed:
-        doomed.place.remove(doomed.folder, patience=BUSY_SECONDS)
+        doomed.partition.remove(doomed.folder, patience=BUSY_SECONDS)
     return sum(doomed.n_bytes for doomed in pruning.doomed)
 
 
-def needed_versions(lake: LakeFolder) -> set[str]:
+def needed_versions(lake: Lake) -> set[str]:
     """Names of the versions that are needed: stage, partition and version."""
     current = [
-        published for place in lake.partitions() if (published := _current(place)) is not None
+        published
+        for partition in lake.partitions()
+        if (published := _current(partition)) is not None
     ]
     line = [*current, *(input_ for published in current for input_ in _made_of(lake, published))]
     for name in pinned_versions(lake):
         stage, key, version = name.split("/")
-        published = lake.place(stage, key).finished(version)
+        published = lake.partition(stage, key).finished(version)
         line += [] if published is None else [published]
     needed: set[str] = set()
     for published in line:
@@ -186,7 +188,7 @@ def needed_versions(lake: LakeFolder) -> set[str]:
     return needed
 
 
-def pinned_versions(lake: LakeFolder) -> dict[str, set[str]]:
+def pinned_versions(lake: Lake) -> dict[str, set[str]]:
     """Versions that releases pin, each with the names of these."""
     found: dict[str, set[str]] = {}
     for name in release_names(lake):
@@ -195,7 +197,7 @@ def pinned_versions(lake: LakeFolder) -> dict[str, set[str]]:
     return found
 
 
-def _pinned_by(lake: LakeFolder, name: str) -> Iterator[str]:
+def _pinned_by(lake: Lake, name: str) -> Iterator[str]:
     gone = {version for note in gone_of(lake, name) for version in note.versions}
     pins = read_release(lake, name).pins
     yield from (
@@ -203,15 +205,15 @@ def _pinned_by(lake: LakeFolder, name: str) -> Iterator[str]:
     )
 
 
-def _made_of(lake: LakeFolder, published: Published) -> Iterator[Published]:
+def _made_of(lake: Lake, published: Published) -> Iterator[Published]:
     for name, digest in published.receipt.fingerprint.inputs.items():
         stage, _, key = name.partition("/")
-        found = lake.place(stage, key).with_digest(digest) if key else None
+        found = lake.partition(stage, key).with_digest(digest) if key else None
         if found is not None:
             yield found
 
 
-def _read_through(lake: LakeFolder, published: Published) -> list[Published]:
+def _read_through(lake: Lake, published: Published) -> list[Published]:
     """The versions by whose names or digests a version is read, or traced."""
     stage = published.receipt.fingerprint.stage
     try:
@@ -230,19 +232,19 @@ def _read_through(lake: LakeFolder, published: Published) -> list[Published]:
     return []
 
 
-def _current(place: Place) -> Published | None:
+def _current(partition: Partition) -> Published | None:
     try:
-        return place.current()
+        return partition.current()
     except LcError:
         return None
 
 
-def _doomed(place: Place, name: str, there: Mapping[str, Kept], why: str) -> Doomed:
-    return Doomed(place=place, folder=name, n_bytes=there[name].n_bytes, why=why)
+def _doomed(partition: Partition, name: str, there: Mapping[str, Kept], why: str) -> Doomed:
+    return Doomed(partition=partition, folder=name, n_bytes=there[name].n_bytes, why=why)
 
 
 def _downstream_first(doomed: Collection[Doomed]) -> list[Doomed]:
-    places = {step.name: place for place, step in enumerate(CHAIN)}
+    places = {step.name: partition for partition, step in enumerate(CHAIN)}
     return sorted(
         doomed, key=lambda one: (-places.get(one.name.partition("/")[0], len(places)), one.name)
     )

@@ -12,13 +12,10 @@ from typing import Any, Final
 
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.order import GlobalOrder
-from lc_assets.stages.lineage.row_lineage import row_index
-from lc_assets.stages.lineage.tracing import grid_behind, order_behind
-from lc_assets.stages.releases.serving import sources_of
-from lc_assets.storage.digests import digest_of, short
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.receipts import sealed
-from lc_assets.storage.releases import (
+from lc_assets.lake.digests import digest_of, short
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.receipts import with_checksum
+from lc_assets.lake.releases import (
     Made,
     Pin,
     PinnedLake,
@@ -27,7 +24,10 @@ from lc_assets.storage.releases import (
     publish_release,
     read_release,
 )
-from lc_assets.storage.versions import Published
+from lc_assets.lake.versions import Published
+from lc_assets.stages.lineage.row_lineage import row_index
+from lc_assets.stages.lineage.tracing import grid_behind, order_behind
+from lc_assets.stages.releases.serving import sources_of
 from lc_assets.vocabulary import SPLITS
 
 OF_OTHERS: Final = ("packed",)
@@ -36,7 +36,7 @@ served is added here.
 """
 
 
-def release(lake: LakeFolder, name: str) -> Release:
+def release(lake: Lake, name: str) -> Release:
     """Publish what stands published now under a name.
 
     Raises:
@@ -45,12 +45,12 @@ def release(lake: LakeFolder, name: str) -> Release:
         Mismatch: when a mix is made of other versions than the order is over.
         BadInput: when there is a release of this name with other versions.
     """
-    found = sealed(described(lake, pinned_now(lake)))
+    found = with_checksum(described(lake, pinned_now(lake)))
     publish_release(lake, name, found)
     return found
 
 
-def pinned_now(lake: LakeFolder, *, strict: bool = True) -> dict[str, Published]:
+def pinned_now(lake: Lake, *, strict: bool = True) -> dict[str, Published]:
     """What a release of this moment pins, by name; if not ``strict``, also where some of it is out
     of date.
 
@@ -59,10 +59,10 @@ def pinned_now(lake: LakeFolder, *, strict: bool = True) -> dict[str, Published]
             gone.
         Mismatch: when a mix is made of other versions than the order is over.
     """
-    order = lake.place("longcrawl").require()
+    order = lake.partition("longcrawl").require()
     grids = {grid.name: grid for grid in grids_of_order(lake, order)}
     found = {order.name: order, **grids}
-    flat = lake.place("flat").current()
+    flat = lake.partition("flat").current()
     if flat is not None and order_behind(lake, flat).digest == order.digest:
         found[flat.name] = flat
     for mix in lake.published("mixes").values():
@@ -83,21 +83,21 @@ def pinned_now(lake: LakeFolder, *, strict: bool = True) -> dict[str, Published]
     return dict(sorted(found.items()))
 
 
-def grids_of_order(lake: LakeFolder, order: Published) -> list[Published]:
+def grids_of_order(lake: Lake, order: Published) -> list[Published]:
     """The very grids that a global order is over."""
     opened = GlobalOrder.open(order.only("*.json", "train_*.npy"), "train", pass_over=False)
-    return [lake.place("grid", source.snapshot).at(source.version) for source in opened.sources]
+    return [lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources]
 
 
 def _sources_of(
-    lake: LakeFolder, mix: Published, grids: Mapping[str, Published], *, strict: bool
+    lake: Lake, mix: Published, grids: Mapping[str, Published], *, strict: bool
 ) -> Iterator[Published]:
     for source in sources_of(lake, mix):
         key = source.receipt.fingerprint.key
         if source.name.startswith("megatron/"):
             late = grid_behind(lake, source).digest != _digest(grids, f"grid/{key}")
         else:
-            current = lake.place(*source.name.split("/")).current()
+            current = lake.partition(*source.name.split("/")).current()
             late = current is None or current.digest != source.digest
         if strict and late:
             raise Mismatch(
@@ -112,7 +112,7 @@ def _digest(grids: Mapping[str, Published], name: str) -> str:
     return grids[name].digest if name in grids else ""
 
 
-def described(lake: LakeFolder, pinned: Mapping[str, Published]) -> Release:
+def described(lake: Lake, pinned: Mapping[str, Published]) -> Release:
     """A release of some versions: their pins, how each was made and of what, and counts over the
     grids.
     """
@@ -145,7 +145,7 @@ def described(lake: LakeFolder, pinned: Mapping[str, Published]) -> Release:
     )
 
 
-def _behind(lake: LakeFolder, pinned: Mapping[str, Published]) -> Iterator[Published]:
+def _behind(lake: Lake, pinned: Mapping[str, Published]) -> Iterator[Published]:
     """The pinned versions, then what each was made of, as far as it is still there; of several
     versions of a partition, the nearest.
     """
@@ -158,7 +158,9 @@ def _behind(lake: LakeFolder, pinned: Mapping[str, Published]) -> Iterator[Publi
         yield published
         for name, digest in published.receipt.fingerprint.inputs.items():
             stage, _, key = name.partition("/")
-            found = lake.place(stage, key).with_digest(digest) if key and name not in seen else None
+            found = (
+                lake.partition(stage, key).with_digest(digest) if key and name not in seen else None
+            )
             if found is not None:
                 line.append(found)
 
@@ -166,22 +168,23 @@ def _behind(lake: LakeFolder, pinned: Mapping[str, Published]) -> Iterator[Publi
 def _counts(pinned: Mapping[str, Published]) -> dict[str, int]:
     grids = [published.receipt for name, published in pinned.items() if name.startswith("grid/")]
     counts = {
-        f"{split} rows": sum(grid.tally.also[f"{split} rows"] for grid in grids) for split in SPLITS
+        f"{split} rows": sum(grid.counts.extra[f"{split} rows"] for grid in grids)
+        for split in SPLITS
     }
     tokens = sum(
-        grid.fingerprint.params["row_tokens"] * grid.tally.also[f"{split} rows"]
+        grid.fingerprint.params["row_tokens"] * grid.counts.extra[f"{split} rows"]
         for grid in grids
         for split in SPLITS
     )
     return {
         "snapshots": len(grids),
-        "documents": sum(grid.tally.seen for grid in grids),
+        "documents": sum(grid.counts.seen for grid in grids),
         **counts,
         "tokens": tokens,
     }
 
 
-def release_damage(lake: LakeFolder, name: str) -> list[str]:
+def release_damage(lake: Lake, name: str) -> list[str]:
     """Read every byte of a release and say, one sentence each, what is missing or changed; empty
     when it is what it was.
 
@@ -192,7 +195,7 @@ def release_damage(lake: LakeFolder, name: str) -> list[str]:
     for of in read_release(lake, name).pins:
         stage, _, key = of.partition("/")
         try:
-            published = pinned.place(stage, key or GLOBAL).require()
+            published = pinned.partition(stage, key or GLOBAL).require()
         except (NotPublished, Mismatch) as error:
             found.append(str(error))
             continue

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from lc_assets.errors import NotPublished
 from lc_assets.formats.order import GlobalOrder
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import CheckResult
 from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.lineage.row_lineage import row_index
@@ -31,8 +33,6 @@ from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawal.withdrawn_documents import STAGE as WITHDRAWN_STAGE
 from lc_assets.stages.withdrawal.withdrawn_documents import entries_of, withdrawn_lines
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind, values_of
 
 CLAIM: Final = "nothing_withdrawn_is_served"
@@ -100,7 +100,7 @@ class KeyedRoster:
 class GridRoster:
     """Documents of a grid's rows, by its index where it has one."""
 
-    lake: LakeFolder
+    lake: Lake
     grid: Published
 
     @property
@@ -124,12 +124,14 @@ class GridRoster:
         return read_table(self.grid.only(ROWS_FILE) / ROWS_FILE, ["id", "url", "digest"])
 
 
-def _of_order(lake: LakeFolder, order: Published) -> Iterator[Published]:
+def _of_order(lake: Lake, order: Published) -> Iterator[Published]:
     opened = GlobalOrder.open(order.folder, "train")
-    yield from (lake.place("grid", source.snapshot).at(source.version) for source in opened.sources)
+    yield from (
+        lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources
+    )
 
 
-def _of_mix(lake: LakeFolder, mix: Published) -> Iterator[Published]:
+def _of_mix(lake: Lake, mix: Published) -> Iterator[Published]:
     yield from (
         grid_behind(lake, source)
         for source in sources_of(lake, mix)
@@ -137,7 +139,7 @@ def _of_mix(lake: LakeFolder, mix: Published) -> Iterator[Published]:
     )
 
 
-def sources_of(lake: LakeFolder, mix: Published) -> list[Published]:
+def sources_of(lake: Lake, mix: Published) -> list[Published]:
     """The versions that a mix takes samples of.
 
     Raises:
@@ -150,7 +152,7 @@ def sources_of(lake: LakeFolder, mix: Published) -> list[Published]:
     ]
 
 
-GRIDS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Published]]] = {
+GRIDS_OF: Mapping[str, Callable[[Lake, Published], Iterator[Published]]] = {
     "grid": lambda _, grid: iter([grid]),
     "megatron": lambda lake, megatron: iter([grid_behind(lake, megatron)]),
     "longcrawl": _of_order,
@@ -160,12 +162,12 @@ GRIDS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Published]]] =
 """Stage → the very grids whose rows one of its versions serves."""
 
 
-def _rosters_of_grids(lake: LakeFolder, published: Published) -> Iterator[Roster]:
+def _rosters_of_grids(lake: Lake, published: Published) -> Iterator[Roster]:
     grids = GRIDS_OF[published.receipt.fingerprint.stage](lake, published)
     yield from (GridRoster(lake, grid) for grid in grids)
 
 
-def _rosters_of_longpack(_: LakeFolder, longpack: Published) -> Iterator[Roster]:
+def _rosters_of_longpack(_: Lake, longpack: Published) -> Iterator[Roster]:
     """The documents within LongPack's: roots and children."""
     yield KeyedRoster(
         f"{longpack.name}/{longpack.version}",
@@ -174,7 +176,7 @@ def _rosters_of_longpack(_: LakeFolder, longpack: Published) -> Iterator[Roster]
     )
 
 
-def _rosters_of_packed(lake: LakeFolder, packed: Published) -> Iterator[Roster]:
+def _rosters_of_packed(lake: Lake, packed: Published) -> Iterator[Roster]:
     """The documents of packed rows, and of those that are LongPack's the documents within."""
     key = packed.receipt.fingerprint.key
     table = read_table(packed.only(SPANS_FILE) / SPANS_FILE, ["id", "url", "digest"])
@@ -184,27 +186,29 @@ def _rosters_of_packed(lake: LakeFolder, packed: Published) -> Iterator[Roster]:
         yield from _rosters_of_longpack(lake, behind(lake, store, f"longpack/{key}"))
 
 
-def behind(lake: LakeFolder, published: Published, name: str) -> Published:
+def behind(lake: Lake, published: Published, name: str) -> Published:
     """The very version of an input that a version was made of.
 
     Raises:
         NotPublished: when it is gone.
     """
     stage, _, key = name.partition("/")
-    found = lake.place(stage, key).with_digest(published.receipt.fingerprint.inputs.get(name, ""))
+    found = lake.partition(stage, key).with_digest(
+        published.receipt.fingerprint.inputs.get(name, "")
+    )
     if found is None:
         raise NotPublished(f"{published.home}: the {name} it was made from is gone from the lake")
     return found
 
 
-def _rosters_of_mix(lake: LakeFolder, mix: Published) -> Iterator[Roster]:
+def _rosters_of_mix(lake: Lake, mix: Published) -> Iterator[Roster]:
     for source in sources_of(lake, mix):
         yield from (
             _rosters_of_grids if source.name.startswith("megatron/") else _rosters_of_packed
         )(lake, source)
 
 
-ROSTERS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Roster]]] = {
+ROSTERS_OF: Mapping[str, Callable[[Lake, Published], Iterator[Roster]]] = {
     **dict.fromkeys(GRIDS_OF, _rosters_of_grids),
     "longpack": _rosters_of_longpack,
     "packed": _rosters_of_packed,
@@ -213,16 +217,14 @@ ROSTERS_OF: Mapping[str, Callable[[LakeFolder, Published], Iterator[Roster]]] = 
 """Stage → the rosters of one of its versions."""
 
 
-def nothing_withdrawn_is_served(
-    lake: LakeFolder, recipe: Recipe, published: Published
-) -> CheckResult:
+def nothing_withdrawn_is_served(lake: Lake, recipe: Recipe, published: Published) -> CheckResult:
     """No document that the lists name now is served, nor one of the same content;
     `withdrawn_documents` is as new as the lists.
     """
     entries = entries_of(recipe.withdrawals)
     if not entries:
         return _finding([], "no list names anything", n_documents=0)
-    withdrawn = lake.place("withdrawn").current()
+    withdrawn = lake.partition("withdrawn").current()
     if withdrawn is None:
         return _finding(["`withdrawn_documents` was never materialized"], "")
     said = withdrawn.receipt.fingerprint.params
@@ -254,13 +256,13 @@ def nothing_withdrawn_is_served(
     )
 
 
-def _not_considered(lake: LakeFolder, withdrawn: Published, snapshot: str) -> list[str]:
+def _not_considered(lake: Lake, withdrawn: Published, snapshot: str) -> list[str]:
     """Whether the snapshot was looked through, as it stands now, when the withdrawn documents were
     found.
     """
     made_of = withdrawn.receipt.fingerprint.inputs
     for stage in WITHDRAWN_STAGE.upstream:
-        standing = lake.place(stage, snapshot).current()
+        standing = lake.partition(stage, snapshot).current()
         if standing is not None and made_of.get(standing.name) != standing.digest:
             return [f"`withdrawn_documents` was made before {standing.name}: materialize it"]
     return []

@@ -22,7 +22,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.receipts import decode_json, encode_json
 from lc_assets.publishing import publish_bytes
 from lc_assets.stages.building import (
     BuildContext,
@@ -38,9 +41,6 @@ from lc_assets.stages.reports import drawing
 from lc_assets.stages.reports.card_settings import CardSettings
 from lc_assets.stages.reports.data_sheet import LENGTH_BINS, Sheet, sheet_of
 from lc_assets.stages.reports.markdown import cell
-from lc_assets.storage.lake import GLOBAL
-from lc_assets.storage.receipts import decode_json, encode_json
-from lc_assets.tally import Tally
 from lc_assets.tokens.dtypes import memory_dtype
 
 README: Final = "README.md"
@@ -78,12 +78,13 @@ def write_card(context: BuildContext) -> Built:
         NotPublished: when there is no global order.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         mixes = [
             version for name, version in sorted(staging.inputs.items()) if name.startswith("mixes/")
         ]
         order = (
-            staging.inputs.get(f"longcrawl/{GLOBAL}") or context.lake.place("longcrawl").require()
+            staging.inputs.get(f"longcrawl/{GLOBAL}")
+            or context.lake.partition("longcrawl").require()
         )
         sheet = sheet_of(context.lake, order, mixes)
         images = plots_of(sheet)
@@ -96,10 +97,10 @@ def write_card(context: BuildContext) -> Built:
             staging.folder / PAGE, page_of(markdown, context.recipe.card.title, images).encode()
         )
         n_rows = sheet.train_rows + sheet.heldout_rows
-        return Tally(
+        return Counts(
             seen=n_rows,
             kept=n_rows,
-            also={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
+            extra={"tokens": sheet.tokens, "snapshots": len(sheet.snapshots), "mixes": len(mixes)},
         )
 
     return build(context, STAGE, GLOBAL, fill)
@@ -247,7 +248,7 @@ def the_card_says_what_stands(check_input: CheckInput) -> CheckResult:
     wrong = [
         what
         for what, right in {
-            "rows": n_rows == order.receipt.tally.kept == check_input.tally.kept,
+            "rows": n_rows == order.receipt.counts.kept == check_input.counts.kept,
             "digest": sheet.digest == order.digest and f"`{order.digest}`" in readme,
             "tokens": f"({sheet.tokens:,} tokens;" in readme,
         }.items()

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from lc_assets.formats.order import GlobalOrder
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.rows.token_grid import ROWS_FILE, decoded_rows
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 
 LENGTH_BINS = tuple(2**k for k in range(10, 25))
 """Lower ends of the bins of documents' lengths, in tokens."""
@@ -122,14 +122,16 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
 
-def sheet_of(lake: LakeFolder, order: Published, mixes: Iterable[Published]) -> Sheet:
+def sheet_of(lake: Lake, order: Published, mixes: Iterable[Published]) -> Sheet:
     """Gather the sheet of a global order and of the mixes that stand beside it.
 
     Raises:
         NotPublished: when a grid of the order is gone.
     """
     opened = GlobalOrder.open(order.folder, "train")
-    grids = [lake.place("grid", source.snapshot).at(source.version) for source in opened.sources]
+    grids = [
+        lake.partition("grid", source.snapshot).at(source.version) for source in opened.sources
+    ]
     chains = [_chain(lake, grid) for grid in grids]
     newest = chains[-1] if chains else {}
     settings = {stage: version.receipt.fingerprint.params for stage, version in newest.items()}
@@ -164,7 +166,7 @@ def sheet_of(lake: LakeFolder, order: Published, mixes: Iterable[Published]) -> 
 STAGES = ("raw", "filtered", "removals", "tokens", "grid")
 
 
-def _chain(lake: LakeFolder, grid: Published) -> dict[str, Published]:
+def _chain(lake: Lake, grid: Published) -> dict[str, Published]:
     """The versions behind a grid, each the very one that the next was made of, as far as they are
     still there.
     """
@@ -181,17 +183,17 @@ def _chain(lake: LakeFolder, grid: Published) -> dict[str, Published]:
     return {stage: found[stage] for stage in STAGES if stage in found}
 
 
-def _input(lake: LakeFolder, made: Published, stage: str) -> Published | None:
+def _input(lake: Lake, made: Published, stage: str) -> Published | None:
     key = made.receipt.fingerprint.key
     digest = made.receipt.fingerprint.inputs.get(f"{stage}/{key}")
-    return None if digest is None else lake.place(stage, key).with_digest(digest)
+    return None if digest is None else lake.partition(stage, key).with_digest(digest)
 
 
 def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
     grid = chain["grid"]
-    tallies = {stage: version.receipt.tally for stage, version in chain.items()}
+    all_counts = {stage: version.receipt.counts for stage, version in chain.items()}
     filtered, removals, tokens = (
-        tallies.get(stage) for stage in ("filtered", "removals", "tokens")
+        all_counts.get(stage) for stage in ("filtered", "removals", "tokens")
     )
     languages = (
         read_table(grid.only(ROWS_FILE) / ROWS_FILE, ["language"])["language"]
@@ -204,23 +206,23 @@ def _snapshot(chain: dict[str, Published]) -> SnapshotSheet:
         documents=None if filtered is None else filtered.seen,
         filtered=None if filtered is None else filtered.kept,
         removed=None if removals is None else removals.seen - removals.kept,
-        tokens=None if tokens is None else tokens.also.get("tokens", 0),
-        train_rows=tallies["grid"].also["train rows"],
-        heldout_rows=tallies["grid"].also["heldout rows"],
+        tokens=None if tokens is None else tokens.extra.get("tokens", 0),
+        train_rows=all_counts["grid"].extra["train rows"],
+        heldout_rows=all_counts["grid"].extra["heldout rows"],
         stored_bytes=sum(fact.n_bytes for fact in grid.receipt.files if ".zarr/" in fact.path),
         languages={line["values"]: line["counts"] for line in languages},
     )
 
 
 def _mix(mix: Published) -> MixSheet:
-    tally = mix.receipt.tally
+    counts = mix.receipt.counts
     return MixSheet(
         name=mix.receipt.fingerprint.key,
         version=mix.version,
         digest=mix.digest,
-        samples=tally.kept,
-        tokens=tally.also["tokens"],
-        sources=tally.also["sources"],
+        samples=counts.kept,
+        tokens=counts.extra["tokens"],
+        sources=counts.extra["sources"],
     )
 
 
@@ -231,7 +233,7 @@ def _reasons(chains: list[dict[str, Published]]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {}
     for chain in chains:
         dropped = {
-            stage: Counter(version.receipt.tally.dropped) for stage, version in chain.items()
+            stage: Counter(version.receipt.counts.dropped) for stage, version in chain.items()
         }
         if "tokens" in dropped:
             dropped["tokens"] -= dropped.get("removals", Counter())
@@ -257,5 +259,5 @@ def _lengths(grids: Iterable[Published]) -> list[int]:
 
 def _samples(grids: list[Published], tokenizer: str) -> list[dict[str, Any]]:
     """Beginnings of the newest grid's first training rows; its files are fetched for them."""
-    with_rows = [grid for grid in grids if grid.receipt.tally.also["train rows"]]
+    with_rows = [grid for grid in grids if grid.receipt.counts.extra["train rows"]]
     return decoded_rows(with_rows[-1], tokenizer, n_rows=SHOWN_ROWS) if with_rows else []

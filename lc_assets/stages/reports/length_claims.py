@@ -82,32 +82,32 @@ def every_document_has_a_length(check_input: CheckInput) -> CheckResult:
     """The tables have as many lines and tokens as were counted; what came in is what the sets'
     stages kept.
     """
-    wrong, came_in, tally = [], 0, check_input.tally
+    wrong, came_in, counts = [], 0, check_input.counts
     for document_set in SETS:
         lengths = lengths_of(check_input.folder, document_set)
         found = {"documents": len(lengths), "tokens": int(lengths.sum())}
         wrong += [
             f"{document_set}: {count:,} {what}, counted were "
-            f"{tally.also.get(f'{document_set} {what}', 0):,}"
+            f"{counts.extra.get(f'{document_set} {what}', 0):,}"
             for what, count in found.items()
-            if count != tally.also.get(f"{document_set} {what}", 0)
+            if count != counts.extra.get(f"{document_set} {what}", 0)
         ]
         name = f"{STAGE_OF_SET[document_set]}/{check_input.fingerprint.key}"
         if (published := check_input.inputs.get(name)) is not None:
             came_in += (
-                published.receipt.tally.also["pieces"]
+                published.receipt.counts.extra["pieces"]
                 if document_set == PACKED
-                else published.receipt.tally.kept
+                else published.receipt.counts.kept
             )
     wrong += (
-        [f"{came_in:,} documents stand, {tally.seen:,} came in"] if came_in != tally.seen else []
+        [f"{came_in:,} documents stand, {counts.seen:,} came in"] if came_in != counts.seen else []
     )
     return CheckResult(
         claim="every_document_has_a_length",
         passed=not wrong,
         words="; ".join(wrong)
-        or f"{tally.kept:,} lengths of {came_in:,} documents, the others are accounted for",
-        numbers={"lengths": tally.kept, "documents": came_in},
+        or f"{counts.kept:,} lengths of {came_in:,} documents, the others are accounted for",
+        numbers={"lengths": counts.kept, "documents": came_in},
     )
 
 

@@ -16,8 +16,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.named_tokenizers import tokenizer_of
+from lc_assets.lake.scratch import once
 from lc_assets.packing.growth import growth
 from lc_assets.publishing import publish
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
@@ -47,8 +49,6 @@ from lc_assets.stages.reports.length_claims import (
 from lc_assets.stages.reports.report_tables import GROWTH, LENGTH_SHARES, LENGTHS
 from lc_assets.stages.tables import TableWriter, read_lines, write_table
 from lc_assets.stages.tokens.token_documents import params_of
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.referral_tables import LENGTHS as LOWER
 from lc_assets.text.referral_tables import group_names, group_of
 from lc_assets.tokens.tokenizers import TextEncoding, escape
@@ -86,7 +86,7 @@ def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings = context.recipe.tokenizing
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         removed = removed_by_shard(staging.inputs[f"removals/{snapshot}"].folder)
         tasks = [
             LengthTask(
@@ -98,7 +98,7 @@ def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
             )
             for shard in shards_of_sets(staging.inputs, snapshot, context.recipe)
         ]
-        tally = run_shards(context, staging, count_shard, tasks, what=f"lengths of {snapshot}")
+        counts = run_shards(context, staging, count_shard, tasks, what=f"lengths of {snapshot}")
         write_table(
             staging.folder / SHARES_FILE,
             pa.Table.from_pylist(shares_of(staging.folder), schema=LENGTH_SHARES),
@@ -107,13 +107,13 @@ def report_lengths(context: BuildContext, snapshot: SnapshotId) -> Built:
             staging.folder / GROWTH_FILE,
             pa.Table.from_pylist(_growth(staging, snapshot), schema=GROWTH),
         )
-        return tally
+        return counts
 
     return build(context, STAGE, snapshot, fill)
 
 
 @once
-def count_shard(task: LengthTask) -> Tally:
+def count_shard(task: LengthTask) -> Counts:
     """Count the tokens of one shard's documents."""
     counts, dropped, names = Counter[str](), Counter[str](), group_names()
     path = task.folder / f"{task.name}{SUFFIX}"
@@ -132,13 +132,13 @@ def count_shard(task: LengthTask) -> Tally:
             counts["tokens"] += n_tokens
         writer.close()
     kept = counts["documents"]
-    also = {f"{task.shard.document_set} {what}": counts[what] for what in ("documents", "tokens")}
-    return Tally(
+    extra = {f"{task.shard.document_set} {what}": counts[what] for what in ("documents", "tokens")}
+    return Counts(
         seen=kept + dropped.total(),
         kept=kept,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=also,
+        failed_rules=dict(dropped),
+        extra=extra,
     )
 
 
@@ -172,7 +172,8 @@ def _growth(staging: StagingFolder, snapshot: str) -> list[dict[str, Any]]:
     if packed is None or claims is None:
         return []
     found = growth(
-        *_before_and_after(staging.folder, packed.folder), n_roots=roots_tried(claims.receipt.tally)
+        *_before_and_after(staging.folder, packed.folder),
+        n_roots=roots_tried(claims.receipt.counts),
     )
     return [{name: getattr(found, name) for name in GROWTH.names}]
 

@@ -137,8 +137,8 @@ def every_sample_is_as_asked(check_input: CheckInput) -> CheckResult:
                 f"{document_set}: {words}"
                 for words in _unlike_the_lengths(lines, lengths, document_set, most)
             ]
-    if n_measured != check_input.tally.kept:
-        wrong.append(f"{n_measured:,} documents, counted were {check_input.tally.kept:,}")
+    if n_measured != check_input.counts.kept:
+        wrong.append(f"{n_measured:,} documents, counted were {check_input.counts.kept:,}")
     return CheckResult(
         claim="every_sample_is_as_asked",
         passed=not wrong,

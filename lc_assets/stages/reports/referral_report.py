@@ -17,7 +17,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from lc_assets.counts import Counts
 from lc_assets.formats.referral_words import digest_of_words, read_special_words
+from lc_assets.lake.receipts import SCRATCH
+from lc_assets.lake.scratch import once
 from lc_assets.publishing import publish
 from lc_assets.randomness import KEYED_ALGORITHM, keyed_u64
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
@@ -45,9 +48,6 @@ from lc_assets.stages.reports.referral_claims import (
 from lc_assets.stages.reports.referring import Measuring, finder_of, line_of
 from lc_assets.stages.reports.report_tables import COMMON_WORDS, DENSITIES, REFERRALS
 from lc_assets.stages.tables import TableWriter, read_lines, read_table, write_table
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.background import Background
 from lc_assets.text.concepts import LexicalConcepts
 from lc_assets.text.referral_tables import group_names, group_of
@@ -79,7 +79,7 @@ class BackgroundTask:
     @property
     def table(self) -> Path:
         """Where the counts go."""
-        return self.folder / WORKINGS / f"{self.name}.parquet"
+        return self.folder / SCRATCH / f"{self.name}.parquet"
 
     def __str__(self) -> str:
         return self.name
@@ -111,7 +111,7 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
         BadInput: when the words that the recipe names cannot be read.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         reports, lengths = context.recipe.reports, staging.inputs[f"lengths/{snapshot}"].folder
         settings = measuring_of(context.recipe)
         shards = shards_of_sets(staging.inputs, snapshot, context.recipe)
@@ -124,12 +124,12 @@ def report_referrals(context: BuildContext, snapshot: SnapshotId) -> Built:
             )
             for shard in shards
         ]
-        tally = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
+        counts = run_shards(context, staging, measure_shard, tasks, what=f"referrals of {snapshot}")
         write_table(
             staging.folder / DENSITIES_FILE,
             pa.Table.from_pylist(densities_of(staging.folder, reports.buckets), schema=DENSITIES),
         )
-        return tally
+        return counts
 
     return build(context, STAGE, snapshot, fill, randomness={SAMPLED: f"{KEYED_ALGORITHM}, seed 0"})
 
@@ -208,12 +208,12 @@ def _background(
             pieces[line["word"]] += line["n_pieces"]
             documents[line["word"]] += line["n_documents"]
     return Background(
-        counted.also.get("documents", 0), counted.also.get("pieces", 0), pieces, documents
+        counted.extra.get("documents", 0), counted.extra.get("pieces", 0), pieces, documents
     )
 
 
 @once
-def count_background(task: BackgroundTask) -> Tally:
+def count_background(task: BackgroundTask) -> Counts:
     """Count the pieces of the chosen documents of one shard."""
     special = read_special_words(Path(task.words) if task.words else None)
     texts = (document.text for document in texts_of(task.shard, task.chosen))
@@ -225,7 +225,7 @@ def count_background(task: BackgroundTask) -> Tally:
         "n_documents": [found.documents[word] for word in words],
     }
     write_table(task.table, pa.table(lines, schema=COMMON_WORDS))
-    return Tally(also={"documents": found.n_documents, "pieces": found.n_pieces})
+    return Counts(extra={"documents": found.n_documents, "pieces": found.n_pieces})
 
 
 def _write_common(folder: Path, background: Background, max_df: float) -> None:
@@ -238,7 +238,7 @@ def _write_common(folder: Path, background: Background, max_df: float) -> None:
 
 
 @once
-def measure_shard(task: ReferralTask) -> Tally:
+def measure_shard(task: ReferralTask) -> Counts:
     """Measure the chosen documents of one shard."""
     common = frozenset(read_table(task.folder / COMMON_FILE, ["word"])["word"].to_pylist())
     finder, n_measured = finder_of(task.settings, common), 0
@@ -254,8 +254,8 @@ def measure_shard(task: ReferralTask) -> Tally:
             )
             n_measured += 1
         writer.close()
-    return Tally(
-        seen=n_measured, kept=n_measured, also={f"{task.shard.document_set} documents": n_measured}
+    return Counts(
+        seen=n_measured, kept=n_measured, extra={f"{task.shard.document_set} documents": n_measured}
     )
 
 

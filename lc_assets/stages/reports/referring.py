@@ -17,8 +17,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from lc_assets.engines.engine import Engine
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
+from lc_assets.execution.executor import Executor
 from lc_assets.formats.corpora.reading import corpus_files, read_corpus
 from lc_assets.formats.corpora.records import CorpusDocument, Unread
 from lc_assets.formats.gzipping import gzipped
@@ -29,7 +30,6 @@ from lc_assets.publishing import publish
 from lc_assets.randomness import keyed_u64
 from lc_assets.stages.reports.report_tables import REFERRALS
 from lc_assets.stages.tables import TableWriter, read_lines
-from lc_assets.tally import Tally
 from lc_assets.text.background import Background
 from lc_assets.text.concepts import Concepts, LexicalConcepts, Part
 from lc_assets.text.referral_tables import LENGTHS, Sums, group_names, group_of
@@ -81,13 +81,13 @@ class Measured:
     """What was measured of a corpus.
 
     Attributes:
-        tally: documents, by why they were not measured.
+        counts: documents, by why they were not measured.
         groups: sums by group of lengths.
         background: what common words were looked for in.
         common: the common words.
     """
 
-    tally: Tally
+    counts: Counts
     groups: tuple[Sums, ...]
     background: Background
     common: frozenset[str]
@@ -120,14 +120,14 @@ class MeasureTask:
 
 
 def measure_corpus(
-    sources: Sequence[Path], settings: Measuring, *, engine: Engine, table: Path | None = None
+    sources: Sequence[Path], settings: Measuring, *, executor: Executor, table: Path | None = None
 ) -> Measured:
     """Measure the referrals of plain files.
 
     Args:
         sources: files and folders.
         settings: what to measure.
-        engine: what runs the files.
+        executor: what runs the files.
         table: gets a line per document, Parquet or JSON lines by the end of its name.
 
     Raises:
@@ -139,7 +139,7 @@ def measure_corpus(
     tokenizer_of(settings.tokenizer)  # so that what cannot be meant is said before any work is done
     finder_of(settings)
     files = corpus_files(sources)
-    background = _background(files, settings, engine)
+    background = _background(files, settings, executor)
     common = background.common(settings.max_df)
     with tempfile.TemporaryDirectory(prefix="lc-referrals-") as folder:
         parts = [
@@ -152,7 +152,7 @@ def measure_corpus(
         ]
         found = {
             task.number: result
-            for task, result in engine.run(measure_file, tasks, what="referrals")
+            for task, result in executor.run(measure_file, tasks, what="referrals")
         }
         if table is not None:
             _publish(table, [part for part in parts if part is not None])
@@ -160,17 +160,17 @@ def measure_corpus(
     for number in sorted(found):
         for group, sums in zip(groups, found[number][1], strict=True):
             group.merge(sums)
-    tally = Tally.total(found[number][0] for number in sorted(found))
-    return Measured(tally=tally, groups=groups, background=background, common=common)
+    counts = Counts.total(found[number][0] for number in sorted(found))
+    return Measured(counts=counts, groups=groups, background=background, common=common)
 
 
-def _background(files: Sequence[Path], settings: Measuring, engine: Engine) -> Background:
+def _background(files: Sequence[Path], settings: Measuring, executor: Executor) -> Background:
     if settings.max_df >= 1 or settings.pipeline:
         return Background()
     share = min(1.0, BACKGROUND_BYTES / max(sum(file.stat().st_size for file in files), 1))
     tasks = [BackgroundTask(file=file, share=share, settings=settings) for file in files]
     return Background.total(
-        found for _, found in engine.run(background_of_file, tasks, what="background")
+        found for _, found in executor.run(background_of_file, tasks, what="background")
     )
 
 
@@ -190,18 +190,20 @@ def is_chosen(document_id: str, share: float) -> bool:
     return share >= 1 or int(keyed_u64("background", seed=0, keys=[document_id])[0]) < share * 2**64
 
 
-def measure_file(task: MeasureTask) -> tuple[Tally, tuple[Sums, ...]]:
+def measure_file(task: MeasureTask) -> tuple[Counts, tuple[Sums, ...]]:
     """Measure one file's documents, in their order; one that cannot be is dropped, by why."""
     groups = tuple(Sums() for _ in LENGTHS)
-    dropped, also = Counter[str](), Counter[str]({CHARACTERS: 0})
-    lines = _lines(task, groups, dropped, also)
+    dropped, extra = Counter[str](), Counter[str]({CHARACTERS: 0})
+    lines = _lines(task, groups, dropped, extra)
     n_measured = sum(1 for _ in lines) if task.part is None else _write_part(task.part, lines)
     counts = {"seen": n_measured + dropped.total(), "kept": n_measured}
-    return Tally(**counts, dropped=dict(dropped), complaints=dict(dropped), also=dict(also)), groups
+    return Counts(
+        **counts, dropped=dict(dropped), failed_rules=dict(dropped), extra=dict(extra)
+    ), groups
 
 
 def _lines(
-    task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], also: Counter[str]
+    task: MeasureTask, groups: Sequence[Sums], dropped: Counter[str], extra: Counter[str]
 ) -> Iterator[dict[str, Any]]:
     settings, finder = task.settings, finder_of(task.settings, task.common)
     tokenizer = tokenizer_of(settings.tokenizer)
@@ -220,9 +222,9 @@ def _lines(
         if not n_tokens:
             dropped["no tokens"] += 1
             continue
-        also[CHARACTERS] += len(document.text)
+        extra[CHARACTERS] += len(document.text)
         if settings.scope == "document":
-            also[WITHOUT_SPANS] += not parts
+            extra[WITHOUT_SPANS] += not parts
         counts = count_referrals(finder.mentions(document.text, parts), settings.buckets)
         groups[group_of(n_tokens)].add(counts, n_tokens)
         yield line_of(document.id, len(document.text), n_tokens, len(parts), counts)

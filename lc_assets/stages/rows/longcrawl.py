@@ -12,9 +12,12 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch, NotPublished
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder, OrderSource, write_order, write_sources
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
 from lc_assets.randomness import KEYED_ALGORITHM
 from lc_assets.stages.building import (
     BuildContext,
@@ -26,9 +29,6 @@ from lc_assets.stages.building import (
     build,
 )
 from lc_assets.stages.rows.token_grid import ROWS_FILE, on_both_sides, rows_of
-from lc_assets.storage.lake import GLOBAL
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.tokens.orders import riffle
 from lc_assets.vocabulary import SPLITS
 
@@ -40,7 +40,7 @@ def order_snapshots(context: BuildContext) -> Built:
         NotPublished: when no grid is.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         grids = grids_of(staging.inputs)
         if not grids:
             raise NotPublished(
@@ -61,12 +61,12 @@ def order_snapshots(context: BuildContext) -> Built:
             write_order(staging.folder, split, source, row)
             counts[f"{split} rows"] = len(row)
         n_rows = sum(counts.values())
-        return Tally(
+        return Counts(
             seen=sum(
-                grid.receipt.tally.also[f"{split} rows"] for grid in grids for split in SPLITS
+                grid.receipt.counts.extra[f"{split} rows"] for grid in grids for split in SPLITS
             ),
             kept=n_rows,
-            also=counts | {"snapshots": len(grids)},
+            extra=counts | {"snapshots": len(grids)},
         )
 
     return build(
@@ -116,13 +116,13 @@ def n_ids_of(grids: list[Published]) -> int:
 
 def source_of(grid: Published) -> OrderSource:
     """How an order names one grid."""
-    also = grid.receipt.tally.also
+    extra = grid.receipt.counts.extra
     return OrderSource(
         snapshot=grid.receipt.fingerprint.key,
         version=grid.version,
         digest=grid.digest,
-        train_rows=also["train rows"],
-        heldout_rows=also["heldout rows"],
+        train_rows=extra["train rows"],
+        heldout_rows=extra["heldout rows"],
     )
 
 
@@ -144,8 +144,8 @@ def every_row_has_one_place(check_input: CheckInput) -> CheckResult:
     wrong = [words for order in orders if (words := _no_riffle(order))]
     return CheckResult(
         claim="every_row_has_one_place",
-        passed=not wrong and n_rows == check_input.tally.kept,
-        words=f"{n_rows:,} rows placed of {check_input.tally.seen:,}"
+        passed=not wrong and n_rows == check_input.counts.kept,
+        words=f"{n_rows:,} rows placed of {check_input.counts.seen:,}"
         + (f"; {'; '.join(wrong)}" if wrong else ""),
         numbers={"rows": n_rows},
     )
@@ -171,7 +171,7 @@ def the_order_rises_by_priority(check_input: CheckInput) -> CheckResult:
     return CheckResult(
         claim="the_order_rises_by_priority",
         passed=falls == 0,
-        words=f"{falls:,} falls along {check_input.tally.kept:,} rows",
+        words=f"{falls:,} falls along {check_input.counts.kept:,} rows",
         numbers={"falls": falls},
     )
 

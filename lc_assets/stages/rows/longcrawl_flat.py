@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lc_assets.counts import Counts
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.flat import (
     FlatReader,
@@ -22,6 +23,9 @@ from lc_assets.formats.flat_codecs import BLOSC, ZSTD, FlatCodec
 from lc_assets.formats.grid import GridReader
 from lc_assets.formats.order import GlobalOrder
 from lc_assets.formats.riffled import RiffledReader
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.scratch import once
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -34,10 +38,6 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.claims import by_chunk, evenly_spaced
 from lc_assets.stages.recipe import plain
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SPLITS
 
 CHECKED_ROWS = 64
@@ -70,7 +70,7 @@ def flatten(context: BuildContext) -> Built:
         NotPublished: when there is no global order.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         order = staging.inputs[f"longcrawl/{GLOBAL}"].folder
         bring_grids(context.lake, order)
         codec = CODECS[context.recipe.flattening.codec]
@@ -102,7 +102,7 @@ def _bands(
 
 
 @once
-def write_band(task: FlatTask) -> Tally:
+def write_band(task: FlatTask) -> Counts:
     """Copy one band of rows out of the grids into the flat array, a column of chunks at a time: 16
     MiB in memory, not 512.
     """
@@ -111,7 +111,7 @@ def write_band(task: FlatTask) -> Tally:
         ids = rows.read(slice(task.block.start, task.block.stop), tokens)
         write_flat_band(task.folder / f"{task.split}.zarr", task.block, ids, tokens=tokens)
     n_rows = len(task.block)
-    return Tally(seen=n_rows, kept=n_rows, also={f"{task.split} rows": n_rows})
+    return Counts(seen=n_rows, kept=n_rows, extra={f"{task.split} rows": n_rows})
 
 
 def raw_bytes(flat: Published) -> int:
@@ -120,12 +120,12 @@ def raw_bytes(flat: Published) -> int:
     return sum(2 * reader.n_rows * reader.row_tokens for reader in readers)
 
 
-def bring_grids(lake: LakeFolder, order: Path) -> None:
+def bring_grids(lake: Lake, order: Path) -> None:
     """See to it that the grids of an order lie on this machine: all of their rows are going to be
     read.
     """
     for source in GlobalOrder.open(order, "train").sources:
-        lake.place("grid", source.snapshot).at(source.version).only("*.zarr/*")
+        lake.partition("grid", source.snapshot).at(source.version).only("*.zarr/*")
 
 
 def ordered_rows(root: Path, order: Path, split: str) -> RiffledReader:

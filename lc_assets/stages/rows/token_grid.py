@@ -15,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.chunks import RowBlock
 from lc_assets.formats.grid import GridReader, create_grid, plan_bands, write_band
 from lc_assets.formats.named_tokenizers import text_of
+from lc_assets.lake.scratch import once
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -43,9 +46,6 @@ from lc_assets.stages.rows.row_settings import GriddingSettings
 from lc_assets.stages.rows.uniformity import FALSE_ALARM, uniform_on_a_line
 from lc_assets.stages.schemas import complaints_about
 from lc_assets.stages.tables import ROWS, TOKENIZED, read_table, write_table
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.tokens.rolling import unroll_rows
 from lc_assets.vocabulary import SPLITS, SnapshotId
 
@@ -85,7 +85,7 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings = context.recipe.gridding
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         tokens = staging.inputs[f"tokens/{snapshot}"].folder
         _require_long_enough(staging.inputs[f"tokens/{snapshot}"], settings)
         documents = _documents(tokens)
@@ -101,14 +101,14 @@ def lay_grid(context: BuildContext, snapshot: SnapshotId) -> Built:
         written = run_shards(context, staging, write_rows, tasks, what=f"grid {snapshot}")
         if written.kept != rows.num_rows:
             raise Mismatch(f"{rows.num_rows:,} rows were planned and {written.kept:,} written")
-        also = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
+        extra = {f"{split} rows": count_of(rows, split) for split in SPLITS} | {
             "tokens": rows.num_rows * settings.row_tokens
         }
-        behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - also["tokens"]
-        return Tally(
+        behind = int(pc.sum(documents["n_tokens"]).as_py() or 0) - extra["tokens"]
+        return Counts(
             seen=documents.num_rows,
             kept=documents.num_rows,
-            also=also | {"tokens behind the rows": behind},
+            extra=extra | {"tokens behind the rows": behind},
         )
 
     return build(context, STAGE, snapshot, fill, randomness=drawn_by(settings.seed))
@@ -128,7 +128,7 @@ def _require_long_enough(tokens: Published, settings: GriddingSettings) -> None:
 
 
 @once
-def write_rows(task: BandTask) -> Tally:
+def write_rows(task: BandTask) -> Counts:
     """Write one band: gather its documents' tokens, roll each, hand the band to the grid."""
     plan = _plan_of(task)
     rows = gather(
@@ -139,7 +139,7 @@ def write_rows(task: BandTask) -> Tally:
         shifts=plan["shift"].to_pylist(),
     )
     write_band(task.folder / f"{task.split}.zarr", task.block, rows)
-    return Tally(seen=len(rows), kept=len(rows))
+    return Counts(seen=len(rows), kept=len(rows))
 
 
 def _documents(tokens: Path) -> pa.Table:
@@ -191,7 +191,7 @@ def rows_table(grid: Published) -> pa.Table:
 
 def sizes_of(grid: Published) -> dict[str, float]:
     """Bytes of the ids as they are, and as they are stored."""
-    rows = sum(grid.receipt.tally.also[f"{split} rows"] for split in SPLITS)
+    rows = sum(grid.receipt.counts.extra[f"{split} rows"] for split in SPLITS)
     ids = (
         GridReader(grid.folder / "train.zarr").dtype.itemsize
         * rows
@@ -264,12 +264,12 @@ def every_row_is_planned_once(check_input: CheckInput) -> CheckResult:
         wrong.append(f"{table.num_rows:,} rows, the documents give {n_due:,}")
     n_documents, n_rows = (
         pc.count_distinct(table["id"]).as_py(),
-        sum(check_input.tally.also[f"{split} rows"] for split in SPLITS),
+        sum(check_input.counts.extra[f"{split} rows"] for split in SPLITS),
     )
-    if (n_documents, table.num_rows) != (check_input.tally.seen, n_rows):
+    if (n_documents, table.num_rows) != (check_input.counts.seen, n_rows):
         wrong.append(
             f"{table.num_rows:,} rows of {n_documents:,} documents, the receipt says {n_rows:,} "
-            f"of {check_input.tally.seen:,}"
+            f"of {check_input.counts.seen:,}"
         )
     return CheckResult(
         claim="every_row_is_planned_once",

@@ -19,6 +19,9 @@ from typing import Any, Final
 
 import msgspec
 
+from lc_assets.counts import Counts
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import BuildContext, Built, Stage, StagingFolder, build, run_shards
 from lc_assets.stages.claims import (
     DOCUMENTS_SUFFIX,
@@ -44,9 +47,6 @@ from lc_assets.stages.tokens.token_documents import (
     the_ids_are_where_the_table_says,
     tokenize_shard,
 )
-from lc_assets.storage.digests import digest_of
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId, parse_document_id
 
 FILTERED: Final = "filtered"
@@ -75,7 +75,7 @@ def tokenize_for_packing(context: BuildContext, snapshot: SnapshotId) -> Built:
     """
     settings, privacy = settings_of(context.recipe), context.recipe.privacy
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         natural, packed = (
             staging.inputs.get(f"{stage}/{snapshot}") for stage in (FILTERED, LONGPACK)
         )

@@ -17,9 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lc_assets.counts import Counts
 from lc_assets.errors import BadInput
 from lc_assets.formats.megatron import MegatronReader, MegatronWriter
 from lc_assets.formats.named_tokenizers import end_of_text, tokenizer_of, vocabulary_of
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.scratch import once
+from lc_assets.lake.versions import Published
 from lc_assets.publishing import publish
 from lc_assets.randomness import rng_for
 from lc_assets.stages.building import (
@@ -57,10 +61,6 @@ from lc_assets.stages.tables import (
     read_lines,
     read_table,
 )
-from lc_assets.storage.digests import digest_of
-from lc_assets.storage.versions import Published
-from lc_assets.storage.workings import once
-from lc_assets.tally import Tally
 from lc_assets.text.privacy import replace_personal
 from lc_assets.tokens.bounds import most_tokens
 from lc_assets.tokens.dtypes import megatron_dtype
@@ -119,7 +119,7 @@ def tokenize_snapshot(context: BuildContext, snapshot: SnapshotId) -> Built:
             go on.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         source = staging.inputs[f"filtered/{snapshot}"].folder
         removed = removed_by_shard(staging.inputs[f"removals/{snapshot}"].folder)
         tasks = tasks_of(
@@ -174,14 +174,14 @@ class TwinDiffers(Exception):
 
 
 @once
-def tokenize_shard(task: TokenizeTask) -> Tally:
+def tokenize_shard(task: TokenizeTask) -> Counts:
     """Tokenize one shard, by the fast path if its twin agrees, else by the twin."""
     twin = tokenizer_of(task.settings.tokenizer, fast=False)
     try:
-        tally, n_by_twin = _tokenize(task, _fast(task.settings), twin, to_check=_chosen(task)), 0
+        counts, n_by_twin = _tokenize(task, _fast(task.settings), twin, to_check=_chosen(task)), 0
     except TwinDiffers:
-        tally, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
-    return tally + Tally(also={"shards": 1, "shards done by the twin": n_by_twin})
+        counts, n_by_twin = _tokenize(task, twin, twin, to_check=frozenset()), 1
+    return counts + Counts(extra={"shards": 1, "shards done by the twin": n_by_twin})
 
 
 def _fast(settings: TokenizingSettings) -> Tokenizer:
@@ -202,7 +202,7 @@ def _chosen(task: TokenizeTask) -> frozenset[int]:
 
 def _tokenize(
     task: TokenizeTask, tokenizer: Tokenizer, twin: Tokenizer, *, to_check: Collection[int]
-) -> Tally:
+) -> Counts:
     dropped, replaced, n_tokens, n_chars = Counter[str](), Counter[str](), 0, 0
     with contextlib.ExitStack() as stack:
         output = ShardOutput.open(stack, task, tokenizer)
@@ -231,15 +231,15 @@ def _tokenize(
                 n_tokens += len(ids)
                 output.keep(line, ids)
     n_kept = output.n_kept
-    also = {"tokens": n_tokens, "characters": n_chars} | {
+    extra = {"tokens": n_tokens, "characters": n_chars} | {
         f"{REPLACED}: {kind}": n for kind, n in replaced.items()
     }
-    return Tally(
+    return Counts(
         seen=n_kept + dropped.total(),
         kept=n_kept,
         dropped=dict(dropped),
-        complaints=dict(dropped),
-        also=also,
+        failed_rules=dict(dropped),
+        extra=extra,
     )
 
 
@@ -364,11 +364,11 @@ def the_fast_tokenizer_agreed(check_input: CheckInput) -> CheckResult:
     """The fast tokenizer gave its twin's ids on every shard's spot check; shards done by the twin
     instead are counted.
     """
-    n_by_twin = check_input.tally.also.get("shards done by the twin", 0)
+    n_by_twin = check_input.counts.extra.get("shards done by the twin", 0)
     return CheckResult(
         claim="the_fast_tokenizer_agreed",
         passed=n_by_twin == 0,
-        words=f"{n_by_twin:,} of {check_input.tally.also.get('shards', 0):,} shards were done by the "
+        words=f"{n_by_twin:,} of {check_input.counts.extra.get('shards', 0):,} shards were done by the "
         "twin because the fast path differed",
         numbers={"shards done by the twin": n_by_twin},
         severity="warning",

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lc_assets.errors import LcError
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.claims import DOCUMENTS_SUFFIX, documents_files
 from lc_assets.stages.releases.serving import GRIDS_OF, ROSTERS_OF, behind
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.text.lookup_keys import Kind
 from lc_assets.vocabulary import parse_document_id
 
@@ -64,38 +64,38 @@ class Held:
         return f"{self.published.name}/{self.published.version}"
 
 
-def versions_with(lake: LakeFolder, ids: Collection[str]) -> Iterator[Held]:
+def versions_with(lake: Lake, ids: Collection[str]) -> Iterator[Held]:
     """Every finished version on the disk that holds any of some documents, in the chain's order."""
     asked = _Asked(lake, frozenset(ids))
     keys = keys_by_stage(lake)
     for stage in HOLDERS:
         for key in keys.get(stage, []):
             current = _current_version(lake, stage, key)
-            for published in lake.place(stage, key).versions():
+            for published in lake.partition(stage, key).versions():
                 n_documents = asked.count(published)
                 if n_documents != 0:
                     yield Held(published, n_documents, published.version == current)
 
 
-def keys_by_stage(lake: LakeFolder) -> dict[str, list[str]]:
+def keys_by_stage(lake: Lake) -> dict[str, list[str]]:
     """Keys of all partitions by their stage, sorted, also of those that have no published
     version.
     """
     found: dict[str, list[str]] = {}
-    for place in lake.partitions():
-        stage, key = place.name.split("/")
+    for partition in lake.partitions():
+        stage, key = partition.name.split("/")
         found.setdefault(stage, []).append(key)
     return found
 
 
-def _current_version(lake: LakeFolder, stage: str, key: str) -> str:
-    pointer = lake.place(stage, key).pointer()
+def _current_version(lake: Lake, stage: str, key: str) -> str:
+    pointer = lake.partition(stage, key).pointer()
     return pointer.version if pointer else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    lake: LakeFolder
+    lake: Lake
     ids: frozenset[str]
     known: dict[str, int] = field(default_factory=dict)
 
@@ -159,7 +159,7 @@ class _Asked:
 
     def in_indexed(self, lineage: Published) -> int | None:
         key = lineage.receipt.fingerprint.key
-        grid = self.lake.place("grid", key).with_digest(
+        grid = self.lake.partition("grid", key).with_digest(
             lineage.receipt.fingerprint.inputs.get(f"grid/{key}", "")
         )
         return None if grid is None else self.in_rows(grid)

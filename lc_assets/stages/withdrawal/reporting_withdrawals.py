@@ -14,13 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.lake.lake import Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.releases.pruning import pinned_versions
 from lc_assets.stages.rows.token_grid import ROWS_FILE
 from lc_assets.stages.tables import read_table
 from lc_assets.stages.withdrawal.holding import WORKING_MATERIAL, Held, versions_with
 from lc_assets.stages.withdrawal.withdrawn_documents import LISTED, NEAR_DUPLICATE, SAME_DIGEST
-from lc_assets.storage.lake import LakeFolder
-from lc_assets.storage.versions import Published
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class WithdrawalReport:
     held: tuple[HeldLine, ...]
 
 
-def report(lake: LakeFolder, lines: Sequence[Mapping[str, Any]]) -> WithdrawalReport:
+def report(lake: Lake, lines: Sequence[Mapping[str, Any]]) -> WithdrawalReport:
     """Report of the withdrawn documents, as `tables.WITHDRAWN` has them."""
     ids = [line["id"] for line in lines]
     held = list(versions_with(lake, ids)) if ids else []
@@ -88,7 +88,7 @@ def _held_line(held: Held, pinned: Mapping[str, set[str]]) -> HeldLine:
 
 
 def _rows(
-    lake: LakeFolder, held: Sequence[Held], ids: Sequence[str]
+    lake: Lake, held: Sequence[Held], ids: Sequence[str]
 ) -> tuple[dict[str, tuple[int, int]], set[str]]:
     """Rows and tokens of each document by the newest grid that has it; and the documents that
     published grids have.
@@ -104,8 +104,8 @@ def _rows(
     return rows, served
 
 
-def _finished(lake: LakeFolder, grid: Published) -> float:
-    kept = lake.place("grid", grid.receipt.fingerprint.key).folders().get(grid.version)
+def _finished(lake: Lake, grid: Published) -> float:
+    kept = lake.partition("grid", grid.receipt.fingerprint.key).folders().get(grid.version)
     return (kept.finished if kept else None) or 0.0
 
 

@@ -12,7 +12,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.counts import Counts
 from lc_assets.errors import NotPublished
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -24,9 +27,6 @@ from lc_assets.stages.building import (
 )
 from lc_assets.stages.tables import WITHDRAWN, read_table, write_table
 from lc_assets.stages.withdrawal.withdrawn_documents import TABLE as ALL_TABLE
-from lc_assets.storage.lake import GLOBAL
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.vocabulary import SnapshotId
 
 TABLE: Final = "withdrawals.parquet"
@@ -45,7 +45,7 @@ def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
             through.
     """
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         for name, asset in (
             (f"keys/{snapshot}", "document_keys"),
             (f"withdrawn/{GLOBAL}", "withdrawn_documents"),
@@ -54,7 +54,7 @@ def cut_out(context: BuildContext, snapshot: SnapshotId) -> Built:
                 raise NotPublished(f"{name} has not been published: materialize `{asset}` first")
         lines = part_of(staging.inputs[f"withdrawn/{GLOBAL}"], snapshot)
         write_table(staging.folder / TABLE, lines)
-        return Tally(seen=lines.num_rows, kept=lines.num_rows)
+        return Counts(seen=lines.num_rows, kept=lines.num_rows)
 
     return build(context, STAGE, snapshot, fill)
 
@@ -75,7 +75,7 @@ def the_part_is_this_snapshots(check_input: CheckInput) -> CheckResult:
     """The table holds what `withdrawn` has of this snapshot: all of it, and nothing else."""
     ours = read_table(check_input.folder / TABLE, COLUMNS)
     theirs = part_of(check_input.only_input("withdrawn"), check_input.fingerprint.key)
-    right = ours.equals(theirs) and ours.num_rows == check_input.tally.kept
+    right = ours.equals(theirs) and ours.num_rows == check_input.counts.kept
     return CheckResult(
         claim="the_part_is_this_snapshots",
         passed=right,

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lc_assets.lake.lake import GLOBAL, Lake
+from lc_assets.lake.versions import Published
 from lc_assets.stages.deduplication.removed_documents import TABLE as REMOVALS_TABLE
 from lc_assets.stages.deduplication.removed_documents import removed_ids
 from lc_assets.stages.lineage.row_lineage import row_index
 from lc_assets.stages.lineage.tracing import Row, row_from
 from lc_assets.stages.lineage.whereabouts import lines_of_table, mixes_of, samples_of_rows
 from lc_assets.stages.mixes.blended_mix import Mix
-from lc_assets.storage.lake import GLOBAL, LakeFolder
-from lc_assets.storage.versions import Published
 from lc_assets.vocabulary import parse_document_id
 
 OF_A_SNAPSHOT = (
@@ -51,7 +51,7 @@ class Touched:
         return sum(row.row_tokens for _, row in self.rows)
 
 
-def touch(lake: LakeFolder, lines: Sequence[dict[str, Any]]) -> Touched:
+def touch(lake: Lake, lines: Sequence[dict[str, Any]]) -> Touched:
     """Find what some withdrawn documents are in."""
     by_snapshot: dict[str, list[str]] = {}
     for line in lines:
@@ -71,8 +71,8 @@ def touch(lake: LakeFolder, lines: Sequence[dict[str, Any]]) -> Touched:
     )
 
 
-def _rows_of(lake: LakeFolder, snapshot: str, ids: Sequence[str]) -> list[tuple[Published, Row]]:
-    grid = lake.place("grid", snapshot).current()
+def _rows_of(lake: Lake, snapshot: str, ids: Sequence[str]) -> list[tuple[Published, Row]]:
+    grid = lake.partition("grid", snapshot).current()
     if grid is None:
         return []
     index = row_index(lake, grid)
@@ -84,15 +84,15 @@ def _rows_of(lake: LakeFolder, snapshot: str, ids: Sequence[str]) -> list[tuple[
     return [(grid, row_from(grid, line)) for line in lines]
 
 
-def _any_goes_on(lake: LakeFolder, snapshot: str, ids: Sequence[str]) -> bool:
-    removals = lake.place("removals", snapshot).current()
+def _any_goes_on(lake: Lake, snapshot: str, ids: Sequence[str]) -> bool:
+    removals = lake.partition("removals", snapshot).current()
     return (
         removals is not None and not set(ids) <= removed_ids(removals.only(REMOVALS_TABLE)).keys()
     )
 
 
 def _samples(
-    lake: LakeFolder, lines: Sequence[dict[str, Any]], rows: Sequence[tuple[Published, Row]]
+    lake: Lake, lines: Sequence[dict[str, Any]], rows: Sequence[tuple[Published, Row]]
 ) -> dict[tuple[str, str], Counter[str]]:
     mixes: dict[str, tuple[Published, Mix]] = mixes_of(lake) if rows else {}
     groups = {line["id"]: _group(line) for line in lines}
@@ -140,7 +140,7 @@ def by_reason(touched: Touched) -> list[dict[str, Any]]:
     ]
 
 
-def partitions(lake: LakeFolder, touched: Touched) -> list[str]:
+def partitions(lake: Lake, touched: Touched) -> list[str]:
     """Names of the published partitions that have to be made again, upstream first; what only
     notices is not among them.
     """

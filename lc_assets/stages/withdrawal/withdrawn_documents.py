@@ -22,8 +22,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lc_assets.counts import Counts
 from lc_assets.errors import Mismatch
 from lc_assets.formats.withdrawal_lists import Withdrawal, read_withdrawals
+from lc_assets.lake.digests import digest_of
+from lc_assets.lake.lake import GLOBAL
+from lc_assets.lake.versions import Published
 from lc_assets.stages.building import (
     BuildContext,
     Built,
@@ -40,10 +44,6 @@ from lc_assets.stages.keyed_tables import KeyedTable
 from lc_assets.stages.recipe import Recipe
 from lc_assets.stages.settings import WithdrawalSettings
 from lc_assets.stages.tables import WITHDRAWN, opened_table, read_table, write_table
-from lc_assets.storage.digests import digest_of
-from lc_assets.storage.lake import GLOBAL
-from lc_assets.storage.versions import Published
-from lc_assets.tally import Tally
 from lc_assets.text.lookup_keys import Kind, values_of
 
 TABLE: Final = "withdrawn.parquet"
@@ -65,7 +65,7 @@ def withdraw(context: BuildContext) -> Built:
     """
     settings = context.recipe.withdrawals
 
-    def fill(staging: StagingFolder) -> Tally:
+    def fill(staging: StagingFolder) -> Counts:
         entries = entries_of(settings)
         if digest_of_entries(entries) != staging.fingerprint.params["entries"]:
             raise Mismatch(
@@ -75,12 +75,12 @@ def withdraw(context: BuildContext) -> Built:
         found = resolve(entries, staging.inputs, context.recipe)
         write_table(staging.folder / TABLE, pa.Table.from_pylist(found, schema=WITHDRAWN))
         hows = (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
-        also = {how: sum(line["how"] == how for line in found) for how in hows}
-        also |= {
+        extra = {how: sum(line["how"] == how for line in found) for how in hows}
+        extra |= {
             "entries": len(entries),
             "entries that find nothing": len(entries) - len({line["entry"] for line in found}),
         }
-        return Tally(seen=len(found), kept=len(found), also=also)
+        return Counts(seen=len(found), kept=len(found), extra=extra)
 
     return build(context, STAGE, GLOBAL, fill)
 
@@ -239,15 +239,15 @@ def the_withdrawn_add_up(check_input: CheckInput) -> CheckResult:
     """
     lines: list[Line] = read_table(check_input.folder / TABLE, WITHDRAWN.names).to_pylist()
     by_id = {line["id"]: line for line in lines}
-    also = check_input.tally.also
+    extra = check_input.counts.extra
     counted = {
         how: sum(line["how"] == how for line in lines)
         for how in (LISTED, SAME_DIGEST, NEAR_DUPLICATE)
     }
     wrong = [line["id"] for line in lines if not _has_its_reason(line, by_id)]
     right = (
-        len(by_id) == len(lines) == check_input.tally.kept
-        and all(also.get(how) == n for how, n in counted.items())
+        len(by_id) == len(lines) == check_input.counts.kept
+        and all(extra.get(how) == n for how, n in counted.items())
         and not wrong
     )
     return CheckResult(

@@ -38,7 +38,7 @@ from lc_assets.formats.archives.wat import (
 )
 from lc_assets.formats.archives.writing import FetchedPage, index_lines, write_pages
 from lc_assets.formats.corpora.records import Unread
-from lc_assets.storage.upstream import Upstream
+from lc_assets.lake.upstream import Upstream
 from lc_assets_tests.formats.archives.warc_bytes import gzipped, page, record
 
 KEYS = st.lists(st.text("ab,)/?", max_size=4).map(str.encode), max_size=30)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.asking import Search, Signing
 from lc_assets.text.shingles import jaccard, shingle_hashes
 from lc_assets.text.words import normalize
@@ -97,7 +97,7 @@ def search(sources: Sequence[Path], out: Path, *, workers: int = 1, **changes) -
             "sources": sources,
             "out": out,
             "signing": SIGNING,
-            "engine": LocalEngine(workers=workers),
+            "executor": LocalExecutor(workers=workers),
             "workers": workers,
             **changes,
         }

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.exchange import BucketWriter, by_range
+from lc_assets.execution.exchange import BucketWriter, by_range
 from lc_assets.formats.npy import read_npy
 from lc_assets.stages.deduplication.candidates import CANDIDATES
 from lc_assets.stages.deduplication.index import PLACE_BITS
@@ -51,7 +51,7 @@ def test_pairs_are_those_of_one_table(tmp_path, documents):
         MeetTask(met=tuple(met), bucket=n, folder=tmp_path / "out", memory=64 << 20)
         for n in range(len(bounds) + 1)
     ]
-    counted = sum(meet(task).also["pairs that met"] for task in tasks)
+    counted = sum(meet(task).extra["pairs that met"] for task in tasks)
     found = [
         tuple(line.values()) for task in tasks for line in pq.read_table(task.pairs).to_pylist()
     ]

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.deduplication.paragraphs import remove_paragraphs
 from lc_assets.stages.deduplication.running import deduplicate
 from lc_assets.stages.deduplication.settings import Decision
@@ -61,7 +61,9 @@ def test_what_an_earlier_document_has_goes_from_the_later_ones(tmp_path, seed, w
     parts = [write(tmp_path / f"{part}.jsonl", documents[part::2]) for part in range(2)]
     deduplicate(search(parts, tmp_path / "out", decision=BY_TEXT))
     kept = {line["id"] for line in lines(tmp_path / "out/kept.parquet")}
-    tally = remove_paragraphs(tmp_path / "out", engine=LocalEngine(workers=workers), least_chars=40)
+    counts = remove_paragraphs(
+        tmp_path / "out", executor=LocalExecutor(workers=workers), least_chars=40
+    )
     expected = plainly([d for d in documents if d["id"] in kept], 40)
     paths = [tmp_path / f"out/documents/{part:05d}.jsonl.gz" for part in range(2)]
     written = [
@@ -76,12 +78,12 @@ def test_what_an_earlier_document_has_goes_from_the_later_ones(tmp_path, seed, w
     assert all(d["kind"] == originals[d["id"]]["kind"] for d in written), (
         "other fields are carried along"
     )
-    assert tally.seen == len(kept)
+    assert counts.seen == len(kept)
     assert (
-        tally.also["characters"]
-        == tally.also["characters written"] + tally.also["characters removed"]
+        counts.extra["characters"]
+        == counts.extra["characters written"] + counts.extra["characters removed"]
     )
-    assert tally.also["characters written"] == sum(len(d["text"]) for d in written)
+    assert counts.extra["characters written"] == sum(len(d["text"]) for d in written)
     for line in lines(tmp_path / "out/paragraphs.parquet"):
         paragraph = originals[line["id"]]["text"][line["start"] : line["end"]].strip()
         assert (
@@ -99,7 +101,7 @@ def test_written_files_hold_neither_the_clock_nor_a_name(tmp_path):
     deduplicate(
         search([write(tmp_path / "a.jsonl", made_up(0))], tmp_path / "out", decision=BY_TEXT)
     )
-    remove_paragraphs(tmp_path / "out", engine=LocalEngine(), least_chars=40)
+    remove_paragraphs(tmp_path / "out", executor=LocalExecutor(), least_chars=40)
     (path,) = (tmp_path / "out/documents").glob("*.gz")
     assert path.read_bytes()[3:8] == bytes(5)
 
@@ -109,7 +111,7 @@ def test_what_one_document_has_twice_stays(tmp_path):
     source = write(tmp_path / "in.jsonl", [{"id": "a", "text": f"{line}\n{line}"}])
     deduplicate(search([source], tmp_path / "out", decision=BY_TEXT))
     assert (
-        remove_paragraphs(tmp_path / "out", engine=LocalEngine(), least_chars=10).also[
+        remove_paragraphs(tmp_path / "out", executor=LocalExecutor(), least_chars=10).extra[
             "characters removed"
         ]
         == 0
@@ -121,4 +123,4 @@ def test_it_is_refused_after_a_search_in_parts(tmp_path):
     deduplicate(search(parts[:1], tmp_path / "one", decision=BY_TEXT))
     deduplicate(search(parts[1:], tmp_path / "two", decision=BY_TEXT, against=tmp_path / "one"))
     with pytest.raises(BadInput, match="within one search only"):
-        remove_paragraphs(tmp_path / "two", engine=LocalEngine())
+        remove_paragraphs(tmp_path / "two", executor=LocalExecutor())

@@ -106,7 +106,7 @@ def test_everything_is_as_by_comparing_all_with_all(tmp_path, seed, prefer):
     assert {line["id"] for line in lines(tmp_path / "out/kept.parquet")} == {
         d["id"] for d in documents
     } - expected.keys()
-    assert summary.tally.seen == len(documents)
+    assert summary.counts.seen == len(documents)
     assert summary.work["candidates"] == summary.work["verified"] + summary.work["refuted"]
     assert summary.work["verified"] == len(pairs)
     assert not (tmp_path / "out/work").exists()
@@ -191,7 +191,7 @@ def test_another_threshold_from_the_evidence_is_a_fresh_search(tmp_path, thresho
     deduplicate(search([source], tmp_path / "fresh", decision=decision))
     for name in ("clusters.parquet", "removed.parquet", "kept.parquet"):
         assert lines(tmp_path / "again" / name) == lines(tmp_path / "fresh" / name)
-    assert read_summary(tmp_path / "again").tally.kept == len(
+    assert read_summary(tmp_path / "again").counts.kept == len(
         lines(tmp_path / "again/kept.parquet")
     )
 
@@ -210,7 +210,7 @@ def test_in_parts_is_as_at_once(tmp_path):
     third = deduplicate(search(parts[2:], tmp_path / "third", against=tmp_path / "second"))
     for name in TABLES:
         assert lines(tmp_path / "third" / name) == lines(tmp_path / "at_once" / name), name
-    assert third.tally == read_summary(tmp_path / "at_once").tally
+    assert third.counts == read_summary(tmp_path / "at_once").counts
     assert second.work["places"] == third.work["places"] == len(documents) / 3, (
         "the old documents are not read for their facts"
     )
@@ -234,7 +234,7 @@ def test_what_only_shares_bands_stays(tmp_path):
     )
     assert summary.work["candidates"] > 20
     assert summary.work["refuted"] == summary.work["candidates"]
-    assert summary.tally.kept == 40
+    assert summary.counts.kept == 40
 
 
 def test_texts_of_few_or_no_words_are_equal_only_when_they_are(tmp_path):
@@ -251,11 +251,11 @@ def test_unreadable_lines_are_counted(tmp_path):
     path = write(tmp_path / "in.jsonl", planted(1, n=3))
     path.write_text(path.read_text() + "{not json\n" + '{"id": "x"}\n')
     summary = deduplicate(search([path], tmp_path / "out"))
-    assert summary.tally.seen == 5
-    assert summary.tally.dropped["not JSON"] == summary.tally.dropped["no text"] == 1
+    assert summary.counts.seen == 5
+    assert summary.counts.dropped["not JSON"] == summary.counts.dropped["no text"] == 1
     assert (
-        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).tally
-        == summary.tally
+        decide_again(tmp_path / "out", tmp_path / "again", Decision(), Means()).counts
+        == summary.counts
     )
 
 

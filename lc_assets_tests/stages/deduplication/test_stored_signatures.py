@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.minhash import SignaturesWriter
 from lc_assets.stages.deduplication.asking import Search
 from lc_assets.stages.deduplication.document_signatures import sign_corpus
@@ -28,7 +28,7 @@ def search(source, out, signing, workers=1):
             sources=[source],
             out=out,
             signing=signing,
-            engine=LocalEngine(workers=workers),
+            executor=LocalExecutor(workers=workers),
             decision=Decision(),
         )
     )
@@ -67,13 +67,13 @@ def test_stored_signatures_give_what_computed_ones_give(corpus, tmp_path, scheme
     """Evidence and decision to the last byte, by name of the scheme too: an index of one can be
     gone on from with the other.
     """
-    sign_corpus([corpus], tmp_path / "signatures", engine=LocalEngine(), scheme=scheme)
+    sign_corpus([corpus], tmp_path / "signatures", executor=LocalExecutor(), scheme=scheme)
     search(corpus, tmp_path / "computed", COMPUTED[scheme.label])
     search(corpus, tmp_path / "stored", stored_signing(tmp_path / "signatures"), workers)
     assert tables(tmp_path / "stored") == tables(tmp_path / "computed")
     one, two = (read_summary(tmp_path / name) for name in ("stored", "computed"))
     assert one == two
-    assert one.tally.dropped["near duplicate"] > 0
+    assert one.counts.dropped["near duplicate"] > 0
     assert one.work["too few words to be signed"] >= 1
 
 
@@ -133,14 +133,14 @@ def test_what_does_not_fit_is_refused(tmp_path):
 
 
 def test_an_index_of_another_scheme_is_not_gone_on_from(corpus, tmp_path):
-    sign_corpus([corpus], tmp_path / "signatures", engine=LocalEngine(), scheme=RPV2)
+    sign_corpus([corpus], tmp_path / "signatures", executor=LocalExecutor(), scheme=RPV2)
     search(corpus / "deep", tmp_path / "older", OWN)
     signing = stored_signing(tmp_path / "signatures")
     newer = Search(
         sources=[corpus / "b.jsonl"],
         out=tmp_path / "out",
         signing=signing,
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
         against=tmp_path / "older",
     )
     with pytest.raises(BadInput, match="evidence of the two cannot be joined"):

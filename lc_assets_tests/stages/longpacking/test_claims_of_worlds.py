@@ -54,10 +54,10 @@ def test_tables_say_what_loops_say(tmp_path, monkeypatch, name, tail):
         monkeypatch.setattr(writing, "BYTES_PER_CLAIM", 2**28)
     world = made_up_world(seed=list(SETTINGS).index(name))
     wanted, refused = slow_claims(world, SETTINGS[name], splits=SPLITS, count=count)
-    path, tally = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], tail=tail)
+    path, counts = claimed(tmp_path, write(world, tmp_path / "in"), SETTINGS[name], tail=tail)
     assert lines_of(path) == wanted
-    assert tally.dropped == dict(sorted(refused.items()))
-    assert tally.kept == len(wanted)
+    assert counts.dropped == dict(sorted(refused.items()))
+    assert counts.kept == len(wanted)
     assert wanted
 
 
@@ -96,13 +96,13 @@ def test_order_files_and_workers_change_nothing(tmp_path, name, workers_of):
     found = []
     for workers, n_files, seed in zip(workers_of, (2, 3, 5, 4), (None, 5, 6, 7), strict=True):
         folder = tmp_path / str(n_files)
-        path, tally = claimed(
+        path, counts = claimed(
             folder,
             write(world, folder / "in", n_files=n_files, seed=seed),
             settings,
             workers=workers,
         )
-        found.append((path.read_bytes(), tally))
+        found.append((path.read_bytes(), counts))
     assert all(one == found[0] for one in found[1:])
     assert found[0][1].kept
 
@@ -113,10 +113,10 @@ def test_a_killed_run_goes_on_with_what_was_counted(tmp_path):
     """
     world = made_up_world(seed=3)
     tables = write(world, tmp_path / "in")
-    path, tally = claimed(tmp_path, tables, WIDE)
+    path, counts = claimed(tmp_path, tables, WIDE)
     first = path.read_bytes()
     path.unlink()
-    assert claimed(tmp_path, tables, WIDE)[1] == tally
+    assert claimed(tmp_path, tables, WIDE)[1] == counts
     assert path.read_bytes() == first
 
 
@@ -126,12 +126,12 @@ def test_hit_rate_grows_with_repetitions_and_shrinks_with_filters(tmp_path):
     tables = write(world, tmp_path / "in")
 
     def hits(**changes):
-        _, tally = claimed(
+        _, counts = claimed(
             tmp_path / str(len(list(tmp_path.iterdir()))),
             tables,
             msgspec.structs.replace(WIDE, mode="allow", **changes),
         )
-        return tally.also["packed documents"], tally.kept
+        return counts.extra["packed documents"], counts.kept
 
     found = [hits(repetitions=repetitions) for repetitions in (1, 2, 4, 1000)]
     assert found == sorted(found)
@@ -145,5 +145,5 @@ def test_nothing_to_claim_is_an_empty_table(tmp_path):
     world = made_up_world(seed=1)
     documents, _, removed = write(world, tmp_path / "in")
     for tables in ((documents, [], removed), ([], [], [])):
-        path, tally = claimed(tmp_path / str(len(tables[0])), tables, WIDE)
-        assert (pq.read_table(path).num_rows, tally.seen) == (0, 0)
+        path, counts = claimed(tmp_path / str(len(tables[0])), tables, WIDE)
+        assert (pq.read_table(path).num_rows, counts.seen) == (0, 0)

@@ -10,24 +10,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
 from lc_assets.errors import CorruptFile, Mismatch
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.lake.receipts import SCRATCH
 from lc_assets.packing.longpack import Part, Placed, written
 from lc_assets.stages.longpack.exchange import Sent, TextWriter, read_texts
 from lc_assets.stages.longpack.gathering import SPANS_SUFFIX, Packing, pack_documents
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.tables import FILTERED
-from lc_assets.storage.receipts import WORKINGS
-from lc_assets.tally import Tally
 from lc_assets_tests.stages.longpacking.worlds import claimed, made_up_world, write
 
 WIDE = LongPackSettings(portals="keep", same_language=False, mode="allow", repetitions=3, depth=2)
 
 
 def runner(workers=1):
-    engine = LocalEngine(workers=workers, preload=("lc_assets.stages.longpack.gathering",))
-    return lambda function, tasks, *, what: Tally.total(
-        tally for _, tally in engine.run(function, tasks, what=what)
+    executor = LocalExecutor(workers=workers, preload=("lc_assets.stages.longpack.gathering",))
+    return lambda function, tasks, *, what: Counts.total(
+        counts for _, counts in executor.run(function, tasks, what=what)
     )
 
 
@@ -36,7 +36,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gathering")
     world = made_up_world(seed=21)
     tables = write(world, folder / "in", n_files=3)
-    claims, tally = claimed(folder, tables, WIDE)
+    claims, counts = claimed(folder, tables, WIDE)
     return (
         world,
         Packing(
@@ -46,7 +46,7 @@ def made(tmp_path_factory):
             paper_exact=False,
             run=runner(),
         ),
-        tally,
+        counts,
     )
 
 
@@ -55,9 +55,9 @@ def packed(packing, **changes):
     packing = replace(packing, **changes)
     shutil.rmtree(packing.folder, ignore_errors=True)
     packing.folder.mkdir()
-    tally = pack_documents(packing)
-    shutil.rmtree(packing.folder / WORKINGS)
-    return tally, {path.name: path.read_bytes() for path in sorted(packing.folder.iterdir())}
+    counts = pack_documents(packing)
+    shutil.rmtree(packing.folder / SCRATCH)
+    return counts, {path.name: path.read_bytes() for path in sorted(packing.folder.iterdir())}
 
 
 def lines_of(folder, suffix):
@@ -69,8 +69,8 @@ def lines_of(folder, suffix):
 
 
 def test_documents_are_what_dictionaries_put_together(made):
-    world, packing, claimed_tally = made
-    tally, _ = packed(packing)
+    world, packing, claimed_counts = made
+    counts, _ = packed(packing)
     documents = {line["id"]: line for line in world.documents}
     wanted = {}
     for line in pq.read_table(packing.claims).to_pylist():
@@ -78,7 +78,7 @@ def test_documents_are_what_dictionaries_put_together(made):
     found = lines_of(packing.folder, ".documents.parquet")
     spans = lines_of(packing.folder, SPANS_SUFFIX)
     assert {line["id"] for line in found} == set(wanted)
-    assert tally.kept == len(wanted) == claimed_tally.also["packed documents"]
+    assert counts.kept == len(wanted) == claimed_counts.extra["packed documents"]
     for line in found:
         root = documents[line["id"]]
         children = [
@@ -103,10 +103,11 @@ def test_documents_are_what_dictionaries_put_together(made):
             line["id"],
         ]
         assert own[-1]["role"] == "root"
-    assert sum(span["n_tokens"] for span in spans) == tally.also["tokens of parts"]
+    assert sum(span["n_tokens"] for span in spans) == counts.extra["tokens of parts"]
     assert (
-        tally.also["tokens of parts"]
-        == claimed_tally.also["tokens of children"] + claimed_tally.also["tokens of their roots"]
+        counts.extra["tokens of parts"]
+        == claimed_counts.extra["tokens of children"]
+        + claimed_counts.extra["tokens of their roots"]
     )
 
 
@@ -151,12 +152,12 @@ def test_claims_of_documents_that_are_not_there_are_refused(made, tmp_path):
 def test_no_claims_are_empty_files(made, tmp_path):
     _, packing, _ = made
     pq.write_table(pq.read_table(packing.claims).slice(0, 0), tmp_path / "claims.parquet")
-    tally = pack_documents(
+    counts = pack_documents(
         replace(packing, claims=tmp_path / "claims.parquet", folder=tmp_path / "out")
     )
-    assert tally.seen == 0
+    assert counts.seen == 0
     assert all(pq.read_table(path).num_rows == 0 for path in (tmp_path / "out").glob("*.parquet"))
-    assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Tally()
+    assert pack_documents(replace(packing, documents=[], folder=tmp_path / "none")) == Counts()
 
 
 def test_texts_arrive_whole_whatever_is_buffered(tmp_path):

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.writing import FetchedPage, write_pages
 from lc_assets.packing.longpack import ROOT_LINE
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
@@ -91,7 +91,7 @@ def packed(crawl, out, *, with_pages=True, workers=1, **settings):
             pages=pages,
             out=out,
             settings=given,
-            engine=LocalEngine(workers=workers),
+            executor=LocalExecutor(workers=workers),
             **more,
         )
     )
@@ -198,7 +198,7 @@ def test_other_files_and_orders_give_the_same_documents(crawl, tmp_path):
         pages=sorted(other.glob("*.jsonl")),
         out=tmp_path / "again",
         settings=outcome.settings,
-        engine=LocalEngine(),
+        executor=LocalExecutor(),
     )
     moved = pack_crawl(again)
     assert {line["id"]: line for line in lines_of(tmp_path / "again/documents")} == found
@@ -214,7 +214,7 @@ def test_without_archives_there_are_no_links(crawl, tmp_path):
                 pages=[],
                 out=tmp_path,
                 settings=PAPER,
-                engine=LocalEngine(),
+                executor=LocalExecutor(),
             )
         )
 
@@ -242,7 +242,7 @@ def test_a_real_manual_grows_as_the_paper_says(shared_data, tmp_path):
                 pages=[folder / "pages_apachedoc.jsonl.gz"],
                 out=tmp_path / name,
                 settings=settings,
-                engine=LocalEngine(),
+                executor=LocalExecutor(),
             )
         )
     hits = {name: outcome.growth.hit_rate for name, outcome in found.items()}

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.counts import Counts
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.stages.links.link_tables import PAGE_LINKS
 from lc_assets.stages.longpack.claiming import Claims, claim_links
 from lc_assets.stages.longpack.longpack_settings import LongPackSettings
 from lc_assets.stages.longpack.pages import Draws
 from lc_assets.stages.tables import FILTERED
-from lc_assets.tally import Tally
 from lc_assets.text.page_keys import page_key
 from lc_assets_tests.builders import WORDS
 from lc_assets_tests.oracles.link_claims import World
@@ -166,14 +166,14 @@ def claimed(
     tables: tuple[list[Path], list[Path], list[Path]],
     settings: LongPackSettings,
     **more: Any,
-) -> tuple[Path, Tally]:
+) -> tuple[Path, Counts]:
     """The table of claims over written tables, and what was counted."""
-    engine = LocalEngine(
+    executor = LocalExecutor(
         workers=more.pop("workers", 1), preload=("lc_assets.stages.longpack.pages",)
     )
 
-    def run(function: Any, tasks: Any, *, what: str) -> Tally:
-        return Tally.total(tally for _, tally in engine.run(function, tasks, what=what))
+    def run(function: Any, tasks: Any, *, what: str) -> Counts:
+        return Counts.total(counts for _, counts in executor.run(function, tasks, what=what))
 
     documents, links, removed = tables
     claims = Claims(

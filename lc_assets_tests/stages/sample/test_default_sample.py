@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.listings import signals_path
 from lc_assets.formats.redpajama.signals import read_signals
 from lc_assets.formats.rule_files import read_rules
@@ -26,7 +26,7 @@ def test_the_documentation_of_one_small_package_is_real_prose() -> None:
     its home.
     """
     prose = installed_prose(
-        engine=LocalEngine(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()]
+        executor=LocalExecutor(), shelves=[Shelf("one", ("msgspec",))], paths=[_site_packages()]
     )
     page = prose.pages[0]
     assert page.url.startswith("https://msgspec.dev/msgspec.")
@@ -36,7 +36,7 @@ def test_the_documentation_of_one_small_package_is_real_prose() -> None:
 
 @pytest.fixture(scope="module")
 def prose() -> InstalledProse:
-    return installed_prose(engine=LocalEngine(workers=2))
+    return installed_prose(executor=LocalExecutor(workers=2))
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_thirty_long_pages_pass_the_rules_and_others_fail_for_several_reasons(
     """A page of `PAGE_CHARS` characters fills a row of the token grid; rules are those of the Lucie
     corpus, none left out.
     """
-    report = write_sample(tmp_path / "s", texts=prose, engine=LocalEngine(workers=2))
+    report = write_sample(tmp_path / "s", texts=prose, executor=LocalExecutor(workers=2))
     rules = read_rules("redpajama-lucie")
     n_long_and_good, broken = 0, np.zeros(len(rules.rules), np.int64)
     for tag in report.shards:

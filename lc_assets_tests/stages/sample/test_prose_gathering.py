@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.sample.page import MIN_CHARS
 from lc_assets.sample.prose.gather import InstalledProse, installed_prose
 from lc_assets.sample.prose.packages import (
@@ -21,7 +21,7 @@ TEA = Shelf("tea", ("tea", "coffee"))
 
 def gathered(site: Path, *shelves: Shelf, max_text_bytes: int = 10**6) -> InstalledProse:
     return installed_prose(
-        engine=LocalEngine(), shelves=shelves, max_text_bytes=max_text_bytes, paths=[site]
+        executor=LocalExecutor(), shelves=shelves, max_text_bytes=max_text_bytes, paths=[site]
     )
 
 
@@ -112,7 +112,7 @@ def test_text_stays_within_its_bound_and_the_rest_is_named(installed: Path) -> N
 
 
 def test_two_workers_read_what_one_reads(installed: Path) -> None:
-    other = installed_prose(engine=LocalEngine(workers=2), shelves=[TEA], paths=[installed])
+    other = installed_prose(executor=LocalExecutor(workers=2), shelves=[TEA], paths=[installed])
     assert other == gathered(installed, TEA)
 
 

@@ -11,15 +11,15 @@ from urllib.parse import urljoin
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from lc_assets.engines.local import LocalEngine
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.archives.cdxj import capture_of
 from lc_assets.formats.archives.fetching import Spot, pages_at
 from lc_assets.formats.archives.pages import HtmlPage, html_pages
 from lc_assets.formats.redpajama.documents import DocumentRecord
+from lc_assets.lake.upstream import Upstream
 from lc_assets.sample.folder_texts import texts_from_folder
 from lc_assets.sample.page_html import PORTAL, Web, WebPage
 from lc_assets.sample.writing import CRAWL, write_sample
-from lc_assets.storage.upstream import Upstream
 from lc_assets.text.page_keys import page_key
 from lc_assets.text.page_text import page_text
 
@@ -28,7 +28,7 @@ SNAPSHOTS = ("2022-49", "2023-06")
 
 @pytest.fixture
 def sample(tmp_path: Path, books: Path) -> Path:
-    report = write_sample(tmp_path / "s", texts=texts_from_folder(books), engine=LocalEngine())
+    report = write_sample(tmp_path / "s", texts=texts_from_folder(books), executor=LocalExecutor())
     assert report.crawled.keys() == set(SNAPSHOTS)
     return tmp_path / "s"
 

@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lc_assets.engines.local import LocalEngine
 from lc_assets.errors import BadInput
+from lc_assets.execution.local import LocalExecutor
 from lc_assets.formats.redpajama.documents import DocumentRecord
 from lc_assets.formats.redpajama.listings import duplicates_path, signals_path
 from lc_assets.formats.redpajama.signals import read_signals
+from lc_assets.lake.digests import file_facts
+from lc_assets.lake.receipts import decode_json
 from lc_assets.sample.folder_texts import texts_from_folder
 from lc_assets.sample.records import PERPLEXITIES
 from lc_assets.sample.writing import REPORT, SampleReport, write_sample
-from lc_assets.storage.digests import file_facts
-from lc_assets.storage.receipts import decode_json
 from lc_assets.text.signals import signals_of
 from lc_assets.vocabulary import parse_document_id
 
@@ -30,7 +30,7 @@ def sample(
     return write_sample(
         target,
         texts=texts_from_folder(books, language=language),
-        engine=LocalEngine(workers=workers),
+        executor=LocalExecutor(workers=workers),
         **settings,
     )
 
@@ -219,10 +219,10 @@ def test_another_sample_is_refused_and_left_alone(tmp_path: Path, books: Path) -
 
 
 class PowerCut(Exception):
-    """What the engine below dies of."""
+    """What the executor below dies of."""
 
 
-class OneTaskEngine:
+class OneTaskExecutor:
     """Runs one task and dies."""
 
     def run(
@@ -237,7 +237,7 @@ def test_an_interrupted_sample_says_so_and_is_finished_by_the_next_run(
 ) -> None:
     target = tmp_path / "s"
     with pytest.raises(PowerCut):
-        write_sample(target, texts=texts_from_folder(books), engine=OneTaskEngine())
+        write_sample(target, texts=texts_from_folder(books), executor=OneTaskExecutor())
     assert not decode_json(target / REPORT, SampleReport).finished
     assert not list(target.rglob(".draft-*"))
     assert sample(target, books).finished

@@ -1,0 +1,60 @@
+"""Counting what a stage saw, so that nothing is lost in silence.
+
+A `Counts` that does not add up cannot be made: ``seen`` equals ``kept`` plus everything dropped, by
+reason.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from lc_assets.errors import Mismatch
+
+
+class Counts(msgspec.Struct, frozen=True, kw_only=True):
+    """What went in, what came out, and why the rest did not.
+
+    Attributes:
+        seen: items that arrived.
+        kept: items that went on.
+        dropped: items that did not, counted once each by their first reason.
+        failed_rules: how often each reason was found; an item with three reasons counts in three of
+            them.
+        extra: further sums (tokens, bytes, shards, ...) that add up over shards.
+    """
+
+    seen: int = 0
+    kept: int = 0
+    dropped: dict[str, int] = {}
+    failed_rules: dict[str, int] = {}
+    extra: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        accounted = self.kept + sum(self.dropped.values())
+        if accounted != self.seen:
+            raise Mismatch(
+                f"saw {self.seen:,} items but can account for {accounted:,}: kept {self.kept:,}, "
+                f"dropped {self.dropped}"
+            )
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(
+            seen=self.seen + other.seen,
+            kept=self.kept + other.kept,
+            dropped=_sum(self.dropped, other.dropped),
+            failed_rules=_sum(self.failed_rules, other.failed_rules),
+            extra=_sum(self.extra, other.extra),
+        )
+
+    @classmethod
+    def total(cls, all_counts: Iterable["Counts"]) -> "Counts":
+        """Add counts up; none at all is empty counts.
+
+        >>> Counts.total([Counts(seen=2, kept=1, dropped={"short": 1}), Counts(seen=1, kept=1)])
+        Counts(seen=3, kept=2, dropped={'short': 1}, failed_rules={}, extra={})
+        """
+        return sum(all_counts, start=Counts())
+
+
+def _sum(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: left.get(name, 0) + right.get(name, 0) for name in sorted({*left, *right})}

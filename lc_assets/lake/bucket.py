@@ -1,0 +1,288 @@
+"""A bucket of Google Cloud Storage: whole small objects, conditional writes, files up and down, one
+listing at a time.
+
+The transport, its retries (bounded: two minutes an operation) and its checksums on the way (CRC32C)
+are Google's own client's; here stand the few operations that a lake needs, and what goes wrong said
+in words. ``STORAGE_EMULATOR_HOST`` names an emulator, as that client has it. Not here: what the
+objects mean (`lc_assets.lake.bucket_lake`).
+"""
+
+import base64
+import contextlib
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import google_crc32c
+
+from lc_assets.errors import BadInput, Busy, CorruptFile, NotWritable, Unreachable
+from lc_assets.lake.digests import FileFact, sha256_of_file, short
+from lc_assets.publishing import STAGING_PREFIX, flush, translate_os_errors
+
+SCHEME: Final = "gs://"
+TRANSFERS: Final = 8
+"""Files on their way at once."""
+PART_BYTES: Final = 32 << 20
+"""A larger file goes up in parts of this size, each sent again by itself when it fails; a multiple
+of 256 KiB, as the service wants.
+"""
+
+
+REMOVED_AT_ONCE: Final = 100
+"""Objects that one request removes, as many as the service takes."""
+
+
+class Held(NamedTuple):
+    """An object's content and which state of it that is."""
+
+    content: bytes
+    generation: int
+
+
+class Listed(NamedTuple):
+    """What a listing says of an object: its size, its CRC32C as `crc32c` gives it, and when it was
+    written, in seconds since 1970.
+    """
+
+    n_bytes: int
+    crc32c: str
+    written: float
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What lies below a URL.
+
+    Attributes:
+        url: ``gs://bucket`` or ``gs://bucket/folder``.
+        client: a `google.cloud.storage.Client`; none makes one from the environment.
+    """
+
+    url: str
+    client: Any = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def _bucket(self) -> Any:
+        if not self.url.startswith(SCHEME) or not self._names[0]:
+            raise BadInput(f"not a bucket: {self.url!r}; wanted gs://bucket or gs://bucket/folder")
+        with self._said_plainly(""):
+            return (self.client or _client()).bucket(self._names[0])
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        bucket, _, prefix = self.url.removeprefix(SCHEME).partition("/")
+        return bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+
+    def where(self, path: str) -> str:
+        """An object's URL."""
+        return f"{self.url.rstrip('/')}/{path}"
+
+    def read(self, path: str) -> Held | None:
+        """The whole of a small object and its generation; None when there is none. Two requests."""
+        with self._said_plainly(path):
+            blob = self._bucket.get_blob(self._name(path))
+            if blob is None:
+                return None
+            generation = int(
+                blob.generation
+            )  # the download takes it from a header, which an emulator may not send
+            return Held(
+                blob.download_as_bytes(if_generation_match=generation, checksum="crc32c"),
+                generation,
+            )
+
+    def generation(self, path: str) -> int:
+        """Which state of an object stands; 0 when there is none. One request."""
+        with self._said_plainly(path):
+            blob = self._bucket.get_blob(self._name(path))
+        return 0 if blob is None else int(blob.generation)
+
+    def write(self, path: str, content: bytes, *, after: int | None = None) -> None:
+        """Put a small object in its place, whole or not at all. One request.
+
+        Args:
+            path: below the URL.
+            content: what it is to hold.
+            after: the generation that must still stand, 0 for none; by default whatever stands is
+                replaced.
+
+        Raises:
+            Busy: when another generation stands by now: somebody else wrote it.
+        """
+        with self._said_plainly(path):
+            self._blob(path).upload_from_string(
+                content, "application/json", if_generation_match=after, checksum="crc32c"
+            )
+
+    def names(self, pattern: str) -> list[str]:
+        """Paths of all objects that match a glob, sorted. One request per thousand."""
+        prefix = self._names[1]
+        with self._said_plainly(pattern):
+            found = self._bucket.list_blobs(
+                match_glob=f"{prefix}{pattern}", fields="items(name),nextPageToken"
+            )
+            return sorted(blob.name.removeprefix(prefix) for blob in found)
+
+    def folders(self, place: str) -> list[str]:
+        """Names of the folders right below ``place``, which is "" or ends with a slash, sorted. One
+        request per thousand.
+        """
+        with self._said_plainly(place):
+            found = self._bucket.list_blobs(
+                prefix=self._name(place), delimiter="/", fields="prefixes,nextPageToken"
+            )
+            list(found)  # the prefixes are known when the pages are
+            return sorted(
+                name.removeprefix(self._name(place)).strip("/") for name in found.prefixes
+            )
+
+    def listed(self, place: str) -> dict[str, Listed]:
+        """Every object below ``place``, which ends with a slash, by relative path. One request per
+        thousand.
+        """
+        with self._said_plainly(place):
+            found = self._bucket.list_blobs(
+                prefix=self._name(place), fields="items(name,size,crc32c,updated),nextPageToken"
+            )
+            return {
+                blob.name.removeprefix(self._name(place)): Listed(
+                    int(blob.size), blob.crc32c, blob.updated.timestamp()
+                )
+                for blob in found
+            }
+
+    def remove(self, paths: Sequence[str]) -> None:
+        """Remove objects, some of which may be gone already. One request per hundred."""
+        from google.api_core.exceptions import NotFound  # noqa: PLC0415 - as below
+
+        for start in range(0, len(paths), REMOVED_AT_ONCE):
+            with (
+                self._said_plainly(paths[start]),
+                contextlib.suppress(NotFound),
+                self._bucket.client.batch(),
+            ):
+                for path in paths[start : start + REMOVED_AT_ONCE]:
+                    self._blob(path).delete()
+
+    def upload(self, folder: Path, paths: Sequence[str], place: str) -> None:
+        """Copy files below ``folder`` to objects below ``place``, several at once; large ones in
+        parts, each checked on the way.
+        """
+        # 0.4 s that a lake in a folder need not pay.
+        from google.cloud.storage import transfer_manager  # noqa: PLC0415
+
+        pairs = [(str(folder / path), self._blob(f"{place}/{path}", PART_BYTES)) for path in paths]
+        with self._said_plainly(place):
+            transfer_manager.upload_many(
+                pairs,
+                raise_exception=True,
+                worker_type=transfer_manager.THREAD,
+                max_workers=TRANSFERS,
+                upload_kwargs={"checksum": "crc32c"},
+            )
+
+    def download(self, place: str, folder: Path, facts: Sequence[FileFact]) -> None:
+        """Copy objects below ``place`` to files below ``folder``; each appears whole, with the
+        promised content, or not at all.
+
+        Raises:
+            CorruptFile: when one is missing or holds something else.
+            StorageFull: when the disk is full.
+        """
+        from google.cloud.storage import transfer_manager  # noqa: PLC0415 - as above
+
+        drafts = {fact: _draft_of(folder / fact.path) for fact in facts}
+        try:
+            with translate_os_errors(folder), self._said_plainly(place):
+                transfer_manager.download_many(
+                    [
+                        (self._blob(f"{place}/{fact.path}"), str(draft))
+                        for fact, draft in drafts.items()
+                    ],
+                    raise_exception=True,
+                    worker_type=transfer_manager.THREAD,
+                    max_workers=TRANSFERS,
+                )
+                for fact, draft in drafts.items():
+                    self._require_promised(f"{place}/{fact.path}", fact, draft)
+                    flush(draft)
+                    draft.replace(folder / fact.path)
+        finally:
+            for draft in drafts.values():
+                draft.unlink(missing_ok=True)
+
+    def _require_promised(self, path: str, fact: FileFact, draft: Path) -> None:
+        n_bytes, sha256 = draft.stat().st_size, sha256_of_file(draft)
+        if (n_bytes, sha256) != (fact.n_bytes, fact.sha256):
+            raise CorruptFile(
+                f"{self.where(path)}: {n_bytes:,} bytes, digest {short(sha256)}; its receipt says "
+                f"{fact.n_bytes:,}, {short(fact.sha256)}: "
+                "remove that version from the bucket and materialize the partition again"
+            )
+
+    def _blob(self, path: str, part_bytes: int | None = None) -> Any:
+        return self._bucket.blob(self._name(path), chunk_size=part_bytes)
+
+    def _name(self, path: str) -> str:
+        return f"{self._names[1]}{path}"
+
+    @contextlib.contextmanager
+    def _said_plainly(self, path: str) -> Iterator[None]:
+        from google.api_core import exceptions as api  # noqa: PLC0415 - as above
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+        from google.cloud.storage.exceptions import DataCorruption  # noqa: PLC0415
+        from requests.exceptions import RequestException  # noqa: PLC0415
+
+        where = self.where(path)
+        try:
+            yield
+        except api.PreconditionFailed as error:
+            raise Busy(
+                f"{where}: another run has published this partition meanwhile; run this again"
+            ) from error
+        except api.NotFound as error:
+            raise CorruptFile(f"{where}: is missing, or the bucket is") from error
+        except (api.Forbidden, api.Unauthorized) as error:
+            raise NotWritable(
+                f"{where}: not allowed; look at the credentials and at the bucket's permissions"
+            ) from error
+        except DataCorruption as error:
+            raise CorruptFile(
+                f"{where}: arrived with another checksum than was sent; run it again"
+            ) from error
+        except GoogleAuthError as error:
+            raise Unreachable(
+                f"{where}: no credentials: run `gcloud auth application-default login`, or name a "
+                "key file"
+            ) from error
+        except (api.GoogleAPIError, RequestException) as error:
+            raise Unreachable(
+                f"{where}: {type(error).__name__}; look whether the address is right and run it "
+                "again"
+            ) from error
+
+
+def crc32c(path: Path) -> str:
+    """CRC32C of a file in the service's writing: big-endian, base64."""
+    checksum = google_crc32c.Checksum()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            checksum.update(block)
+    return base64.b64encode(checksum.digest()).decode("ascii")
+
+
+def _draft_of(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f"{STAGING_PREFIX}{uuid.uuid4().hex[:8]}-{path.name}")
+
+
+def _client() -> Any:
+    """A client by the environment: an emulator without credentials, or the service with the
+    application's own.
+    """
+    from google.cloud import storage  # noqa: PLC0415 - as above
+
+    return storage.Client()

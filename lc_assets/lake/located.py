@@ -1,0 +1,117 @@
+"""What of a lake lies at a path or at a bucket's URL: the lake, a stage, a partition, a version, or
+something within a version.
+
+::
+
+    lake                                   its root
+    lake/grid                              a stage
+    lake/grid/2023-06                      a partition
+    lake/grid/2023-06/{version}            a version
+    lake/grid/2023-06/{version}/train.zarr within a version
+
+Here: telling which, by receipts and pointers: a few requests where it is a bucket. Not here: what
+    to say of it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lc_assets.lake.bucket import SCHEME, Bucket
+from lc_assets.lake.bucket_lake import open_lake
+from lc_assets.lake.lake import CURRENT, Lake, Partition
+from lc_assets.lake.receipts import RECEIPT
+from lc_assets.lake.versions import Published
+
+DEEPEST = 6
+"""Folders below a version's that are looked through for it: an array's shards lie three deep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A part of a lake; what is "" is not narrowed down.
+
+    Attributes:
+        lake: the lake.
+        stage: of it.
+        key: of the stage's partitions.
+        version: of the partition's.
+        within: path of a file or folder of the version, or what files' paths begin with.
+    """
+
+    lake: Lake
+    stage: str = ""
+    key: str = ""
+    version: str = ""
+    within: str = ""
+
+    @property
+    def partition(self) -> Partition:
+        """The partition."""
+        return self.lake.partition(self.stage, self.key)
+
+    @property
+    def published(self) -> Published:
+        """The version.
+
+        Raises:
+            NotPublished: when it is not a finished one.
+            CorruptFile: when its receipt cannot be read.
+        """
+        return self.partition.at(self.version)
+
+
+def is_in_bucket(where: str) -> bool:
+    """Whether a bucket's URL is meant, not a path."""
+    return where.startswith(SCHEME)
+
+
+def located(where: str) -> Located | None:
+    """What of a lake lies there; None when nothing does. What lies within a version is looked for
+    in buckets only.
+
+    Raises:
+        Unreachable: when a bucket does not answer.
+    """
+    return (
+        _in_bucket(where.rstrip("/")) if is_in_bucket(where) else _in_folder(Path(where).absolute())
+    )
+
+
+def _in_folder(path: Path) -> Located | None:
+    if (path / RECEIPT).is_file():
+        return Located(Lake(path.parents[2]), path.parents[1].name, path.parent.name, path.name)
+    if (path / CURRENT).is_file():
+        return Located(Lake(path.parents[1]), path.parent.name, path.name)
+    if any(path.glob(f"[!.]*/{CURRENT}")):
+        return Located(Lake(path.parent), path.name)
+    return Located(Lake(path)) if any(path.glob(f"[!.]*/[!.]*/{CURRENT}")) else None
+
+
+def _in_bucket(url: str) -> Located | None:
+    bucket = Bucket(url)
+    if bucket.generation(CURRENT):
+        return _located(url, 2)
+    if bucket.generation(RECEIPT):
+        return _located(url, 3)
+    if bucket.names(f"*/{CURRENT}"):
+        return _located(url, 1)
+    if bucket.names(f"*/*/{CURRENT}"):
+        return Located(open_lake(url))
+    return _within(url)
+
+
+def _within(url: str) -> Located | None:
+    version, n_names = url, url.removeprefix(SCHEME).count("/")
+    for _ in range(min(n_names - 3, DEEPEST)):
+        version = version.rpartition("/")[0]
+        if Bucket(version).generation(RECEIPT):
+            found = _located(version, 3)
+            return Located(
+                found.lake, found.stage, found.key, found.version, url.removeprefix(f"{version}/")
+            )
+    return None
+
+
+def _located(url: str, n_names: int) -> Located:
+    root, *names = url.rsplit("/", n_names)
+    return Located(open_lake(root), *names)

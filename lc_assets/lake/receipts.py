@@ -1,0 +1,216 @@
+"""Receipts: what a version is, what determined its bytes, and in words how two of them differ.
+JSON, for people and machines.
+
+Such a file holds the digest of all that it says, its *seal*: the digests in it find what changes in
+the files, the seal finds what changes in the receipt.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from lc_assets.counts import Counts
+from lc_assets.errors import UNDECODABLE, CorruptFile
+from lc_assets.lake.digests import (
+    FileFact,
+    changed_keys,
+    digest_of,
+    digest_of_facts,
+    file_facts,
+    short,
+)
+
+T = TypeVar("T")
+Checked = TypeVar("Checked", bound=Struct)
+
+RECEIPT: Final = "receipt.json"
+SCRATCH: Final = ".workings"
+"""A folder beside a version's files that belongs to no digest (`lc_assets.lake.scratch`)."""
+NOT_COUNTED: Final = (RECEIPT, SCRATCH)
+SHOWN_CHARS: Final = 80
+"""Of a setting's value where a difference is said in words."""
+
+
+class Fingerprint(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that determines a version's bytes.
+
+    Attributes:
+        stage: the stage's folder in the lake, such as ``filtered``.
+        key: the partition, such as ``2023-06``, or ``all``.
+        code_version: the stage's own, raised by hand when its output changes.
+        params: the stage's settings, as JSON-like values.
+        inputs: digest of each input by name, such as ``raw/2023-06``.
+    """
+
+    stage: str
+    key: str
+    code_version: str
+    params: dict[str, Any]
+    inputs: dict[str, str]
+
+    @property
+    def version(self) -> str:
+        """Name of the version's folder."""
+        return short(digest_of(self))
+
+    def differences(self, newer: "Fingerprint") -> list[str]:
+        """Say in words what changed from this fingerprint to ``newer``; empty when nothing did."""
+        words = []
+        if self.code_version != newer.code_version:
+            words.append(f"code version {self.code_version} → {newer.code_version}")
+        old, new = _flat(self.params), _flat(newer.params)
+        words += [
+            f"{name} {_shown(old, name)} → {_shown(new, name)}" for name in changed_keys(old, new)
+        ]
+        words += (
+            ["settings stand in another order"]
+            if old == new and self.params != newer.params
+            else []
+        )
+        words += [
+            f"input {name} {_verb(self.inputs, newer.inputs, name)}"
+            for name in changed_keys(self.inputs, newer.inputs)
+        ]
+        return words
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a published version is, and how it came to be.
+
+    Attributes:
+        fingerprint: what determined the bytes.
+        digest: of ``files``; the asset's data version.
+        files: every file of the version but this receipt.
+        counts: what was seen, kept and dropped.
+        randomness: what was drawn, by which algorithm and seed.
+        libraries: versions of the libraries that shaped the bytes.
+        measured: seconds, CPU seconds, peak memory; part of no digest but the seal.
+        seal: digest of all the rest; "" in receipts from before there were seals.
+    """
+
+    fingerprint: Fingerprint
+    digest: str
+    files: list[FileFact]
+    counts: Counts
+    randomness: dict[str, str] = {}
+    libraries: dict[str, str] = {}
+    measured: dict[str, float] = {}
+    checksum: str = ""
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the version's files together."""
+        return sum(fact.n_bytes for fact in self.files)
+
+
+def receipt_of(
+    folder: Path,
+    fingerprint: Fingerprint,
+    counts: Counts,
+    *,
+    files: list[FileFact] | None = None,
+    **more: Any,
+) -> Receipt:
+    """Make the receipt of the files now in ``folder``, or of ``files``, which somebody has just
+    looked at.
+    """
+    files = version_files(folder) if files is None else files
+    return with_checksum(
+        Receipt(
+            fingerprint=fingerprint,
+            digest=digest_of_facts(files),
+            files=files,
+            counts=counts,
+            **more,
+        )
+    )
+
+
+def version_files(folder: Path, known: Mapping[str, FileFact] | None = None) -> list[FileFact]:
+    """Facts of every file of a version that counts; those that are ``known``, and as large, are not
+    read again.
+    """
+    return file_facts(folder, leave_out=NOT_COUNTED, known=known)
+
+
+def encode_json(value: Any) -> bytes:
+    """JSON for people and machines: indented, sorted, with a last newline."""
+    return msgspec.json.format(msgspec.json.encode(value, order="deterministic"), indent=2) + b"\n"
+
+
+def with_checksum(value: Checked) -> Checked:
+    """The same with the digest of all the rest of it as its ``seal``."""
+    bare = msgspec.structs.replace(value, checksum="")
+    return msgspec.structs.replace(bare, checksum=digest_of(bare))
+
+
+def has_valid_checksum(content: bytes, value: Struct) -> bool:
+    """Whether a file is byte by byte what was written, by the seal of the value that was read from
+    it.
+
+    Of one that was written before there were seals only this is known: whether it has fields that
+    nobody wrote.
+    """
+    if getattr(value, "seal", ""):
+        return content == encode_json(value) and with_checksum(value) == value
+    try:
+        return msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys() <= set(
+            value.__struct_fields__
+        )
+    except UNDECODABLE:
+        return False
+
+
+def decode_json(path: Path, kind: type[T], *, called: str = "") -> T:
+    """Read a JSON file as a value of type ``kind``, which is ``called`` otherwise in errors.
+
+    Raises:
+        CorruptFile: when it is missing, is not JSON or does not have the promised fields; names
+            both.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{path}: is missing") from error
+    except UNDECODABLE as error:
+        raise CorruptFile(
+            f"{path}: not a readable {called or kind.__name__.lower()}: {error}"
+        ) from error
+
+
+def _flat(value: Mapping[str, Any], stem: str = "") -> dict[str, Any]:
+    """One level: items of a list that have names, such as rules, stand by them."""
+    flat: dict[str, Any] = {}
+    for name, item in value.items():
+        inner = _by_name(item)
+        flat |= {f"{stem}{name}": item} if inner is None else _flat(inner, f"{stem}{name}.")
+    return flat
+
+
+def _by_name(item: Any) -> Mapping[str, Any] | None:
+    if isinstance(item, Mapping):
+        return item
+    if (
+        not isinstance(item, list)
+        or not item
+        or not all(isinstance(part, Mapping) and "name" in part for part in item)
+    ):
+        return None
+    named = {str(part["name"]): part for part in item}
+    return named if len(named) == len(item) else None
+
+
+def _shown(flat: Mapping[str, Any], name: str) -> str:
+    if name not in flat:
+        return "(not set)"
+    words = repr(flat[name])
+    return words if len(words) <= SHOWN_CHARS else f"{words[:SHOWN_CHARS]}…"
+
+
+def _verb(old: Mapping[str, str], new: Mapping[str, str], name: str) -> str:
+    if name not in old:
+        return "is new"
+    return "is gone" if name not in new else f"changed {short(old[name])} → {short(new[name])}"

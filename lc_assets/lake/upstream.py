@@ -1,0 +1,389 @@
+"""What is upstream and not ours: RedPajama-V2 in a folder, on a web server or in a bucket. Read
+only, streamed.
+
+fsspec does the transport; this module states what a file is (`UpstreamFile`) without copying it,
+and turns transport errors into sentences. Paths below the root are made from parsed names only, so
+none can leave it.
+
+A file that is missing and a file that could not be fetched are different things: the first is a
+fact about upstream, which a policy may count and pass over; the second (`Unreachable`) says nothing
+about upstream, so it is tried again and then stops the stage. Counted as missing, a minute's outage
+would silently shrink a data set.
+"""
+
+import contextlib
+import functools
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO, TypeVar
+
+import fsspec
+import msgspec
+import tenacity
+
+from lc_assets.errors import BadInput, CorruptFile, LcError, Unreachable, without_secrets
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+BLOCK_BYTES = 8 << 20
+"""Read-ahead of a streamed file."""
+
+BY_TIME = "mtime:"
+"""How an identity begins that is a modification time."""
+
+_IDENTITIES = ("md5Hash", "md5", "Content-MD5", "crc32c", "ETag", "etag")
+"""Where the file systems behind fsspec say what a file holds, most telling first."""
+
+_GONE = (404, 410)
+"""HTTP's answers for a file that is not there."""
+
+_BEYOND = 416
+"""HTTP's answer for a range that begins behind a file's end."""
+
+NO_RANGES = (
+    f"the server sends whole files only, but files above {BLOCK_BYTES:,} bytes are read in parts: "
+    "serve them with one that answers range requests (nginx, Apache, a bucket; not `python -m "
+    "http.server`), or from a folder"
+)
+
+PAUSES_SECONDS = (1.0, 10.0, 60.0)
+"""Waits before upstream is asked again for what it did not deliver."""
+
+
+class UpstreamFile(msgspec.Struct, frozen=True, gc=False):
+    """One file upstream. It holds words and numbers only, so the garbage collector need not walk
+    over 150,000 of a snapshot.
+
+    Attributes:
+        path: relative to the upstream's root.
+        n_bytes: size, or -1 when the server does not tell.
+        identity: what changes when the content does: a server's ``md5:…`` or ``etag:…``; where
+            nobody tells, the ``sha256:…`` of the content; or ``mtime:…`` of a local file, when a
+            person trusts that.
+    """
+
+    path: str
+    n_bytes: int
+    identity: str
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """A place to read from.
+
+    Attributes:
+        root: a folder, or a URL that fsspec knows: ``https://…``, ``gs://…``, ``memory://…``.
+    """
+
+    root: str
+
+    def __repr__(self) -> str:
+        return without_secrets(f"Upstream({self.root!r})")
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        try:
+            return fsspec.core.url_to_fs(self.root)  # type: ignore[no-any-return]
+        except (ValueError, ImportError) as error:
+            raise BadInput(f"cannot read from {self.root!r}: {error}") from _told(error)
+
+    def look(self, path: str, *, trust_times: bool = False) -> UpstreamFile | None:
+        """State what stands at ``path``, or None when nothing does.
+
+        Args:
+            path: relative to the root.
+            trust_times: take a local file's modification time for its identity instead of reading
+                all of it.
+
+        Raises:
+            Unreachable: when the upstream itself cannot be reached.
+        """
+        files, root = self._place
+        full = f"{root.rstrip('/')}/{path}"
+        try:
+            info = files.info(full)
+        except FileNotFoundError as error:
+            _must_have_been_reached(error, f"{self.root}/{path}")
+            return None
+        except _transport_errors() as error:
+            raise _unreachable(f"{self.root}/{path}", error) from _told(error)
+        return UpstreamFile(
+            path,
+            -1 if info.get("size") is None else int(info["size"]),
+            self._identity(path, info, trust_times),
+        )
+
+    def below(self, folder: str) -> list[str] | None:
+        """Paths of all files below a folder, sorted; none when it is not there; None where a place
+        has no folders, as web servers.
+
+        Hidden files are left out. Buckets are listed, too.
+
+        Raises:
+            Unreachable: when the upstream itself cannot be reached.
+        """
+        files, root = self._place
+        if any(
+            str(protocol).startswith("http")
+            for protocol in (
+                [files.protocol] if isinstance(files.protocol, str) else files.protocol
+            )
+        ):
+            return None
+        stem = f"{root.rstrip('/')}/"
+        try:
+            found = files.find(f"{stem}{folder}")
+        except FileNotFoundError:
+            return []
+        except _transport_errors() as error:
+            raise _unreachable(f"{self.root}/{folder}", error) from _told(error)
+        paths = sorted(path.removeprefix(stem) for path in found if path.startswith(stem))
+        return [path for path in paths if not any(part.startswith(".") for part in path.split("/"))]
+
+    @contextlib.contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """Open a file for streaming.
+
+        Raises:
+            CorruptFile: when the file is missing; names it.
+            Unreachable: when its bytes do not come, or stop coming half-way.
+            BadInput: when the server cannot send a part of a file, and this one is larger than one
+                read-ahead.
+        """
+        files, root = self._place
+        where = f"{self.root}/{path}"
+        try:
+            with files.open(f"{root.rstrip('/')}/{path}", "rb", block_size=BLOCK_BYTES) as stream:
+                yield stream
+        except FileNotFoundError as error:
+            _must_have_been_reached(error, where)
+            raise CorruptFile(f"{where}: is missing") from _told(error)
+        except LcError:
+            raise  # some of ours are OSErrors or ValueErrors too
+        except ValueError as error:
+            if "range requests" not in str(error):
+                raise
+            raise BadInput(f"{where}: {NO_RANGES}") from _told(error)
+        except _transport_errors() as error:
+            raise Unreachable(
+                f"{where}: could not be read to its end: {type(error).__name__}: {error}"
+            ) from _told(error)
+
+    def read(self, path: str, *, most_bytes: int) -> bytes | None:
+        """The whole of a small file, or None when it is missing.
+
+        Raises:
+            CorruptFile: when it is larger than ``most_bytes``.
+        """
+        if self.look(path) is None:
+            return None
+        with self.open(path) as stream:
+            content = stream.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise CorruptFile(
+                f"{self.root}/{path}: larger than {most_bytes:,} bytes, so it is not what it "
+                "should be"
+            )
+        return content
+
+    def n_bytes(self, path: str) -> int:
+        """Size of a file.
+
+        Raises:
+            FileNotFoundError: when there is none.
+            Unreachable: when the upstream itself cannot be reached.
+            BadInput: when the server does not tell.
+        """
+        files, root = self._place
+        where = f"{self.root}/{path}"
+        with _said_plainly(where):
+            size = files.info(f"{root.rstrip('/')}/{path}").get("size")
+        if size is None:
+            raise BadInput(
+                f"{where}: the server does not say how large it is: serve it with one that "
+                "answers range requests, or from a folder"
+            )
+        return int(size)
+
+    def ranges(self, pieces: Sequence[tuple[str, int, int]]) -> list[bytes]:
+        """Bytes ``start`` to ``stop`` (exclusive) of files, cut off at their ends; all asked for at
+        once.
+
+        Raises:
+            FileNotFoundError: when one of the files is not there.
+            Unreachable: when bytes do not come, or stop coming half-way.
+            BadInput: when the server sends whole files instead of parts.
+        """
+        files, root = self._place
+        paths, starts, stops = zip(*pieces, strict=True) if pieces else ((), (), ())
+        found = files.cat_ranges(
+            [f"{root.rstrip('/')}/{path}" for path in paths],
+            list(starts),
+            list(stops),
+            on_error="return",
+        )
+        for answer, (path, start, stop) in zip(found, pieces, strict=True):
+            if isinstance(answer, BaseException) and getattr(answer, "status", None) != _BEYOND:
+                with _said_plainly(f"{self.root}/{path}"):
+                    raise answer
+            if not isinstance(answer, BaseException) and len(answer) > stop - start:
+                raise BadInput(f"{self.root}/{path}: {NO_RANGES}")
+        return [b"" if isinstance(answer, BaseException) else answer for answer in found]
+
+    def marks(self, folder: str) -> dict[str, str] | None:
+        """What changes when a file does, for every file below ``folder``, by path; none when there
+        is no such folder.
+
+        No file is opened, and none is asked for by itself: a folder on disk is walked through, of a
+        bucket the listing's pages are fetched anew. A mark is what the service says of the content,
+        or size and time.
+
+        Returns:
+            Marks by path relative to the root; None where a place cannot be listed, as of a web
+            server.
+
+        Raises:
+            Unreachable: when the place cannot be reached.
+        """
+        files, root = self._place
+        protocols = {files.protocol} if isinstance(files.protocol, str) else set(files.protocol)
+        if protocols & {"http", "https"}:
+            return None
+        top = f"{root.rstrip('/')}/{folder}"
+        with _said_plainly(f"{self.root}/{folder}"):
+            if "file" in protocols:
+                return {f"{folder}/{path}": mark for path, mark in _walked(top)}
+            files.invalidate_cache()  # of earlier listings in this process
+            found = files.find(top, detail=True)
+        return {
+            f"{folder}/{path.removeprefix(top).lstrip('/')}": _mark(info)
+            for path, info in found.items()
+        }
+
+    def _identity(self, path: str, info: Mapping[str, Any], trust_times: bool) -> str:
+        if trust_times and "mtime" in info:
+            return f"{BY_TIME}{info['mtime']!r}"
+        for name in _IDENTITIES:
+            if info.get(name):
+                return f"{name.lower().removesuffix('hash')}:{info[name]}"
+        with self.open(path) as stream:
+            return f"sha256:{_sha256(stream)}"
+
+
+def _walked(top: str, below: str = "") -> Iterator[tuple[str, str]]:
+    """Files of a folder on disk with size and time; a folder that is not there has none."""
+    try:
+        entries = os.scandir(f"{top}/{below}")
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _walked(top, f"{below}{entry.name}/")
+            else:
+                stat = entry.stat()
+                yield f"{below}{entry.name}", f"{stat.st_size}:{stat.st_mtime_ns}"
+
+
+def _mark(info: Mapping[str, Any]) -> str:
+    named = next((f"{name}:{info[name]}" for name in _IDENTITIES if info.get(name)), None)
+    when = next(
+        (
+            str(info[name])
+            for name in ("mtime", "updated", "LastModified", "created")
+            if info.get(name)
+        ),
+        "",
+    )
+    return named or f"{info.get('size')}:{when}"
+
+
+@contextlib.contextmanager
+def _said_plainly(where: str) -> Iterator[None]:
+    """Let a missing file be `FileNotFoundError` when a server says so, and everything else that
+    goes wrong `Unreachable`.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        _must_have_been_reached(error, where)
+        raise FileNotFoundError(without_secrets(where)) from _told(error)
+    except _transport_errors() as error:
+        if getattr(error, "status", None) in _GONE:
+            raise FileNotFoundError(without_secrets(where)) from _told(error)
+        raise _unreachable(where, error) from _told(error)
+
+
+def with_retries(function: Callable[[Asked], Answer]) -> Callable[[Asked], Answer]:
+    """Make a function of one task ask again, after a pause, when upstream does not deliver; its
+    work must bear being repeated.
+    """
+
+    @functools.wraps(function)
+    def asking(task: Asked) -> Answer:
+        attempts = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(Unreachable),
+            wait=tenacity.wait_chain(*map(tenacity.wait_fixed, PAUSES_SECONDS)),
+            stop=tenacity.stop_after_attempt(len(PAUSES_SECONDS) + 1),
+            reraise=True,
+        )
+        return attempts(function, task)
+
+    return asking
+
+
+def _must_have_been_reached(error: FileNotFoundError, where: str) -> None:
+    """Fsspec says "not found" whatever went wrong over HTTP; only a server's own word counts as
+    missing.
+    """
+    cause = error.__cause__
+    if (
+        cause is not None
+        and getattr(cause, "status", None) not in _GONE
+        and isinstance(cause, _transport_errors())
+    ):
+        raise _unreachable(where, cause) from _told(error)
+
+
+def _unreachable(where: str, error: BaseException) -> Unreachable:
+    return Unreachable(
+        f"cannot reach {where}: {type(error).__name__}: {error}; look whether the address is "
+        "right and run it again"
+    )
+
+
+def _told(error: BaseException) -> OSError:
+    """What a library raised, for tracebacks: its own errors hold whole addresses, and so what opens
+    them.
+    """
+    return OSError(without_secrets(f"{type(error).__name__}: {error}"))
+
+
+def _sha256(stream: BinaryIO) -> str:
+    hasher = hashlib.sha256()
+    while block := stream.read(BLOCK_BYTES):
+        hasher.update(block)
+    return hasher.hexdigest()
+
+
+def _transport_errors() -> tuple[type[Exception], ...]:
+    import aiohttp  # noqa: PLC0415 - half a second that a local folder need not pay
+
+    return (OSError, aiohttp.ClientError, TimeoutError, *_google_errors())
+
+
+def _google_errors() -> Iterator[type[Exception]]:
+    """What gcsfs raises and is no `OSError`; only when it was imported, so only when a bucket is
+    read.
+    """
+    for module, name in (
+        ("gcsfs.retry", "HttpError"),
+        ("google.auth.exceptions", "GoogleAuthError"),
+    ):
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name)

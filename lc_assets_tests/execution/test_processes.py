@@ -1,0 +1,252 @@
+"""Workers that stay for the next run: who gets them, who does not, and that none is left behind."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lc_assets.errors import CorruptFile
+from lc_assets.execution.local import LocalExecutor
+from lc_assets.execution.processes import ALIVE, IDLE_POOL
+from lc_assets_tests.execution.work import chores, do_chore, process_after
+from lc_assets_tests.processes import processes_of_session
+
+EXECUTOR = LocalExecutor(workers=2)
+
+
+@pytest.fixture(autouse=True)
+def own_bench():
+    """Nobody sits there before a test, and nobody after."""
+    IDLE_POOL.clear()
+    yield
+    IDLE_POOL.clear()
+
+
+def variable(name: str) -> tuple[int, str | None]:
+    time.sleep(0.05)
+    return os.getpid(), os.environ.get(name)
+
+
+def workers_of(executor: LocalExecutor) -> set[int]:
+    """Numbers of the processes that do the tasks of a run."""
+    return {process for _, process in executor.run(process_after, [0.05] * 4, what="ask")}
+
+
+def is_there(process: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, 0)
+        return True
+    return False
+
+
+def wait_until_gone(processes: set[int], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while any(map(is_there, processes)):
+        assert time.monotonic() < deadline, f"{sorted(filter(is_there, processes))} are still there"
+        time.sleep(0.02)
+
+
+def test_the_next_run_has_the_same_workers():
+    first = workers_of(EXECUTOR)
+    assert workers_of(EXECUTOR) == first
+    assert workers_of(LocalExecutor(workers=2)) == first, "executors share them"
+    assert len(workers_of(LocalExecutor(workers=3)) & first) == 2
+
+
+def test_workers_without_work_are_ended_after_a_while(monkeypatch):
+    monkeypatch.setattr(IDLE_POOL, "seconds", 0.3)
+    workers = workers_of(EXECUTOR)
+    assert all(map(is_there, workers))
+    wait_until_gone(workers)
+    assert not ALIVE
+    assert len(workers_of(EXECUTOR)) == 2
+
+
+def test_who_wants_other_modules_or_stands_elsewhere_gets_others(tmp_path, monkeypatch):
+    """Modules imported first, working folder, search path: each change gives new workers, and the
+    change undone the old ones.
+    """
+    first = workers_of(EXECUTOR)
+    assert not workers_of(LocalExecutor(workers=2, preload=("json",))) & first
+    with monkeypatch.context() as changed:
+        changed.chdir(tmp_path)
+        assert not workers_of(EXECUTOR) & first
+    with monkeypatch.context() as changed:
+        changed.syspath_prepend(tmp_path)
+        assert not workers_of(EXECUTOR) & first
+    assert workers_of(EXECUTOR) == first
+
+
+def test_workers_have_the_environment_of_the_run(monkeypatch):
+    """Not that of an earlier run, nor that of the server which forks them."""
+    for value in ("one", "two"):
+        monkeypatch.setenv("LC_TEST_VARIABLE", value)
+        assert {
+            found for _, (_, found) in EXECUTOR.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")
+        } == {value}
+    monkeypatch.delenv("LC_TEST_VARIABLE")
+    assert {
+        found for _, (_, found) in EXECUTOR.run(variable, ["LC_TEST_VARIABLE"] * 4, what="ask")
+    } == {None}
+
+
+def test_workers_killed_between_two_runs_cost_nobody(tmp_path):
+    for process in workers_of(EXECUTOR):
+        os.kill(process, signal.SIGKILL)
+    time.sleep(0.3)
+    tasks = chores(tmp_path, *["double"] * 4)
+    assert dict(EXECUTOR.run(do_chore, tasks, what="double")) == {
+        task: 2 * task.number for task in tasks
+    }
+    assert {task.begun for task in tasks} == {1}
+
+
+def test_workers_of_a_run_that_is_broken_off_or_fails_are_ended(tmp_path):
+    workers = workers_of(EXECUTOR)
+    results = EXECUTOR.run(process_after, [0.05, 60.0, 60.0], what="sleep")
+    next(results)
+    results.close()
+    wait_until_gone(workers)
+    workers = workers_of(EXECUTOR)
+    with pytest.raises(CorruptFile):
+        list(EXECUTOR.run(do_chore, chores(tmp_path, "fail", "hang"), what="fail"))
+    wait_until_gone(workers)
+    assert not ALIVE
+
+
+def test_runs_of_many_threads_have_workers_of_their_own(tmp_path):
+    """Eight runs at once, again and again: each has its results, and no worker two tasks at a
+    time.
+    """
+    found = []
+
+    def run(number: int) -> None:
+        for _ in range(3):
+            tasks = chores(tmp_path / str(number), *["double"] * 6)
+            found.append(
+                dict(EXECUTOR.run(do_chore, tasks, what="double"))
+                == {task: 2 * task.number for task in tasks}
+            )
+
+    for number in range(8):
+        (tmp_path / str(number)).mkdir()
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 24
+    assert len(ALIVE) <= 16
+
+
+FROM_THERE = """
+import sys, time
+from lc_assets.execution.local import LocalExecutor
+if __name__ == "__main__":
+    results = LocalExecutor(workers=2, preload=("lc_assets.execution.attempts",)).run(time.sleep, [0.01] * 4, what="sleep")
+    print(len(list(results)))
+"""
+PLANTED = """
+import os
+open(os.path.join({folder!r}, "imported"), "a").write(__name__)
+"""
+
+
+def test_nothing_is_imported_from_where_one_happens_to_be(tmp_path):
+    """A folder with modules of well-known names: who works there by a script gets none of them,
+    neither here nor in workers.
+    """
+    (tmp_path / "there").mkdir()
+    for name in ("lc_assets", "multiprocessing", "socket", "tenacity", "selectors"):
+        (tmp_path / "there" / f"{name}.py").write_text(PLANTED.format(folder=str(tmp_path)))
+    (tmp_path / "script.py").write_text(FROM_THERE)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "script.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path / "there",
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("4\n", "")
+    assert not (tmp_path / "imported").exists(), (tmp_path / "imported").read_text()
+
+
+TWO_RUNS = """
+import os, time
+from lc_assets.execution.local import LocalExecutor
+for _ in range(2):
+    list(LocalExecutor(workers=2).run(time.sleep, [0.01] * 4, what="sleep"))
+{then}
+"""
+FORKED = """
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(read)
+    print(len(list(LocalExecutor(workers=2).run(abs, [-1] * 4, what="in the child"))), flush=True)
+    os.close(write)
+    time.sleep(60)
+    os._exit(0)
+os.close(write)
+os.read(read, 1)
+from lc_assets_tests.execution.work import process_after
+print(child, *{process for _, process in LocalExecutor(workers=2).run(process_after, [0.05] * 4, what="in the parent")}, flush=True)
+os.kill(os.getpid(), 9)
+"""
+linux = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes where Linux lists them"
+)
+
+
+def started(script: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
+    )
+
+
+@linux
+@pytest.mark.parametrize(
+    ("then", "code"), [("", 0), ("raise SystemExit(3)", 3), ("os.kill(os.getpid(), 9)", -9)]
+)
+def test_workers_end_with_the_interpreter(then, code):
+    """It waits for no idle worker and leaves none, however it ends."""
+    begun = time.monotonic()
+    with started(TWO_RUNS.format(then=then)) as process:
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == code
+    assert time.monotonic() - begun < 30
+    wait_until_gone({int(left) for left in processes_of_session(process.pid)})
+    assert "Traceback" not in said
+
+
+@linux
+def test_a_fork_has_its_own_workers_and_keeps_none_of_its_parents_alive():
+    """Both work; when the parent is killed, its workers end, although its child lives on and had
+    their pipes.
+    """
+    with started(TWO_RUNS.format(then=FORKED)) as process:
+        in_child, (child, *in_parent) = (
+            process.stdout.readline(),
+            map(int, process.stdout.readline().split()),
+        )
+        try:
+            assert (in_child, len(in_parent)) == ("4\n", 2)
+            process.wait(60)
+            wait_until_gone(set(in_parent))
+            assert is_there(child)
+        finally:
+            os.kill(child, signal.SIGKILL)
+    wait_until_gone({int(left) for left in processes_of_session(process.pid)})

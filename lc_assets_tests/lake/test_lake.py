@@ -1,0 +1,128 @@
+"""The lake: versions, receipts, the one step that readers notice."""
+
+import pytest
+
+from lc_assets.counts import Counts
+from lc_assets.errors import BadInput, CorruptFile, NotPublished
+from lc_assets.lake.lake import CURRENT, Lake
+from lc_assets.lake.receipts import RECEIPT, Fingerprint, receipt_of
+from lc_assets.lake.versions import Published, write_receipt
+from lc_assets.publishing import publish_bytes
+
+FINGERPRINT = Fingerprint(
+    stage="filtered",
+    key="2023-06",
+    code_version="1",
+    params={"min": 3, "deep": {"a": 1}},
+    inputs={"raw/2023-06": "abc"},
+)
+
+
+def a_version(tmp_path, content=b"hello", fingerprint=FINGERPRINT):
+    partition = Lake(tmp_path).partition(fingerprint.stage, fingerprint.key)
+    folder = partition.folder / fingerprint.version
+    publish_bytes(folder / "data" / "a.txt", content)
+    return partition, write_receipt(folder, receipt_of(folder, fingerprint, Counts(seen=1, kept=1)))
+
+
+def test_a_version_is_not_read_before_it_is_pointed_at(tmp_path):
+    """A finished folder alone is not published."""
+    place, version = a_version(tmp_path)
+    assert place.current() is None
+    with pytest.raises(NotPublished, match="filtered/2023-06 is not published"):
+        place.require()
+    place.point_at(version)
+    assert place.require() == version
+
+
+def test_a_folder_without_receipt_is_no_version(tmp_path):
+    """A killed build's folder cannot be opened."""
+    with pytest.raises(NotPublished, match="not a finished version"):
+        Published.at(tmp_path)
+
+
+def test_the_digest_depends_on_the_files_alone(tmp_path):
+    """Two versions made differently, with the same bytes, have one data version; other bytes have
+    another.
+    """
+    other = Fingerprint(stage="filtered", key="2022-49", code_version="2", params={}, inputs={})
+    (_, one), (_, two) = a_version(tmp_path), a_version(tmp_path, fingerprint=other)
+    assert one.digest == two.digest
+    assert a_version(tmp_path / "elsewhere", b"hullo")[1].digest != one.digest
+
+
+def test_an_older_version_is_found_by_its_bytes(tmp_path):
+    """A reader that was made from an older version can still find it."""
+    place, old = a_version(tmp_path)
+    newer = Fingerprint(stage="filtered", key="2023-06", code_version="2", params={}, inputs={})
+    _, new = a_version(tmp_path, b"other", newer)
+    place.point_at(new)
+    assert place.with_digest(old.digest) == old
+    assert place.with_digest(new.digest) == new
+    assert place.with_digest("no such digest") is None
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda path: path.write_bytes(b"hellO"), "digest .*, receipt says"),
+        (lambda path: path.write_bytes(b"hell"), "4 bytes, receipt says 5"),
+        (lambda path: path.unlink(), "data/a.txt: missing"),
+        (lambda path: path.with_name("b.txt").write_bytes(b""), "data/b.txt: not in the receipt"),
+    ],
+)
+def test_damage_is_found_and_named(tmp_path, spoil, words):
+    """A flipped letter, a cut, a lost or a foreign file: one sentence each."""
+    _, version = a_version(tmp_path)
+    assert version.damage() == []
+    spoil(version.folder / "data" / "a.txt")
+    (said,) = version.damage()
+    assert __import__("re").search(words, said)
+
+
+def test_a_damaged_receipt_is_named(tmp_path):
+    """A receipt that is not one gives its path, not a decoder's traceback."""
+    _, version = a_version(tmp_path)
+    (version.folder / RECEIPT).write_text('{"digest": 3}')
+    with pytest.raises(CorruptFile, match=rf"{RECEIPT}: not a readable receipt"):
+        Published.at(version.folder)
+
+
+def test_the_pointer_cannot_leave_its_place(tmp_path):
+    """A version's name with a path in it is refused."""
+    place, _ = a_version(tmp_path)
+    (place.folder / CURRENT).write_text('{"version": "../../etc", "digest": "x"}')
+    with pytest.raises(BadInput, match="is not a version's name"):
+        place.current()
+
+
+def test_differences_are_words():
+    """Code, settings and inputs that changed are named with old and new value."""
+    newer = Fingerprint(
+        stage="filtered",
+        key="2023-06",
+        code_version="2",
+        params={"min": 4, "deep": {"a": 1}},
+        inputs={"raw/2023-06": "abd", "x": "y"},
+    )
+    assert FINGERPRINT.differences(newer) == [
+        "code version 1 → 2",
+        "min 3 → 4",
+        "input raw/2023-06 changed abc → abd",
+        "input x is new",
+    ]
+    assert FINGERPRINT.differences(FINGERPRINT) == []
+
+
+def test_every_part_of_a_fingerprint_names_another_version():
+    """Whatever determines the bytes changes the version's name."""
+    changes = [
+        {"stage": "tokens"},
+        {"key": "x"},
+        {"code_version": "2"},
+        {"params": {}},
+        {"inputs": {}},
+    ]
+    fields = {name: getattr(FINGERPRINT, name) for name in FINGERPRINT.__struct_fields__}
+    names = {Fingerprint(**(fields | change)).version for change in changes} | {FINGERPRINT.version}
+    assert len(names) == len(changes) + 1
